@@ -134,8 +134,8 @@ def _prefer_whole(matches: dict[str, Pieces], words: str) -> dict[str, Pieces]:
 
     A longer address with the same end remains reachable by writing more of it.
     """
-    whole = {address: names for address, names in matches.items() if readable(address) == words}
-    return whole if len(whole) == 1 else matches
+    exact = {address: names for address, names in matches.items() if readable(address) == words}
+    return exact if len(exact) == 1 else matches
 
 
 def _ending_in(

@@ -44,9 +44,9 @@ def difference(left: Model, right: Model) -> str:
     return ""
 
 
-def _sentence(place: str, what: str, mine: object, yours: object) -> str:
-    left, right = shorten(repr(mine), 80), shorten(repr(yours), 80)
-    return f"{place}: {what} is {left} in one and {right} in the other"
+def _sentence(place: str, field: str, left_value: object, right_value: object) -> str:
+    left, right = shorten(repr(left_value), 80), shorten(repr(right_value), 80)
+    return f"{place}: {field} is {left} in one and {right} in the other"
 
 
 def _graph_differences(address: str, left: ModelGraph, right: ModelGraph) -> Iterator[str]:

@@ -100,7 +100,7 @@ def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
 
     Each name lacks the scope of the node around it.
     """
-    around = ""
+    outer_scope = ""
     for index, segment in enumerate(segments[1:], 1):
         name = decode(segment.label)
         if index % 2 == 0:
@@ -110,11 +110,11 @@ def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
         scope = _scope(name)
         yield (
             index,
-            name[len(around) :]
-            if around and scope.startswith(around) and len(name) > len(around)
+            name[len(outer_scope) :]
+            if outer_scope and scope.startswith(outer_scope) and len(name) > len(outer_scope)
             else name,
         )
-        around = scope
+        outer_scope = scope
 
 
 def _scope(name: str) -> str:

@@ -139,10 +139,10 @@ def _frames(
             raise ValueError(
                 "its recording has collected other parts than the iterations of its loop"
             )
-        for joined, parts in zip(
+        for output, parts in zip(
             concatenated(region) if region is not None else (), collected, strict=True
         ):
-            types.expect_rows(joined.result, parts)
+            types.expect_rows(output.result, parts)
         if region is not None and iteration >= max(bound, 1):
             raise ValueError("its recording is in an iteration that its loop never reaches")
         if description["ending"] not in ENDINGS or not isinstance(description["behind"], bool):

@@ -95,10 +95,10 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
 
 
 def _is_worth_compressing(data: bytes, minimum_ratio: float) -> bool:
-    """Return True if compression of the data is worthwhile, judged by a sample of large data.
+    """Return True if compressing the data is worthwhile, judged by a sample of large data.
 
-    Weights usually compress too little. Data below ``least`` of their size would be refused as a
-    zip bomb when read.
+    Weights usually compress too little. Data with a smaller ratio than ``minimum_ratio`` would be
+    refused as a zip bomb when read.
     """
     if len(data) < _LARGE_BYTES:
         return True

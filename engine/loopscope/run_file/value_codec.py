@@ -56,9 +56,9 @@ def decode_values(name: str, form: object, entries: Mapping[str, Any]) -> Any:
         case {"plain": list(values)}:
             return [_parse_plain(item, 0) for item in values]
         case {"together": int(count)}:
-            whole = _array(name, entries)
-            if whole.ndim and len(whole) == count:
-                return whole
+            array = _array(name, entries)
+            if array.ndim and len(array) == count:
+                return array
         case {"ragged": int(count)}:
             shapes, flat = _array(f"{name}.shapes", entries), _array(name, entries)
             if (

@@ -224,10 +224,10 @@ class _Columns:
     """The columns of one graph, possibly with fewer rows than were recorded."""
 
     def __init__(self, rows: RecordedRows, weights: frozenset[Slot]) -> None:
-        every = {slot: _packed_values(column) for slot, column in rows.columns.items()}
+        packed = {slot: _packed_values(column) for slot, column in rows.columns.items()}
         self.columns = {
             slot: values
-            for slot, values in every.items()
+            for slot, values in packed.items()
             if slot not in weights or all(map(_is_small, values))
         }
         self.stride = rows.stride

@@ -223,10 +223,10 @@ class _Reached:
 
 def _destinations(place: PlacedGraph, body: Body, owner: Node, result: LayerId) -> Iterator[Value]:
     """Yield the values that a Result of a body feeds outside or in the next iteration."""
-    around = place.address.rsplit("/", 2)[0]
+    outer_address = place.address.rsplit("/", 2)[0]
     for output, entry in enumerate(body.outer_outputs):
         if entry.internal == result:
-            yield around, owner.id, output
+            yield outer_address, owner.id, output
     for edge in body.back_edges:
         if edge.from_layer == result:
             yield place.address, edge.to_layer, 0

@@ -149,7 +149,7 @@ def _with_outputs(
     model: Model,
     graph: Graph,
     tensors: dict[OutputRef, Tensor],
-    added: Sequence[tuple[str, Tensor]],
+    new_outputs: Sequence[tuple[str, Tensor]],
 ) -> Model:
     """Return the model with its Results in their order, then a Result for each gradient."""
     nodes, edges = list(graph.frame.nodes), list(graph.frame.edges)
@@ -161,7 +161,7 @@ def _with_outputs(
             raise BuildError(f"nothing feeds output {node.name!r}")
         results.append((node, tensors[source]))
     opset = next((node.opset for node in model.graph.results), "opset1")
-    for name, tensor in added:
+    for name, tensor in new_outputs:
         port = Port(0, tensor.element_type, tensor.shape)
         results.append(
             (Node(LayerId(0), name, "Result", opset, inputs=(port,), output_names=(name,)), tensor)

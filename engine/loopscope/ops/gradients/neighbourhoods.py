@@ -29,13 +29,18 @@ class Neighbourhood:
 
 
 def lrn(node: Reverse, /) -> Adjoints:
-    """Return the adjoint for normalisation along the axes of the second input."""
+    """Return the adjoint for normalization along the axes of the second input."""
     data, axes = node.inputs
     rank, size = _rank(data), int(node.attributes["size"])
-    chosen = sorted({axis % rank for axis in whole_numbers(axes, "axes")})
-    reach, alpha = (size - 1) // 2, float(node.attributes["alpha"]) / size ** len(chosen)
+    normalized_axes = sorted({axis % rank for axis in whole_numbers(axes, "axes")})
+    reach, alpha = (size - 1) // 2, float(node.attributes["alpha"]) / size ** len(normalized_axes)
     neighbourhood = Neighbourhood(
-        chosen, reach, reach, alpha, float(node.attributes["beta"]), float(node.attributes["bias"])
+        normalized_axes,
+        reach,
+        reach,
+        alpha,
+        float(node.attributes["beta"]),
+        float(node.attributes["bias"]),
     )
     return of_normalized(node, data, neighbourhood), None
 

@@ -1,4 +1,4 @@
-"""Derivatives of normalisations, which do not depend on a common shift or scale of all elements."""
+"""Derivatives of normalizations, which do not depend on a common shift or scale of all elements."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _subtract_mean(mean: Callable[[Value], Value], value: Value) -> Value:
 
 
 def normalize_l2(node: Reverse, /) -> Adjoints:
-    """Return the adjoint of a normalisation by the length along the axes.
+    """Return the adjoint of a normalization by the length along the axes.
 
     Without axes the result is constant ones, so that there is nothing to pass back. Where ``eps``
     is greater, the length is the root of ``eps``.
@@ -79,7 +79,7 @@ def normalize_l2(node: Reverse, /) -> Adjoints:
 
 
 def grn(node: Reverse, /) -> Adjoints:
-    """Return the adjoint of a normalisation by the length along the channels."""
+    """Return the adjoint of a normalization by the length along the channels."""
     data, channels = node.inputs[0], np.array([1])
     squares = node.ops.reduce_sum(data * data, channels, keep_dims=True)
     return (_by_length(node, node.ops.sqrt(squares + float(node.attributes["bias"])), channels),)

@@ -29,7 +29,7 @@ def through_cells(cell: str, rule: Gradient, states: int) -> Gradient:
             node.attributes["direction"]
         ]
         directions = [
-            _Direction(node, cell, rule, states, number, is_reverse).walked()
+            _Direction(node, cell, rule, states, number, is_reverse).compute()
             for number, is_reverse in enumerate(backwards)
         ]
         of_data = (
@@ -68,25 +68,27 @@ class _Direction:
     rule: Gradient
     states: int
     index: int
-    turned: bool
+    is_reversed: bool
 
-    def walked(self) -> _DirectionAdjoints:
+    def compute(self) -> _DirectionAdjoints:
         node, ops = self.node, self.node.ops
         lengths = ops.convert(node.inputs[1 + self.states], destination_type="i64")
         data = self._in_order(ops.transpose(node.inputs[0], _TIME_FIRST))
-        of_output = self._in_order(ops.transpose(self._mine(node.adjoint_of(0), 1), _TIME_FIRST))
+        of_output = self._in_order(
+            ops.transpose(self._select_direction(node.adjoint_of(0), 1), _TIME_FIRST)
+        )
         count = ops.gather(node.shape_of(data), _FIRST, _FIRST, batch_dims=0)
         numbers = ops.range(np.int64(0), count, np.int64(1), output_type="i64")
         active = ops.less(
             ops.unsqueeze(numbers, np.array([1, 2])), ops.unsqueeze(lengths, np.array([0, 2]))
         )
         active = self._in_order(active)
-        weights = [self._mine(tensor, 0) for tensor in node.inputs[2 + self.states :]]
+        weights = [self._select_direction(tensor, 0) for tensor in node.inputs[2 + self.states :]]
         before = self._states_before(data, active, weights)
         # The last state of a sequence without steps is 0, whatever the initial state is.
         is_nonempty = ops.unsqueeze(ops.greater(lengths, np.int64(0)), _STEP)
-        lasts = [
-            node.where(is_nonempty, self._mine(node.adjoint_of(1 + index), 1))
+        last_adjoints = [
+            node.where(is_nonempty, self._select_direction(node.adjoint_of(1 + index), 1))
             for index in range(self.states)
         ]
 
@@ -100,16 +102,16 @@ class _Direction:
                 for new, old in zip(_present(adjoints), of_states, strict=True)
             )
 
-        of_before = node.scan(back, (data, active, of_output, *before), tuple(lasts), True)
+        of_before = node.scan(back, (data, active, of_output, *before), tuple(last_adjoints), True)
         of_states_all = [
             ops.concat(tensor, ops.unsqueeze(last, _FIRST), axis=0)
-            for tensor, last in zip(of_before, lasts, strict=True)
+            for tensor, last in zip(of_before, last_adjoints, strict=True)
         ]
         after = [
-            self._rows(ops.slice(tensor, _STEP, np.array([2**62]), _STEP, np.array([0])))
+            self._as_batch(ops.slice(tensor, _STEP, np.array([2**62]), _STEP, np.array([0])))
             for tensor in of_states_all
         ]
-        rows = [self._rows(tensor) for tensor in (data, active, of_output, *before)]
+        rows = [self._as_batch(tensor) for tensor in (data, active, of_output, *before)]
         of_rows, *rest = _present(
             self._cell_back(rows[0], rows[3:], weights, rows[1], after, rows[2])
         )
@@ -126,7 +128,9 @@ class _Direction:
         An inactive sequence retains its state.
         """
         node, ops = self.node, self.node.ops
-        initial = tuple(self._mine(tensor, 1) for tensor in node.inputs[1 : 1 + self.states])
+        initial = tuple(
+            self._select_direction(tensor, 1) for tensor in node.inputs[1 : 1 + self.states]
+        )
 
         def step(states: Sequence[Value], element: Sequence[Value]) -> tuple[Value, ...]:
             row, is_active = element
@@ -174,19 +178,19 @@ class _Direction:
     def _attributes(self) -> dict[str, object]:
         return {name: value for name, value in self.node.attributes.items() if name != "direction"}
 
-    def _mine(self, value: Value, axis: int) -> Value:
+    def _select_direction(self, value: Value, axis: int) -> Value:
         """Return the slice of this direction from an axis of directions."""
         return self.node.ops.gather(value, np.array(self.index), np.array(axis), batch_dims=0)
 
     def _in_order(self, value: Value) -> Value:
         """Convert between time order and execution order, in either direction."""
-        if not self.turned:
+        if not self.is_reversed:
             return value
         return self.node.ops.slice(
             value, np.array([-1]), np.array([-(2**62)]), np.array([-1]), np.array([0])
         )
 
-    def _rows(self, value: Value) -> Value:
+    def _as_batch(self, value: Value) -> Value:
         """Reshape ``[T, B, K]`` to ``[T * B, K]``.
 
         All steps form one batch, so that one product sums the adjoints of the weights.

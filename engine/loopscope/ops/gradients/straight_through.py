@@ -12,7 +12,7 @@ def fake_quantize(node: Reverse, /) -> Adjoints:
 
     Data between the input limits gets the adjoint, scaled by the ratio of the ranges. The input
     limits get their effect on the scaled result. The adjoints of the output limits are weighted by
-    the quantised level, which is exact.
+    the quantized level, which is exact.
     """
     data, low, high, target_low, target_high = node.inputs
     if node.attributes["auto_broadcast"] not in ("numpy", "none"):

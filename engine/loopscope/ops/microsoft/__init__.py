@@ -1,6 +1,6 @@
 """Operations that ONNX Runtime adds to ONNX in the domain com.microsoft.
 
-Files that ONNX Runtime has optimised or quantised contain them.
+Files that ONNX Runtime has optimized or quantized contain them.
 """
 
 from __future__ import annotations

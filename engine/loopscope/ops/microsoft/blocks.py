@@ -1,4 +1,4 @@
-"""Products and lookups with weights quantised in blocks to 2, 4 or 8 bits.
+"""Products and lookups with weights quantized in blocks to 2, 4 or 8 bits.
 
 Large language models are often distributed in this form.
 """
@@ -42,7 +42,7 @@ def matmul_n_bits(
     accuracy_level: int = 0,
     weight_prepacked: int = 0,
 ) -> Array:
-    """Multiply by block-quantised weights: ``[..., K] x [N, blocks, bytes] -> [..., N]``.
+    """Multiply by block-quantized weights: ``[..., K] x [N, blocks, bytes] -> [..., N]``.
 
     A weight is ``(weight - zero point) * scale``. The weights of each block of ``block_size`` along
     K are packed into bytes, the first in the lowest bits. Zero points are packed likewise or are
@@ -207,7 +207,7 @@ def gather_block_quantized(
     gather_axis: int,
     quantize_axis: int,
 ) -> Array:
-    """Gather slices of a block-quantised tensor as floats: ``(data - zero point) * scale``.
+    """Gather slices of a block-quantized tensor as floats: ``(data - zero point) * scale``.
 
     An index outside the data gives zeros. The data has 4-bit integers, or bytes with numbers of
     ``bits`` bits packed along the last axis, the first in the lowest bits.

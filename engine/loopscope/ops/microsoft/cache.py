@@ -1,6 +1,6 @@
 """The key and value cache of GroupQueryAttention.
 
-It is complete or a sliding window, and stores floats or quantised numbers.
+It is complete or a sliding window, and stores floats or quantized numbers.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class CacheEncoding:
             return computable(stored)
         if self.bits == 8:
             return stored.astype(np.float32) * self.scale
-        both = np.stack((stored & 15, stored >> 4), -1).reshape(*stored.shape[:-1], -1)
-        return (both.astype(np.float32) - 8) * self.scale
+        codes = np.stack((stored & 15, stored >> 4), -1).reshape(*stored.shape[:-1], -1)
+        return (codes.astype(np.float32) - 8) * self.scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,11 +57,12 @@ def group_query_attention(
     kv_cache_bit_width: int | None,
     qk_norm_epsilon: float,
 ) -> tuple[Array, ...]:
-    """Compute causal attention over a cache and new tokens, optionally with a sliding window.
+    """Compute attention over a cache and new tokens, causal unless ``causal`` is 0.
 
-    Queries are ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three packed side
-    by side. Caches are ``[B, M, P, H]``. ``last_places`` has for each batch item the number of its
-    tokens so far, less one. ``-> [B, S, N H], [B, M, T, H] twice, [B, N, S, T]``.
+    A window limits the number of visible tokens. Queries are ``[B, S, N H]`` with keys and values
+    ``[B, S, M H]`` each, or all three packed side by side. Caches are ``[B, M, P, H]``.
+    ``last_places`` has for each batch item the number of its tokens so far, less one. ``-> [B, S, N
+    H], [B, M, T, H] twice, [B, N, S, T]``.
     """
     if query_norm is not None or key_norm is not None:
         raise ValueError(
@@ -142,12 +143,12 @@ def _attend(
         scores = rule.scores(
             query, key.rows, key.first, None if bias is None else bias[number % len(bias)]
         )
-        seen = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
-        weights = rule.shares(scores, seen)
+        visible = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
+        weights = rule.shares(scores, visible)
         result[number] = _weighted_sum(weights, value.rows)
         if visible_scores is not None:
             visible_scores[number, :, :, key.first : key.first + scores.shape[2]] = (
-                weights if shares else np.where(seen, scores, 0)
+                weights if shares else np.where(visible, scores, 0)
             )
     return result
 

@@ -1,4 +1,4 @@
-"""Normalisations of com.microsoft: layer normalisation of sums and of embeddings.
+"""Normalizations of com.microsoft: layer normalization of sums and of embeddings.
 
 Simplified forms do not subtract the mean.
 """
@@ -30,7 +30,7 @@ def skip_layer_normalization(
     *,
     epsilon: float,
 ) -> tuple[Array, Array, Array, Array]:
-    """Normalise the sum of two tensors (and a bias) along the last axis, times gamma plus beta.
+    """Normalize the sum of two tensors (and a bias) along the last axis, times gamma plus beta.
 
     The inputs are ``[..., H]`` and a tensor that its leading axes repeat. Also return the mean, the
     reciprocal deviation and the sum.
@@ -146,7 +146,7 @@ def embed_layer_normalization(
     epsilon: float,
     mask_index_type: int | None,
 ) -> tuple[Array, Array, Array]:
-    """Apply layer normalisation to the sum of table rows for words, positions and segments.
+    """Apply layer normalization to the sum of table rows for words, positions and segments.
 
     ``[B, S] -> [B, S, H]``. Also return the number of 1 in each row of the mask (0 without a mask),
     and the sum.
@@ -284,5 +284,5 @@ IN_ONNX: tuple[Operation, ...] = (
 )
 """Operations that ONNX Runtime adds to ONNX's own domain.
 
-Files optimised at an opset before 17 contain LayerNormalization too.
+Files optimized at an opset before 17 contain LayerNormalization too.
 """

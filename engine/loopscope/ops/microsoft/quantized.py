@@ -1,4 +1,4 @@
-"""Elementwise operations of com.microsoft on quantised tensors, and operations along one axis."""
+"""Elementwise operations of com.microsoft on quantized tensors, and operations along one axis."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def q_linear_add(
     zero: Array | None = None,
     /,
 ) -> Array:
-    """Add two quantised tensors, with a quantised result.
+    """Add two quantized tensors, with a quantized result.
 
     The result, including the zero point, is rounded once, in the order of ONNX Runtime: ``first * r
     + (second * s + rest)``. ``r`` and ``s`` are the scales divided by that of the sum, and both
@@ -90,7 +90,7 @@ def q_linear_mul(
     zero: Array | None = None,
     /,
 ) -> Array:
-    """Multiply two quantised tensors, with a quantised result.
+    """Multiply two quantized tensors, with a quantized result.
 
     The result, including the zero point, is rounded once.
     """
@@ -122,7 +122,7 @@ def _requantize(
     to_scale: Array,
     to_zero: Array | None,
 ) -> Array:
-    """Apply a function to the values of a quantised tensor, and quantise the result."""
+    """Apply a function to the values of a quantized tensor, and quantize the result."""
     offsets = [single_number(parameter, data) for parameter in (zero, to_zero)]
 
     def apply(quantized: Array) -> Array:
@@ -135,7 +135,7 @@ def _requantize(
 def q_linear_sigmoid(
     data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /
 ) -> Array:
-    """Return 1 / (1 + e^-x) of a quantised tensor, quantised."""
+    """Return 1 / (1 + e^-x) of a quantized tensor, quantized."""
     return _requantize(sigmoid, data, scale, zero, to_scale, to_zero)
 
 
@@ -149,7 +149,7 @@ def q_linear_leaky_relu(
     *,
     alpha: float,
 ) -> Array:
-    """Return x where x >= 0 and ``alpha`` x elsewhere, for a quantised tensor, quantised."""
+    """Return x where x >= 0 and ``alpha`` x elsewhere, for a quantized tensor, quantized."""
     return _requantize(
         partial(_leaky_relu, np.float32(alpha)), data, scale, zero, to_scale, to_zero
     )
@@ -170,7 +170,7 @@ def q_linear_softmax(
     axis: int,
     opset: int,
 ) -> Array:
-    """Return the softmax of a quantised tensor along an axis, quantised.
+    """Return the softmax of a quantized tensor along an axis, quantized.
 
     Before ``opset`` 13, it spans all axes from ``axis`` on. As in ONNX Runtime, the reciprocal of
     the output scale is truncated to an integer: 254 if the scale is the f32 next to 1 / 255.
@@ -183,7 +183,7 @@ def q_linear_softmax(
 
 
 def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:
-    """Concatenate quantised tensors along an axis, requantised to a common scale and zero point."""
+    """Concatenate quantized tensors along an axis, requantized to a common scale and zero point."""
     if len(inputs) % 3:
         raise ValueError(
             f"there are {len(inputs)} inputs after the first two, "
@@ -212,7 +212,7 @@ def q_linear_where(
     zero: Array,
     /,
 ) -> Array:
-    """Select elements of two quantised tensors by a condition, requantised to a common scale."""
+    """Select elements of two quantized tensors by a condition, requantized to a common scale."""
     when_true = _requantize(_identity, then, then_scale, then_zero, scale, zero)
     when_false = _requantize(_identity, otherwise, otherwise_scale, otherwise_zero, scale, zero)
     return np.where(condition, when_true, when_false)

@@ -1,4 +1,4 @@
-"""Attention of the domain com.microsoft with quantised data and weights."""
+"""Attention of the domain com.microsoft with quantized data and weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def q_attention(
     do_rotary: int | None,
     past_present_share_buffer: int | None,
 ) -> tuple[Array, ...]:
-    """Compute multi-head attention from one product of quantised data and weights.
+    """Compute multi-head attention from one product of quantized data and weights.
 
     Everything after the product is in floats. ``[B, S, D], [D, 3 V] -> [B, S, V]``. A past of ``[2,
     B, N, P, H]`` contains earlier keys and values; the second output is the past with the new ones

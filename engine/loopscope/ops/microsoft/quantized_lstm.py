@@ -1,4 +1,4 @@
-"""The LSTM of com.microsoft with 8-bit weights, which quantises inputs and states at run time."""
+"""The LSTM of com.microsoft with 8-bit weights, which quantizes inputs and states at run time."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def dynamic_quantize_lstm(
     """Compute ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``.
 
     Each weight has one scale, or one per unit of a gate. As in ONNX Runtime, the inputs of all
-    times, including those after the ends of sequences, are quantised together to u8. The states of
-    a whole batch are quantised together before each step.
+    times, including those after the ends of sequences, are quantized together to u8. The states of
+    a whole batch are quantized together before each step.
     """
     inner, outer = _prepare(w, w_scale, w_zero), _prepare(r, r_scale, r_zero)
     return _layer(inner, outer, x, bias, lengths, hidden, cell, peepholes, **attributes)
@@ -134,7 +134,7 @@ def _layer(
 
 
 class _Weights:
-    """The prepared weights of one direction, which quantise rows together and multiply them."""
+    """The prepared weights of one direction, which quantize rows together and multiply them."""
 
     def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
         self.shape, self.rows = weights.shape, weights.shape[0]

@@ -1,4 +1,4 @@
-"""Matrix products of quantised tensors in com.microsoft: exact sums, scaled afterwards."""
+"""Matrix products of quantized tensors in com.microsoft: exact sums, scaled afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def matmul_integer_to_float(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """Return the product of quantised matrices as floats, plus a bias for each column.
+    """Return the product of quantized matrices as floats, plus a bias for each column.
 
     ``[..., M, K] x [..., K, N] -> [..., M, N]``. The first matrix has one scale or one per row, the
     second one scale or one per column.
@@ -51,9 +51,9 @@ def dynamic_quantize_matmul(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """Return the product of a float and a quantised matrix.
+    """Return the product of a float and a quantized matrix.
 
-    The floats are quantised together to u8 between their minimum and maximum.
+    The floats are quantized together to u8 between their minimum and maximum.
     """
     steps, scale = dynamic_bytes(first)
     return _scaled_product(ready, steps, scale, second, second_scale, second_zero, bias)
@@ -123,9 +123,9 @@ def q_gemm(
     transA: int,
     transB: int,
 ) -> Array:
-    """Return ``alpha`` times the product of two quantised matrices plus an i32 matrix.
+    """Return ``alpha`` times the product of two quantized matrices plus an i32 matrix.
 
-    The result is quantised, or f32 if the output has no scale or no zero point. The third matrix is
+    The result is quantized, or f32 if the output has no scale or no zero point. The third matrix is
     added to the integer sums.
     """
     if first.ndim != 2 or second.ndim != 2:

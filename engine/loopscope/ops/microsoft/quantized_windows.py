@@ -1,4 +1,4 @@
-"""Convolutions and poolings of quantised tensors in com.microsoft, with channels second or last."""
+"""Convolutions and poolings of quantized tensors in com.microsoft, with channels second or last."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def q_linear_average_pool(
     channels_last: int,
     **window: Any,
 ) -> Array:
-    """Compute AveragePool of a quantised tensor, quantised.
+    """Compute AveragePool of a quantized tensor, quantized.
 
     The result, including the zero point, is rounded once.
     """
@@ -89,7 +89,7 @@ def q_linear_global_average_pool(
     *,
     channels_last: int,
 ) -> Array:
-    """Compute the quantised mean over all positions of each channel of a quantised tensor.
+    """Compute the quantized mean over all positions of each channel of a quantized tensor.
 
     The sums are exact.
     """

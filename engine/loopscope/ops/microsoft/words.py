@@ -116,10 +116,10 @@ _FIRST, _SECOND = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 
 def _hash_bytes(data: bytes, seed: int) -> int:
     """Hash any number of bytes: full words first, then the remaining bytes."""
-    whole = len(data) // 4 * 4
-    state = _mix(np.frombuffer(data[:whole], np.uint32).reshape(1, -1), seed)
-    if len(data) > whole:
-        state ^= _scramble(np.array([int.from_bytes(data[whole:], "little")], np.uint32))
+    word_end = len(data) // 4 * 4
+    state = _mix(np.frombuffer(data[:word_end], np.uint32).reshape(1, -1), seed)
+    if len(data) > word_end:
+        state ^= _scramble(np.array([int.from_bytes(data[word_end:], "little")], np.uint32))
     return int(_finish(state, len(data))[0])
 
 

@@ -134,7 +134,7 @@ def _gather(request: NodeRequest) -> Sequence[GraphDefTensor]:
 def _normalize_indices(
     nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: GraphDefTensor
 ) -> GraphDefTensor:
-    """Return the indices with negative ones normalised, because TensorFlow does not allow them."""
+    """Return the indices with negative ones normalized, because TensorFlow does not allow them."""
     kind = indices.element_type
     length = gather(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
     shifted = nodes.add_one("AddV2", [indices, nodes.cast(length, kind)], kind, T=kind)

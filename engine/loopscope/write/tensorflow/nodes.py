@@ -203,9 +203,9 @@ class GraphDefNodes:
             shape=tensor.shape,
         )
 
-    def unique_name(self, wanted: str) -> str:
+    def unique_name(self, hint: str) -> str:
         """Return a name that TensorFlow accepts and no other node has."""
-        valid = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", wanted)
+        valid = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", hint)
         base = valid if re.match(r"[A-Za-z0-9.]", valid) else f"n{valid}"
         candidate, number = base, 0
         while candidate.lower() in self.used_names:

@@ -106,7 +106,7 @@ def _write_function(
     tensors: Sequence[GraphDefTensor],
     write: Callable[[GraphDefNodes, list[GraphDefTensor]], Sequence[GraphDefTensor]],
 ) -> tuple[Function, bool]:
-    """Write a function with arguments like ``given`` and the results of ``write``.
+    """Write a function with arguments like ``tensors`` and the results of ``write``.
 
     Return the function, and True if a node in it has a side effect.
     """
