@@ -216,8 +216,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
                 lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2
             )
         ),
-        r"main/while/body/Gelu cannot be written as a TensorFlow graph: "
-        r"there is no translation of Gelu$",
+        (
+            r"main/while/body/Gelu cannot be written as a TensorFlow graph: "
+            r"there is no translation of Gelu$"
+        ),
     ),
     "type": (
         lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")),
@@ -237,8 +239,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     ),
     "lengths": (
         lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
-        "an output of the loop collects parts of f32.*, "
-        "but all lengths must be known for an empty one",
+        (
+            "an output of the loop collects parts of f32.*, "
+            "but all lengths must be known for an empty one"
+        ),
     ),
     "smallest": (
         lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")),
