@@ -77,7 +77,8 @@ def read_archive(file: IO[bytes], most_bytes: int) -> tuple[bytes, dict[str, byt
         )
         if unexpected is not None:
             raise ValueError(
-                f"a file in it is called {shorten(repr(unexpected))}, which does not belong to a run"
+                f"a file in it is called {shorten(repr(unexpected))}, "
+                "which does not belong to a run"
             )
         if len(set(names)) < len(names):
             raise ValueError("two files in it have the same name")

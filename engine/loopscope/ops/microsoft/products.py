@@ -62,7 +62,8 @@ def _scaled_product(
 def _rows_last(array: Array) -> Array:
     if array.ndim < 3:
         raise ValueError(
-            f"a matrix of shape {list(array.shape)} does not have batches, which transBatch requires"
+            f"a matrix of shape {list(array.shape)} does not have batches, "
+            "which transBatch requires"
         )
     return np.moveaxis(array, 0, -2)
 

@@ -26,7 +26,8 @@ def write_graph(
 ) -> Mapping[LayerId, GraphDefTensor]:
     """Write the nodes of a graph, and return the tensor that feeds each Result.
 
-    ``parameters`` has a tensor for each Parameter. ``WriteError`` names a node without a translation.
+    ``parameters`` has a tensor for each Parameter. ``WriteError`` names a node without a
+    translation.
     """
     tensors: dict[OutputRef, GraphDefTensor] = {
         OutputRef(layer, 0): tensor for layer, tensor in parameters.items()
