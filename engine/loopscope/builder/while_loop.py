@@ -21,10 +21,10 @@ from loopscope.builder.tensor import Tensor
 from loopscope.builder.tensor_array import FirstWrite, TensorArray
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import INDEX_TYPES
+from loopscope.ir.gradient_info import NO_WAY_BACK
 from loopscope.ir.model import NO_ATTRIBUTES
 from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.parallel_iterations import PARALLEL_ITERATIONS, USUAL_WINDOW
-from loopscope.ir.way_back import NO_WAY_BACK
 from loopscope.ops.declare import Known
 
 

@@ -12,7 +12,7 @@ from loopscope.executor.plan.body_ports import CarriedValue
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.ir.address import decode
-from loopscope.ir.walks_back import WalksBack
+from loopscope.ir.gradient_info import WalksBack
 
 ADJOINT = "adjoint_of_"
 """Before the name of a carried Parameter of the forward loop: the Parameter of the backward body

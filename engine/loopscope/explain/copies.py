@@ -11,7 +11,7 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Program
 from loopscope.ir.address import Address, Segment, decode
-from loopscope.ir.walks_back import WalksBack
+from loopscope.ir.gradient_info import WalksBack
 
 _Count = Callable[[str], int | None]
 """How many iterations the loop at an address has run; None where that is not asked for or not

@@ -1,5 +1,6 @@
-"""The Model: element types, shapes, graphs, bodies, port maps, addresses; no file format and no
-arithmetic.
+"""The Model: element types, shapes, graphs, bodies, port maps and addresses.
+
+This package contains neither file formats nor arithmetic.
 """
 
 from __future__ import annotations

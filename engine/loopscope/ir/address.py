@@ -1,6 +1,4 @@
-"""The one form of address for every place in a model or a run:
-``main/while_3[2]/body/if_2/then/Split_4:1``.
-"""
+"""Addresses of every place in a model or a run: ``main/while_3[2]/body/if_2/then/Split_4:1``."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ ANY_ITERATION = -1
 
 
 def encode(name: str) -> str:
-    """A name with the characters that addresses reserve percent-encoded.
+    """Percent-encode the characters of a name that addresses reserve.
 
     >>> encode("a/b[0]:~%")
     'a%2Fb%5B0%5D%3A%7E%25'
@@ -29,13 +27,14 @@ def encode(name: str) -> str:
 
 
 def decode(text: str) -> str:
-    """The inverse of ``encode``."""
+    """Decode an address segment to a name: the inverse of ``encode``."""
     return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
 def labels(graph: ModelGraph) -> Mapping[LayerId, str]:
-    """The address segment of each node of a graph: its encoded name, with ``~ID`` when the name
-    is not unique.
+    """Return the address segment of each node of a graph.
+
+    A segment is the encoded name, with ``~ID`` appended if several nodes have that name.
     """
     uses = Counter(node.name for node in graph.nodes)
     return {
@@ -45,29 +44,34 @@ def labels(graph: ModelGraph) -> Mapping[LayerId, str]:
 
 
 def is_within(address: str, around: str) -> bool:
-    """Whether a place is another one or lies inside it; both with iterations or both without.
+    """Return True if ``address`` equals ``around`` or lies inside it.
 
-    >>> is_within("main/loop/body/add", "main/loop"), is_within("main/loop_2", "main/loop"), is_within("main/loop", "main/loop")
-    (True, False, True)
+    Either both addresses have iterations or neither has.
+
+    >>> is_within("main/loop/body/add", "main/loop"), is_within("main/loop", "main/loop")
+    (True, True)
+    >>> is_within("main/loop_2", "main/loop")
+    False
     """
     return f"{address}/".startswith(f"{around}/")
 
 
-def must_be_text(place: object) -> None:
-    """``AddressError`` for what cannot be an address."""
-    if not isinstance(place, str):
+def must_be_text(address: object) -> None:
+    """Raise ``AddressError`` if an address is not a string."""
+    if not isinstance(address, str):
         raise AddressError(
-            f"{shorten(repr(place))} is not an address: text such as main/while_3[2]/body/Add_1 is expected"
+            f"{shorten(repr(address))} is not an address: "
+            "text such as main/while_3[2]/body/Add_1 is expected"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One step of an address: the label of a node or body, and the iteration where one is given."""
+    """One step of an address: the label of a node or body, and optionally an iteration."""
 
     label: str
     iteration: int | None = None
-    """0-based; ``ANY_ITERATION`` for ``[*]``."""
+    """Iteration number from 0; ``ANY_ITERATION`` for ``[*]``."""
 
     def __str__(self) -> str:
         if self.iteration is None:
@@ -84,7 +88,7 @@ class Address:
 
     @staticmethod
     def parse(text: str) -> Address:
-        """From its text; ``AddressError`` says what is wrong with it.
+        """Parse an address; raise ``AddressError`` with the reason if the text is not one.
 
         >>> str(Address.parse("main/while_3[2]/body/Add_1:1"))
         'main/while_3[2]/body/Add_1:1'
@@ -92,9 +96,8 @@ class Address:
         'main/while_3'
         """
         must_be_text(text)
-        path, colon, output = text.strip("\r\n").rpartition(
-            ":"
-        )  # a name may begin and end with blanks
+        # Only line ends are stripped: a name may begin and end with blanks.
+        path, colon, output = text.strip("\r\n").rpartition(":")
         if not colon:
             path, output = output, "0"
         if not output.isascii() or not output.isdigit() or len(output) > 9:
@@ -106,7 +109,8 @@ class Address:
             match = _SEGMENT.fullmatch(part)
             if match is None or not match["name"]:
                 raise AddressError(
-                    f"{shorten(text)!r} is not an address: expected names joined by '/', such as main/while_3[2]/body/Add_1:0"
+                    f"{shorten(text)!r} is not an address: "
+                    "expected names joined by '/', such as main/while_3[2]/body/Add_1:0"
                 )
             iteration = match["iteration"]
             segments.append(
@@ -125,17 +129,17 @@ class Address:
 
     @property
     def static(self) -> str:
-        """The place in the model, without iterations and output number."""
+        """The address without iterations and output number."""
         return "/".join(segment.label for segment in self.segments)
 
     @property
     def names_a_graph(self) -> bool:
-        """Whether it leads to the outermost graph or to a body, and not to a node."""
+        """True if the address leads to the outermost graph or to a body, not to a node."""
         return len(self.segments) % 2 == 1
 
     @property
     def iterations(self) -> tuple[int | None, ...]:
-        """The iteration of each segment that carries one, outermost first."""
+        """The iteration of each segment that has one, outermost first."""
         return tuple(
             segment.iteration for segment in self.segments if segment.iteration is not None
         )

@@ -1,4 +1,4 @@
-"""Patterns of addresses: what a person writes to mean several values of a model at once."""
+"""Patterns of addresses: text that selects several values of a model at once."""
 
 from __future__ import annotations
 
@@ -16,43 +16,47 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class AddressPattern:
-    """Which values are meant; ``*`` stands for any text, slashes too."""
+    """A pattern of addresses; ``*`` matches any text, slashes included."""
 
     parts: tuple[str, ...]
-    """What stands between the asterisks; of one part for an address."""
+    """Texts between the asterisks; a single part for an exact address."""
 
     def names(self, address: str, output: int) -> bool:
-        """Whether an output of the node at an address without iterations is meant: all are where
-        no output is written.
+        """Return True if the pattern selects an output of the node at a static address.
+
+        A pattern without an output number selects all outputs of the node.
         """
         if len(self.parts) == 1:
             return self.parts[0] in (address, f"{address}:{output}")
         return any(
-            self._matches(one) or self._matches(f"{one}:{output}") for one in notations(address)
+            self._matches(notation) or self._matches(f"{notation}:{output}")
+            for notation in notations(address)
         )
 
     def _matches(self, text: str) -> bool:
-        """Without trying again: each part where it first comes, the last one at the end."""
+        """Match each part at its first occurrence, without backtracking.
+
+        The last part must match at the end.
+        """
         first, *between, last = self.parts
         if not text.startswith(first):
             return False
-        at = len(first)
+        position = len(first)
         for part in between:
-            at = text.find(part, at)
-            if at < 0:
+            position = text.find(part, position)
+            if position < 0:
                 return False
-            at += len(part)
-        return text.endswith(last) and len(text) - len(last) >= at
+            position += len(part)
+        return text.endswith(last) and len(text) - len(last) >= position
 
 
 def address_patterns(model: Model, texts: Iterable[str]) -> Iterator[AddressPattern]:
-    """A pattern for each text: an address, an end of one that no other node has, or either with
-    ``*``, in any form that is read.
+    """Yield a pattern for each text: an address, a unique end of an address, or either with ``*``.
 
-    A text with ``*`` means all whose address, or an end of it, it fits, with names as the file has
-    them, as addresses write them or as screens show them: ``main/*/state`` means
-    ``main/layers.0%2Floop/body/layers.0%2Fstate`` too. ``AddressError`` when a text without ``*``
-    is the end of several addresses.
+    A text with ``*`` selects all addresses that it matches as a whole or at their end. Names may be
+    written as the file has them, as addresses encode them or as screens show them: ``main/*/state``
+    also selects ``main/layers.0%2Floop/body/layers.0%2Fstate``. ``AddressError`` when a text
+    without ``*`` is the end of several addresses.
     """
     known = {address for address, _ in nodes(model)}
     for text in texts:
@@ -61,8 +65,10 @@ def address_patterns(model: Model, texts: Iterable[str]) -> Iterator[AddressPatt
             continue
         written = as_written(text.strip()).replace(f"[{ANY}]", "")
         if ANY not in written:
-            meant = full_address(model, written)
-            yield AddressPattern((meant if meant.startswith(f"{ROOT}/") else f"{ROOT}/{meant}",))
+            address = full_address(model, written)
+            yield AddressPattern(
+                (address if address.startswith(f"{ROOT}/") else f"{ROOT}/{address}",)
+            )
         else:
             anchored = written.startswith((ANY, f"{ROOT}/"))
             yield AddressPattern(tuple((written if anchored else f"{ANY}/{written}").split(ANY)))

@@ -1,4 +1,4 @@
-"""Addresses by their ends: what a person or a script may write in place of a whole address."""
+"""Resolution of the end of an address to the whole address."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from loopscope.ir.walk import nodes
 
 _OUTPUT = re.compile(r":\d{1,9}$")
 _ITERATION = re.compile(r"\[(?:\d{1,18}|\*)\](?=/|$)")
-_SHOWN = 3
+_MAX_LISTED = 3
 
 Pieces = Sequence[tuple[int, str]]
-"""The names of an address as they are written, with the numbers of their segments."""
+"""Names of an address in some notation, each with the number of its segment."""
 
 
 def full_address(model: Model, text: str) -> str:
-    """The address of the one node that a text means: a whole address, or an end of one that no
-    other node has.
+    """Return the address of the one node that a text names: a whole address or a unique end of one.
 
-    Names in it may stand as the file has them (``layers.0/attn/Gather_0``), as addresses write them
-    (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``), with
-    iterations and an output number. A tensor name means the output that has it. What is none of
-    these comes back as it is. ``AddressError`` when several nodes have that end.
+    Names may be written as the file has them (``layers.0/attn/Gather_0``), as addresses encode them
+    (``layers.0%2Fattn%2FGather_0``) or as screens show them (``layers.0/attn › Gather_0``).
+    Iterations and an output number are allowed. A tensor name selects the output of that name. A
+    text that matches nothing is returned unchanged. ``AddressError`` when several nodes match.
     """
     must_be_text(text)
     written = as_written(text.strip())
@@ -37,30 +36,31 @@ def full_address(model: Model, text: str) -> str:
         return written
     ends = ending(known, bare, static_words(text.strip()))
     if not ends:
-        return _of_tensor(model, text.strip()) or text
+        return _output_address(model, text.strip()) or text
     if len(ends) > 1:
         raise AddressError(ambiguous(text, ends))
     ((address, names),) = ends.items()
     return _with_iterations(address, names, path) + output
 
 
-def _of_tensor(model: Model, name: str) -> str:
-    """The address of the one output of this tensor name, of the outermost graph at first; empty
-    where there is none, or several.
+def _output_address(model: Model, name: str) -> str:
+    """Return the address of the one output with this tensor name.
+
+    Return "" unless there is exactly one. Outputs of the outermost graph take precedence.
     """
-    found = [
+    outputs = [
         (address, f":{number}" if number else "")
         for address, node in nodes(model)
         for number, port in enumerate(node.outputs)
         if name in port.names
     ]
-    outermost = [one for one in found if one[0].count("/") == 1]
-    chosen = outermost or found
-    return "".join(chosen[0]) if len(chosen) == 1 else ""
+    outermost = [output for output in outputs if output[0].count("/") == 1]
+    candidates = outermost or outputs
+    return "".join(candidates[0]) if len(candidates) == 1 else ""
 
 
 def addresses_ending(model: Model, text: str) -> tuple[str, ...]:
-    """The static addresses of all nodes that a text may mean, as ``full_address`` takes it."""
+    """Return the static addresses of all nodes that a text, as in ``full_address``, may name."""
     path, _ = split_output(as_written(text.strip()))
     return tuple(
         ending(
@@ -72,15 +72,18 @@ def addresses_ending(model: Model, text: str) -> tuple[str, ...]:
 
 
 def ambiguous(text: str, ends: Collection[str]) -> str:
-    """The sentence for a text that is the end of several addresses."""
-    some = ", ".join(shorten(readable(address), 120) for address in list(ends)[:_SHOWN])
-    more = f" and {len(ends) - _SHOWN:,} more" if len(ends) > _SHOWN else ""
-    return f"{shorten(text)!r} is the end of {len(ends):,} addresses: {some}{more}; write more of the one that is meant"
+    """Return the message for a text that is the end of several addresses."""
+    examples = ", ".join(shorten(readable(address), 120) for address in list(ends)[:_MAX_LISTED])
+    more = f" and {len(ends) - _MAX_LISTED:,} more" if len(ends) > _MAX_LISTED else ""
+    return (
+        f"{shorten(text)!r} is the end of {len(ends):,} addresses: {examples}{more}; "
+        "write more of the one that is meant"
+    )
 
 
 def split_output(written: str) -> tuple[str, str]:
-    """An address and the output number at its end with the colon, empty where there is none."""
-    output = found[0] if (found := _OUTPUT.search(written)) else ""
+    """Split an address into its path and its output number with the colon (empty if absent)."""
+    output = match[0] if (match := _OUTPUT.search(written)) else ""
     return written.removesuffix(output), output
 
 
@@ -89,93 +92,99 @@ def without_iterations(path: str) -> str:
 
 
 def ending(known: Sequence[str], bare: str, words: str) -> dict[str, Pieces]:
-    """Of these addresses the ones that end so: as screens show them, as files and addresses
-    write names, or without the names of bodies.
+    """Return the addresses with this end, each with its first matching notation.
+
+    The end may be in screen notation, in file or address notation, or without the names of bodies.
     """
     last = bare.rpartition("/")[2]
-    likely = [
+    candidates = [
         address for address in known if address.endswith(last) or decode(address).endswith(last)
     ]
-    shown: dict[str, Pieces] = {
+    matches: dict[str, Pieces] = {
         address: pieces(address)
-        for address in likely
+        for address in candidates
         if f"{STEP}{readable(address)}".endswith(f"{STEP}{words}")
     }
-    if STEP in words and shown:
-        return _the_whole(shown, words)
-    return _with_end(likely, bare, _labels, _decoded) or _with_end(
-        likely, bare, pieces, _without_bodies
+    if STEP in words and matches:
+        return _prefer_whole(matches, words)
+    return _ending_in(candidates, bare, _encoded_names, _decoded_names) or _ending_in(
+        candidates, bare, pieces, _without_bodies
     )
 
 
 def notations(address: str) -> tuple[str, ...]:
-    """An address without iterations as it is, with names as files have them, without the names
-    of bodies, and as screens show it.
+    """Return a static address in all notations.
+
+    They are: unchanged, with decoded names, without the names of bodies, and as on screens.
     """
-    shown = _joined(((0, ROOT), *pieces(address)))
+    readable_form = _join(((0, ROOT), *pieces(address)))
     return tuple(
         dict.fromkeys(
-            (address, *(_joined(form(address)) for form in (_decoded, _without_bodies)), shown)
+            (
+                address,
+                *(_join(form(address)) for form in (_decoded_names, _without_bodies)),
+                readable_form,
+            )
         )
     )
 
 
-def _the_whole(found: dict[str, Pieces], words: str) -> dict[str, Pieces]:
-    """The one that these words are all of, where there is one: a longer address that ends so
-    could be written longer.
+def _prefer_whole(matches: dict[str, Pieces], words: str) -> dict[str, Pieces]:
+    """Return only the address whose readable form equals the words, if exactly one does.
+
+    A longer address with the same end remains reachable by writing more of it.
     """
-    whole = {address: names for address, names in found.items() if readable(address) == words}
-    return whole if len(whole) == 1 else found
+    exact = {address: names for address, names in matches.items() if readable(address) == words}
+    return exact if len(exact) == 1 else matches
 
 
-def _with_end(
+def _ending_in(
     addresses: Sequence[str], end: str, *forms: Callable[[str], Pieces]
 ) -> dict[str, Pieces]:
-    """Those that end so in any of these forms, in the first such form."""
-    found: dict[str, Pieces] = {}
+    """Return the addresses that end like this in one of these notations, with that notation."""
+    matches: dict[str, Pieces] = {}
     for address in addresses:
         for form in forms:
-            if f"/{_joined(form(address))}".endswith(f"/{end}"):
-                found.setdefault(address, form(address))
-    return found
+            if f"/{_join(form(address))}".endswith(f"/{end}"):
+                matches.setdefault(address, form(address))
+    return matches
 
 
 def _without_bodies(address: str) -> Pieces:
     return tuple(
-        (number, name) for number, name in _decoded(address) if number % 2 or name != "body"
+        (number, name) for number, name in _decoded_names(address) if number % 2 or name != "body"
     )
 
 
-def _labels(address: str) -> Pieces:
+def _encoded_names(address: str) -> Pieces:
     return tuple(enumerate(address.split("/")))
 
 
-def _decoded(address: str) -> Pieces:
-    return tuple((number, decode(label)) for number, label in _labels(address))
+def _decoded_names(address: str) -> Pieces:
+    return tuple((number, decode(label)) for number, label in _encoded_names(address))
 
 
-def _joined(names: Pieces) -> str:
+def _join(names: Pieces) -> str:
     return "/".join(name for _, name in names)
 
 
 def _with_iterations(address: str, names: Pieces, path: str) -> str:
-    """An address with the iterations of a text that ends as it does."""
-    marks = _marks(path)
+    """Insert the iterations of a text into the address that it is the end of."""
+    marks = _iteration_marks(path)
     segments = address.split("/")
-    behind = 0
+    distance = 0
     for number, name in reversed(names):
-        segments[number] += marks.pop(behind, "")
-        behind += len(name) + 1
+        segments[number] += marks.pop(distance, "")
+        distance += len(name) + 1
     if marks:
         raise AddressError(
-            f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of {shorten(readable(address))!r}"
+            f"{shorten(path)!r}: {next(iter(marks.values()))} stands inside the name of "
+            f"{shorten(readable(address))!r}"
         )
     return "/".join(segments)
 
 
-def _marks(path: str) -> dict[int, str]:
-    """The iterations in a text, by the number of characters after them, other iterations not
-    counted.
-    """
-    found: Sequence[re.Match[str]] = list(_ITERATION.finditer(path))
-    return {len(without_iterations(path[one.end() :])): one[0] for one in found}
+def _iteration_marks(path: str) -> dict[int, str]:
+    """Map the number of characters after a mark to the mark; marks themselves do not count."""
+    matches: Sequence[re.Match[str]] = list(_ITERATION.finditer(path))
+    return {len(without_iterations(path[match.end() :])): match[0] for match in matches}

@@ -1,5 +1,6 @@
-"""Arrays at the beginning of a cache line: a product with a matrix that lies elsewhere takes a
-third longer.
+"""Arrays that begin at a cache line.
+
+A product with a matrix that is not aligned takes a third longer.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ CACHE_LINE = 64
 
 
 def is_aligned(array: np.ndarray) -> bool:
-    """Whether its first element begins a cache line."""
+    """Return True if the first element of the array begins a cache line."""
     return bool(array.ctypes.data % CACHE_LINE == 0)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array that holds anything, and begins with a cache line.
+    """Return an uninitialised array that begins at a cache line.
 
     >>> is_aligned(empty((3, 5), np.dtype(np.float16)))
     True

@@ -1,4 +1,4 @@
-"""Python's garbage collector, which finds no garbage while a model is read or planned."""
+"""Suspension of Python's garbage collector while a model is read or planned."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 _GROWTH = 1.25
-"""Python's own rule: nothing is looked through as a whole before it has grown by a quarter."""
-_MOST_UNSEEN = 500_000
-"""Blocks of memory, some 40 MB, that may come in between whatever was there."""
+"""Growth of memory that triggers a full collection: a quarter, as in Python's own rule."""
+_FREE_GROWTH = 500_000
+"""Number of additional blocks of memory (about 40 MB) without a full collection."""
 
 
 @dataclass(slots=True)
 class _LastCollection:
-    """How many blocks of memory Python held after all objects were looked through, or when the
-    first model was read.
+    """Blocks of memory that Python had allocated after the last full collection.
+
+    The first value is taken when the first model is read.
     """
 
     blocks: int = 0
@@ -28,16 +29,18 @@ _LAST = _LastCollection()
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """A Model is many small objects and no garbage: looking for some while it grows costs a fifth
+    """Disable garbage collection for the duration of the context.
+
+    A Model consists of many small objects without garbage. Collections while it grows cost a fifth
     of the time.
 
-    Afterwards all objects count as old ones, or the next that is made would have all of these
-    looked through at once. Where the process keeps some out of all collections, they stay out:
-    Python takes back all of these or none.
+    Afterwards, all objects count as old. Otherwise the next new object would trigger a collection
+    of all of them. If the process has frozen objects of its own, nothing is moved: ``gc.unfreeze``
+    would release those too.
     """
     enabled = gc.isenabled()
     if enabled:
-        _collect_what_reading_hid()
+        _collect_old_objects()
     gc.disable()
     try:
         yield
@@ -49,15 +52,15 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _collect_what_reading_hid() -> None:
-    """Objects that count as old at once are none of those by which Python knows when to look
-    through all: so this is known here.
+def _collect_old_objects() -> None:
+    """Run a full collection if memory has grown too much since the last one.
 
-    Else a process that reads one model after another and drops each with its run, in a circle of
-    references, would keep them all.
+    Objects that become old at once do not count towards Python's own trigger. Without this check, a
+    process that reads model after model and drops each with its run (a reference cycle) would never
+    free them.
     """
     blocks = sys.getallocatedblocks()
-    if _LAST.blocks and blocks > _LAST.blocks * _GROWTH + _MOST_UNSEEN:
+    if _LAST.blocks and blocks > _LAST.blocks * _GROWTH + _FREE_GROWTH:
         gc.collect()
         _LAST.blocks = sys.getallocatedblocks()
     elif not _LAST.blocks:

@@ -1,4 +1,4 @@
-"""The data of a Const: its bytes in the weights file, and the array that they mean."""
+"""The data of a Const: its bytes in the weights file, and the array that they encode."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from loopscope.ir.bits import pack, packed_bytes, unpack
 from loopscope.ir.element_type import ElementType
 
 _LARGE = 1 << 14
-"""Bytes from which a matrix product gains more from alignment than a copy costs."""
+"""Size in bytes from which a matrix product gains more from alignment than a copy costs."""
 _IN_USE: weakref.WeakKeyDictionary[Constant, weakref.ref[np.ndarray]] = weakref.WeakKeyDictionary()
-"""Large arrays that somebody holds: several runs of a model, and of the same with values
-rounded, share its weights.
-"""
+"""Large arrays that are still referenced, so that several runs of a model share its weights."""
 
 
 class Constant(Struct, frozen=True, eq=False, weakref=True):
-    """Element type, shape, and raw bytes as the IR stores them (sub-byte types packed), decoded
-    when asked for.
+    """Element type, shape and raw bytes as the IR stores them (sub-byte types packed).
+
+    The bytes are decoded on request.
     """
 
     element_type: ElementType
     shape: tuple[int, ...]
     data: memoryview | bytes
-    """Exactly the bytes of this constant; a view into the mapped weights file, never a copy of
-    it.
-    """
+    """Exactly the bytes of this constant: a view into the mapped weights file, not a copy."""
     is_kept: bool = True
-    """False: the file has type and shape, and left the data out."""
+    """False if the file has the type and shape but not the data."""
 
     @property
     def elements(self) -> int:
         return math.prod(self.shape)
 
     def array(self) -> np.ndarray:
-        """A read-only array, a large one the same while somebody holds it; ``ValueError`` when the
-        bytes are not a tensor of that type and shape, ``NotKept`` where there are none.
+        """Return the value as a read-only array.
+
+        A large array is shared while it is referenced. ``ValueError`` when the bytes are not a
+        tensor of this type and shape, ``NotKept`` when the file does not contain them.
         """
         if not self.is_kept:
             raise NotKept("its value is not kept: the run was saved without weights")
@@ -57,32 +56,35 @@ class Constant(Struct, frozen=True, eq=False, weakref=True):
 
     @staticmethod
     def of(array: np.ndarray | np.generic) -> Constant:
-        """The constant that holds an array."""
+        """Return the constant that encodes an array."""
         array = np.asarray(array)
         return Constant(ElementType.of(array), array.shape, encode(array))
 
 
 def packed_size(element_type: ElementType, elements: int) -> int:
-    """Bytes that so many elements take in a weights file (strings excepted)."""
+    """Return the number of bytes of ``elements`` elements in a weights file (strings excepted)."""
     return packed_bytes(element_type.bits, elements)
 
 
 def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -> np.ndarray:
-    """The 1-D array of so many elements in raw bytes; extra bytes are ignored, as OpenVINO does."""
+    """Decode raw bytes to a 1-D array; extra bytes are ignored, as in OpenVINO.
+
+    ``ValueError`` when there are too few bytes.
+    """
     if element_type is ElementType.STRING:
         return _decode_strings(data, elements)
     size = packed_size(element_type, elements)
     if len(data) < size:
         raise ValueError(
-            f"{len(data)} bytes hold no {elements} elements of {element_type}: {size} are needed"
+            f"{elements} elements of {element_type} take {size} bytes, got {len(data)}"
         )
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
-        wanted = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
-        if raw.ctypes.data % wanted == 0:
+        alignment = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
+        if raw.ctypes.data % alignment == 0:
             array = raw.view(element_type.dtype)
         else:
-            array = _moved(raw, element_type.dtype)
+            array = _copy_aligned(raw, element_type.dtype)
             mapped.give_back(data)
         return (
             raw != 0
@@ -100,7 +102,7 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
 
 
 def encode(array: np.ndarray) -> bytes:
-    """The raw bytes of an array, packed as the IR packs them; the inverse of ``decode``."""
+    """Encode an array as raw bytes, packed as in the IR: the inverse of ``decode``."""
     element_type = ElementType.of(array)
     if element_type is ElementType.STRING:
         return _encode_strings(array)
@@ -116,26 +118,29 @@ def encode(array: np.ndarray) -> bytes:
     return pack(codes, element_type.bits).tobytes()
 
 
-def _moved(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """OpenVINO does not align constants in the file; one copy makes every later use fast."""
+def _copy_aligned(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Copy to aligned memory, which makes later uses faster.
+
+    OpenVINO does not align constants in the file.
+    """
     array = aligned.empty((raw.size // dtype.itemsize,), dtype)
     array[...] = raw.view(dtype)
     return array
 
 
 def _decode_strings(data: memoryview | bytes, elements: int) -> np.ndarray:
-    """int32 count, int32 begin of each string and the end of the last, then UTF-8 text."""
+    """Decode strings: int32 count, int32 begin of each string, end of the last, then UTF-8 text."""
     raw = bytes(data)
     if elements == 0 and len(raw) < 4:
         return np.empty(0, dtype=object)
     if len(raw) < 4 + 4 * (elements + 1):
-        raise ValueError(f"{len(raw)} bytes hold no {elements} strings")
+        raise ValueError(
+            f"{elements} strings take at least {4 + 4 * (elements + 1)} bytes, got {len(raw)}"
+        )
     array = np.full(elements, "", dtype=object)
     header = np.frombuffer(raw, "<i4", elements + 2)
     if header[0] != elements:
-        raise ValueError(
-            f"the string data holds {header[0]} strings, its shape asks for {elements}"
-        )
+        raise ValueError(f"the data has {header[0]} strings, expected {elements} by its shape")
     text = raw[4 + 4 * (elements + 1) :]
     ends = header[1:].tolist()
     for index, (begin, end) in enumerate(pairwise(ends)):

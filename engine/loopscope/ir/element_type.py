@@ -10,8 +10,9 @@ import numpy as np
 
 
 def _packed(name: str) -> np.dtype:
-    """A type that numpy and ml_dtypes lack: one byte per element in a field of that name, so
-    that no kernel mistakes it for a number.
+    """Return a dtype for a type that numpy and ml_dtypes lack: a field of that name, one byte each.
+
+    A kernel cannot mistake such an element for a number.
     """
     return np.dtype([(name, np.uint8)])
 
@@ -56,7 +57,7 @@ class ElementType(Enum):
 
     @cached_property
     def bits(self) -> int:
-        """Bits of one element in a weights file; 0 for strings."""
+        """Number of bits of an element in a weights file; 0 for strings."""
         return _BITS[self]
 
     @property
@@ -76,30 +77,31 @@ class ElementType(Enum):
 
     @staticmethod
     def of(array: np.ndarray | np.generic) -> ElementType:
-        """The element type of an array or numpy scalar; ``KeyError`` when no type of the IR
-        fits.
+        """Return the element type of an array or numpy scalar.
+
+        ``KeyError`` when no type of the IR fits.
         """
         return _BY_DTYPE[array.dtype]
 
     @staticmethod
     def of_dtype(dtype: np.dtype) -> ElementType:
-        """The element type that a numpy dtype carries; ``KeyError`` when there is none."""
+        """Return the element type of a numpy dtype; ``KeyError`` when there is none."""
         return _BY_DTYPE[dtype]
 
 
 def type_name(dtype: np.dtype) -> str:
-    """An array's element type in words: the IR's name, or numpy's for what no IR has, such as
-    ``int2`` of ONNX.
-    """
-    found = _BY_DTYPE.get(dtype)
-    return str(found) if found is not None else dtype.name
+    """Return the name of an element type in the IR, or numpy's name (ONNX ``int2``)."""
+    element_type = _BY_DTYPE.get(dtype)
+    return str(element_type) if element_type is not None else dtype.name
 
 
 def is_whole(dtype: np.dtype) -> bool:
-    """Whether elements are integers, of the narrow types that numpy and the IR lack too.
+    """Return True if elements are integers, including narrow types that the IR lacks.
 
-    >>> is_whole(np.dtype(ml_dtypes.int2)), is_whole(np.dtype(np.uint8)), is_whole(np.dtype(np.bool_))
-    (True, True, False)
+    >>> is_whole(np.dtype(ml_dtypes.int2)), is_whole(np.dtype(np.uint8))
+    (True, True)
+    >>> is_whole(np.dtype(np.bool_))
+    False
     """
     return dtype.name.removeprefix("u").startswith("int")
 
@@ -161,7 +163,7 @@ _BITS = {
     ElementType.STRING: 0,
 }
 
-# The sets that rules reason with.
+# Sets of element types for type rules.
 REAL_FLOATS = frozenset({ElementType.F64, ElementType.F32, ElementType.F16, ElementType.BF16})
 FLOATS = REAL_FLOATS | {
     ElementType.F8E4M3,
@@ -188,7 +190,7 @@ UNSIGNED = frozenset(
 )
 INTEGERS = SIGNED | UNSIGNED
 INDEX_CHOICES = (ElementType.I64, ElementType.I32)
-"""What an attribute for the type of indices may be, in the order in which a message lists them."""
+"""Allowed values of an attribute for an index type, in the order of messages."""
 INDEX_TYPES = frozenset(INDEX_CHOICES)
 NUMERIC = FLOATS | INTEGERS
 ANY_TYPE = frozenset(ElementType)

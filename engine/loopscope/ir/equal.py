@@ -1,4 +1,4 @@
-"""Whether two models are the same one, and if not, where they part."""
+"""Comparison of two models, and a sentence about their first difference."""
 
 from __future__ import annotations
 
@@ -11,85 +11,89 @@ from loopscope.ir.address import ROOT, labels
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import Body, Model, ModelGraph, Node, Port
 
-# Constants and ports hold these exactly; the text of an attribute may spell them in several ways.
-_SAID_ELSEWHERE = {
+# Constants and ports store these exactly; the text of an attribute may spell them in several ways.
+_REDUNDANT_ATTRIBUTES = {
     "Const": frozenset({"element_type", "shape", "offset", "size"}),
     "Parameter": frozenset({"element_type", "shape"}),
 }
 
 
-def difference(one: Model, other: Model) -> str:
-    """The first difference in words; empty when both mean the same.
+def difference(left: Model, right: Model) -> str:
+    """Return a sentence about the first difference of two models; empty when they are equal.
 
-    Not compared, because it means nothing: port ids (edges are compared by the position of their
-    ports), the order of edges and port map entries, where the weights lie, the IR version, lines,
-    files. Bounds of dimensions count only where a file can keep them: at Parameters.
+    These have no meaning and are not compared: port ids (edges are compared by the position of
+    their ports), the order of edges and of port map entries, the location of the weights, the IR
+    version, lines and files. Bounds of dimensions are compared only at Parameters, where a file can
+    store them.
     """
-    for what in ("name", "dialect", "rt_info", "meta_data"):
-        if getattr(one, what) != getattr(other, what):
-            return _told("the model", what, getattr(one, what), getattr(other, what))
-    waiting = [(ROOT, one.graph, other.graph)]
+    for field in ("name", "dialect", "rt_info", "meta_data"):
+        if getattr(left, field) != getattr(right, field):
+            return _sentence("the model", field, getattr(left, field), getattr(right, field))
+    waiting = [(ROOT, left.graph, right.graph)]
     while waiting:
-        address, mine, yours = waiting.pop()
-        found = next(_graph_differences(address, mine, yours), "")
-        if found:
-            return found
-        label = labels(mine)
-        for node, twin in zip(mine.nodes, yours.nodes, strict=True):
-            for body, other_body in zip(node.bodies, twin.bodies, strict=True):
+        address, left_graph, right_graph = waiting.pop()
+        sentence = next(_graph_differences(address, left_graph, right_graph), "")
+        if sentence:
+            return sentence
+        label = labels(left_graph)
+        for node, twin in zip(left_graph.nodes, right_graph.nodes, strict=True):
+            for body, twin_body in zip(node.bodies, twin.bodies, strict=True):
                 waiting.append(
-                    (f"{address}/{label[node.id]}/{body.name}", body.graph, other_body.graph)
+                    (f"{address}/{label[node.id]}/{body.name}", body.graph, twin_body.graph)
                 )
     return ""
 
 
-def _told(place: str, what: str, mine: object, yours: object) -> str:
-    return f"{place}: {what} is {shorten(repr(mine), 80)} in one and {shorten(repr(yours), 80)} in the other"
+def _sentence(place: str, field: str, left_value: object, right_value: object) -> str:
+    left, right = shorten(repr(left_value), 80), shorten(repr(right_value), 80)
+    return f"{place}: {field} is {left} in one and {right} in the other"
 
 
-def _graph_differences(address: str, mine: ModelGraph, yours: ModelGraph) -> Iterator[str]:
-    if len(mine.nodes) != len(yours.nodes):
-        yield _told(address, "the number of nodes", len(mine.nodes), len(yours.nodes))
+def _graph_differences(address: str, left: ModelGraph, right: ModelGraph) -> Iterator[str]:
+    if len(left.nodes) != len(right.nodes):
+        yield _sentence(address, "the number of nodes", len(left.nodes), len(right.nodes))
         return
-    if len(mine.edges) != len(yours.edges):
-        yield _told(address, "the number of edges", len(mine.edges), len(yours.edges))
-    label = labels(mine)
-    for node, twin in zip(mine.nodes, yours.nodes, strict=True):
+    if len(left.edges) != len(right.edges):
+        yield _sentence(address, "the number of edges", len(left.edges), len(right.edges))
+    label = labels(left)
+    for node, twin in zip(left.nodes, right.nodes, strict=True):
         place = f"{address}/{label[node.id]}"
         yield from _node_differences(place, node, twin)
-        if mine.sources[node.id] != yours.sources[twin.id]:
-            yield _told(place, "what feeds it", mine.sources[node.id], yours.sources[twin.id])
+        if left.sources[node.id] != right.sources[twin.id]:
+            yield _sentence(place, "what feeds it", left.sources[node.id], right.sources[twin.id])
 
 
-def _node_differences(place: str, mine: Node, yours: Node) -> Iterator[str]:
+def _node_differences(place: str, left: Node, right: Node) -> Iterator[str]:
     for what in ("id", "name", "type", "opset", "rt_info", "output_names"):
-        if getattr(mine, what) != getattr(yours, what):
-            yield _told(place, what, getattr(mine, what), getattr(yours, what))
-    ignored = _SAID_ELSEWHERE.get(mine.type, frozenset())
+        if getattr(left, what) != getattr(right, what):
+            yield _sentence(place, what, getattr(left, what), getattr(right, what))
+    ignored = _REDUNDANT_ATTRIBUTES.get(left.type, frozenset())
     attributes = [
         {name: value for name, value in node.attributes.items() if name not in ignored}
-        for node in (mine, yours)
+        for node in (left, right)
     ]
     if attributes[0] != attributes[1]:
-        yield _told(place, "its attributes", *attributes)
-    exact = mine.type in _SAID_ELSEWHERE
+        yield _sentence(place, "its attributes", *attributes)
+    exact = left.type in _REDUNDANT_ATTRIBUTES
     for what, ports, others in (
-        ("inputs", mine.inputs, yours.inputs),
-        ("outputs", mine.outputs, yours.outputs),
+        ("inputs", left.inputs, right.inputs),
+        ("outputs", left.outputs, right.outputs),
     ):
         declared = [[_declared(port, exact=exact) for port in side] for side in (ports, others)]
         if declared[0] != declared[1]:
-            yield _told(place, what, *declared)
-    if not _same_constant(mine.constant, yours.constant):
+            yield _sentence(place, what, *declared)
+    if not _same_constant(left.constant, right.constant):
         yield f"{place}: its constant data differ"
-    bodies = [[_bindings(body) for body in node.bodies] for node in (mine, yours)]
+    bodies = [[_bindings(body) for body in node.bodies] for node in (left, right)]
     if bodies[0] != bodies[1]:
-        yield _told(place, "how its bodies are bound", *bodies)
+        yield _sentence(place, "how its bodies are bound", *bodies)
 
 
 def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
-    """What a file can say of a port: a scalar and an unknown rank look alike in it, and bounds
-    of dimensions are lost.
+    """Return what a file can declare about a port.
+
+    A file does not distinguish a scalar from an unknown rank, and cannot store bounds of
+    dimensions.
     """
     shape: object = port.shape
     if not exact:
@@ -100,24 +104,26 @@ def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
     return port.element_type, shape, port.names, port.rt_info
 
 
-def _same_constant(mine: Constant | None, yours: Constant | None) -> bool:
-    if mine is None or yours is None:
-        return mine is yours
-    if (mine.element_type, mine.shape, mine.is_kept, len(mine.data)) != (
-        yours.element_type,
-        yours.shape,
-        yours.is_kept,
-        len(yours.data),
+def _same_constant(left: Constant | None, right: Constant | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    if (left.element_type, left.shape, left.is_kept, len(left.data)) != (
+        right.element_type,
+        right.shape,
+        right.is_kept,
+        len(right.data),
     ):
         return False
     return bool(
-        np.array_equal(np.frombuffer(mine.data, np.uint8), np.frombuffer(yours.data, np.uint8))
+        np.array_equal(np.frombuffer(left.data, np.uint8), np.frombuffer(right.data, np.uint8))
     )
 
 
 def _bindings(body: Body) -> tuple[object, ...]:
-    """Everything but the numbers of the outputs, of which only the order counts, and entries
-    that repeat a number.
+    """Return the name, port map and back edges of a body.
+
+    Entries that repeat an output number are omitted. Output numbers are replaced by their rank,
+    because only their order has a meaning.
     """
     rank = {id(entry): index for index, entry in enumerate(body.outer_outputs)}
     outputs = [

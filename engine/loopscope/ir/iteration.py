@@ -1,25 +1,25 @@
-"""The one way in which sentences and screens name an iteration: by its number in the model,
-which begins at 0.
-"""
+"""Words for an iteration, by its number in the model (from 0), for all sentences and screens."""
 
 from __future__ import annotations
 
 
 def iteration_words(number: int, count: int | None = None) -> str:
-    """An iteration in words; ``count`` is the number of iterations of the loop, or the most that it
-    may run, where that is known.
+    """Return the words for an iteration.
+
+    ``count`` is the known number of iterations of the loop, or the highest number that it may run.
 
     >>> iteration_words(0), iteration_words(3, 12), iteration_words(6, 7), iteration_words(1199)
     ('iteration 0', 'iteration 3 of 12', 'iteration 6, the last of 7', 'iteration 1,199')
     >>> iteration_words(0, 1)
     'iteration 0, the only one'
     """
-    place = "" if count is None else place_among(number, count)
-    return f"iteration {number:,}{'' if not place else f' {place}' if place.startswith('of') else f', {place}'}"
+    position = "" if count is None else place_among(number, count)
+    separator = " " if position.startswith("of") else ", "
+    return f"iteration {number:,}{separator}{position}" if position else f"iteration {number:,}"
 
 
 def place_among(number: int, count: int) -> str:
-    """The place of an iteration among all iterations of its loop.
+    """Return the words for the position of an iteration among all iterations of its loop.
 
     >>> place_among(3, 12), place_among(6, 7), place_among(0, 1)
     ('of 12', 'the last of 7', 'the only one')
@@ -30,7 +30,7 @@ def place_among(number: int, count: int) -> str:
 
 
 def iteration_range(first: int, last: int) -> str:
-    """Consecutive iterations in words, both ends included.
+    """Return the words for consecutive iterations, both ends included.
 
     >>> iteration_range(3, 3), iteration_range(0, 1199)
     ('iteration 3', 'iterations 0 to 1,199')

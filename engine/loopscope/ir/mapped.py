@@ -1,5 +1,6 @@
-"""Bytes of a mapped file that are not needed again soon: the system keeps them, and this process
-need not hold them too.
+"""Release of the memory pages of a mapped file that are not needed again soon.
+
+The operating system caches the file, so that this process need not hold its pages too.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import numpy as np
 
 
 def give_back(data: memoryview | bytes) -> None:
-    """Lets go of the memory pages that lie wholly in ``data``, where that is a view of a mapped
-    file; who reads them again gets them again.
+    """Release the memory pages that lie wholly inside ``data``, if that is a view of a mapped file.
 
-    Weights that were copied, or written to another file, would else be held twice.
+    The next read of these bytes loads the pages again. Without this call, weights that were copied
+    or written to another file would be in memory twice.
     """
     file = data.obj if isinstance(data, memoryview) else None
     if len(data) < mmap.PAGESIZE or not isinstance(file, mmap.mmap) or not hasattr(file, "madvise"):

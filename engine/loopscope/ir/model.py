@@ -1,5 +1,6 @@
-"""The Model: graphs of nodes with ports and edges, and the bodies inside control-flow nodes,
-exactly as the file has them.
+"""The Model: graphs of nodes with ports and edges, and the bodies of control-flow nodes.
+
+Everything is stored as in the file.
 """
 
 from __future__ import annotations
@@ -19,58 +20,53 @@ from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.plugins import mime_bundle
 
 LayerId = NewType("LayerId", int)
-"""Means something only inside its own graph: bodies and their surroundings may repeat ids."""
+"""Id of a node inside its own graph; a body and the graph around it may use the same ids."""
 
 ForeignBody = NewType("ForeignBody", str)
-"""A graph of an operation that is unknown here: the name of its attribute, written as an address
-segment.
-"""
+"""Name of a graph of an unknown operation: its attribute name, encoded as an address segment."""
 BodyName = Literal["body", "then", "else"] | ForeignBody
 FOREIGN = " with graphs"
-"""A suffix of the opset of an operation whose graphs cannot be run here, so that no catalogue
-contains it.
-"""
+"""Suffix of the opset of an unknown operation with graphs, so that no catalogue contains it."""
 Dialect = Literal["openvino", "onnx"]
 Form = Literal["tensor", "sequence", "optional", "optional sequence", "map"]
-"""The kind of a value in ONNX; in OpenVINO every value is a tensor."""
+"""Kind of a value in ONNX; in OpenVINO every value is a tensor."""
 NO_ATTRIBUTES: Mapping[str, object] = MappingProxyType({})
 
 
 def _no_attributes() -> Mapping[str, object]:
-    """Python 3.11 takes a mapping proxy for a mutable default, so that it has to come from a
-    function.
-    """
+    """Return the empty mapping; Python 3.11 rejects a mapping proxy as a direct default."""
     return NO_ATTRIBUTES
 
 
 LOOP, TENSOR_ITERATOR, IF = "Loop", "TensorIterator", "If"
 SCAN, SEQUENCE_MAP = "Scan", "SequenceMap"
-"""Only ONNX has them: a Scan's parts lose the axis that they are taken along, a SequenceMap's
-are the elements of a sequence.
+"""Loop operations of ONNX only.
+
+The slices of a Scan lose the axis along which they are taken. Those of a SequenceMap are the
+elements of a sequence.
 """
 _LOOPS = frozenset({LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP})
 
 
 class Port(Struct, frozen=True):
-    """An input or output of a node, with what the file declares for it; declarations may be
-    missing or wrong.
-    """
+    """An input or output of a node, with its declaration, which may be missing or wrong."""
 
     id: int
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
     names: tuple[str, ...] = ()
-    """Tensor names (output ports; in ONNX also of input ports, by which nodes are connected)."""
+    """Tensor names of output ports; in ONNX also of input ports, because names connect the nodes.
+    """
     rt_info: Mapping[str, object] = NO_ATTRIBUTES
     form: Form = "tensor"
-    """Element type and shape are those of the tensors in it."""
+    """Kind of the value; element type and shape describe the tensors inside it."""
 
     def __hash__(self) -> int:
         return hash((self.id, self.element_type, self.shape, self.names, self.form))
 
 
 class Edge(NamedTuple):
-    """From an output port to an input port, by layer and port ids, as the file writes it."""
+    """A connection of an output port to an input port, by layer and port ids as in the file."""
 
     from_layer: LayerId
     from_port: int
@@ -79,18 +75,14 @@ class Edge(NamedTuple):
 
 
 class OutputRef(Struct, frozen=True):
-    """What feeds an input: output number ``output`` (0-based position) of a node of the same
-    graph.
-    """
+    """A tensor inside a graph: output number ``output`` (0-based position) of a node."""
 
     layer: LayerId
     output: int
 
 
 class InputMap(Struct, frozen=True):
-    """A ``port_map`` input: outer input number ``external`` (-1: none) feeds body Parameter
-    ``internal``.
-    """
+    """A ``port_map`` input: outer input ``external`` (-1: none) feeds Parameter ``internal``."""
 
     external: int
     internal: LayerId
@@ -104,18 +96,18 @@ class InputMap(Struct, frozen=True):
 
     @property
     def is_iteration_number(self) -> bool:
-        """Whether the Parameter gets the iteration number: the purpose means nothing where an
-        outer input is named (as in OpenVINO).
+        """True if the Parameter receives the iteration number.
+
+        As in OpenVINO, the purpose is ignored if an outer input is named.
         """
         return self.external == -1 and self.purpose == "current_iteration"
 
 
 class OutputMap(Struct, frozen=True):
-    """A ``port_map`` output: body Result ``internal`` makes an outer output (``external`` -1:
+    """A ``port_map`` output: body Result ``internal`` feeds an outer output (``external`` -1:
     none).
 
-    ``external`` orders the entries: sorted by it, those that are not -1 are the node's outputs 0,
-    1, 2, ...
+    The outputs of the node are the entries other than -1, sorted by ``external``.
     """
 
     external: int
@@ -128,14 +120,13 @@ class OutputMap(Struct, frozen=True):
     purpose: str = ""
     """``execution_condition`` or empty."""
     stacked: bool = False
-    """ONNX scan outputs: values of all iterations are stacked along a new axis instead of
-    concatenated.
+    """True for ONNX scan outputs: iterations are stacked along a new axis instead of concatenated.
     """
 
 
 class BackEdge(Struct, frozen=True):
-    """Carries the value of body Result ``from_layer`` into body Parameter ``to_layer`` of the
-    next iteration.
+    """A carried value: body Result ``from_layer`` feeds Parameter ``to_layer`` of the next
+    iteration.
     """
 
     from_layer: LayerId
@@ -143,7 +134,7 @@ class BackEdge(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True, eq=False):
-    """A nested graph of a control-flow node and how it is bound to the outside."""
+    """A nested graph of a control-flow node with its bindings to the outer graph."""
 
     name: BodyName
     graph: ModelGraph
@@ -153,49 +144,49 @@ class Body(Struct, frozen=True, eq=False):
 
     @property
     def outer_outputs(self) -> tuple[OutputMap, ...]:
-        """The entries that make outputs 0, 1, 2, ... of the outer node, in that order; of one
-        number the first, as in OpenVINO.
+        """The entries of outputs 0, 1, 2, ... of the outer node, in that order.
+
+        The first entry of a repeated number counts, as in OpenVINO.
         """
         first = {entry.external: entry for entry in reversed(self.outputs) if entry.external != -1}
         return tuple(first[external] for external in sorted(first))
 
 
 class Node(Struct, frozen=True, eq=False):
-    """One operation of a graph: a ``<layer>`` of an IR file, a NodeProto of an ONNX file."""
+    """An operation of a graph: a ``<layer>`` of an IR file, a NodeProto of an ONNX file."""
 
     id: LayerId
     name: str
     type: str
-    """As the file spells it (``Add``, ``Const``, ``Loop``)."""
+    """Operation type, spelled as in the file (``Add``, ``Const``, ``Loop``)."""
     opset: str = ""
-    """As the file spells it (``opset1``); for ONNX the domain and version (``ai.onnx 13``)."""
+    """Opset, spelled as in the file (``opset1``); for ONNX the domain and version (``ai.onnx 13``).
+    """
     attributes: Mapping[str, object] = NO_ATTRIBUTES
-    """IR: verbatim text by name. ONNX: typed values, frozen."""
+    """Attributes by name: verbatim text in the IR; typed and frozen values in ONNX."""
     inputs: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = ()
     bodies: tuple[Body, ...] = ()
     constant: Constant | None = None
     rt_info: Mapping[str, object] = NO_ATTRIBUTES
     line: int = 0
-    """Line of the file where it begins; 0 when unknown."""
+    """Line of the file at which the node begins; 0 when unknown."""
     output_names: tuple[str, ...] = ()
-    """Result only: tensor names that the file gives to the Result itself."""
+    """Tensor names that the file assigns to a Result itself."""
 
     @property
     def is_foreign(self) -> bool:
-        """Whether its bodies belong to an operation that is unknown here, whatever its type is
-        called.
-        """
+        """True if the bodies belong to an unknown operation, whatever the type is called."""
         return self.opset.endswith(FOREIGN)
 
     @property
     def is_function(self) -> bool:
-        """Whether it is the call of a function of ONNX, whose body runs once."""
+        """True for a call of an ONNX function, whose body runs once."""
         return self.opset.startswith("function ")
 
     @property
     def is_loop(self) -> bool:
-        """Whether its body runs once for each iteration."""
+        """True if the body runs once for each iteration."""
         return (
             self.type in _LOOPS
             and bool(self.bodies)
@@ -204,7 +195,7 @@ class Node(Struct, frozen=True, eq=False):
         )
 
     def body(self, name: BodyName) -> Body:
-        """The nested graph of that name; ``KeyError`` when the node has none."""
+        """Return the nested graph of this name; ``KeyError`` when the node does not have it."""
         for body in self.bodies:
             if body.name == name:
                 return body
@@ -213,18 +204,14 @@ class Node(Struct, frozen=True, eq=False):
 
 @dataclass(frozen=True, eq=False)
 class ModelGraph:
-    """Nodes in document order and the edges between them; closed: nothing outside is visible in
-    it.
-    """
+    """A closed graph: nodes in document order and the edges between them."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     name: str = ""
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     replaced_initializers: tuple[str, ...] = ()
-    """Names of ONNX initializers that a later initializer of the same graph replaces; their data
-    is not read.
-    """
+    """Names of ONNX initializers that a later initializer replaces; their data is not read."""
 
     @cached_property
     def by_id(self) -> Mapping[LayerId, Node]:
@@ -232,17 +219,20 @@ class ModelGraph:
 
     @cached_property
     def parameters(self) -> tuple[Node, ...]:
-        """Parameter nodes in document order: the graph's inputs."""
+        """The Parameter nodes in document order: the inputs of the graph."""
         return tuple(node for node in self.nodes if node.type == "Parameter")
 
     @cached_property
     def results(self) -> tuple[Node, ...]:
-        """Result nodes in document order: the graph's outputs."""
+        """The Result nodes in document order: the outputs of the graph."""
         return tuple(node for node in self.nodes if node.type == "Result")
 
     @cached_property
     def sources(self) -> Mapping[LayerId, tuple[OutputRef | None, ...]]:
-        """For each node, what feeds each of its inputs, by position; None where no edge arrives."""
+        """The tensors that feed the inputs of each node, by position.
+
+        None for an unconnected input.
+        """
         inputs = {
             node.id: {port.id: index for index, port in enumerate(node.inputs)}
             for node in self.nodes
@@ -263,27 +253,27 @@ class ModelGraph:
 
     @cached_property
     def consumers(self) -> Mapping[OutputRef, tuple[tuple[LayerId, int], ...]]:
-        """For each output in use, the (node, input number) pairs that it feeds."""
-        found: dict[OutputRef, list[tuple[LayerId, int]]] = {}
+        """The (node, input number) pairs that each used output feeds."""
+        consumers: dict[OutputRef, list[tuple[LayerId, int]]] = {}
         for layer, sources in self.sources.items():
             for index, source in enumerate(sources):
                 if source is not None:
-                    found.setdefault(source, []).append((layer, index))
-        return {source: tuple(uses) for source, uses in found.items()}
+                    consumers.setdefault(source, []).append((layer, index))
+        return {source: tuple(uses) for source, uses in consumers.items()}
 
     def tensor(self, source: OutputRef) -> Port:
-        """The output port that a source names."""
+        """Return the output port of a tensor."""
         return self.by_id[source.layer].outputs[source.output]
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One input or output of a model."""
+    """An input or output of a model."""
 
     name: str
     """Name of the Parameter or Result layer."""
     names: tuple[str, ...]
-    """All tensor names by which it may be called."""
+    """All tensor names of the input or output."""
     element_type: ElementType | None
     shape: PartialShape
     layer: LayerId
@@ -292,7 +282,7 @@ class Signature:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A whole model: its outermost graph, and where it came from."""
+    """A whole model: its outermost graph and its origin."""
 
     graph: ModelGraph
     name: str = ""
@@ -300,23 +290,25 @@ class Model:
     """IR version of the file."""
     dialect: Dialect = "openvino"
     file: str = ""
-    """Path that it was read from; empty when it was not read from a file."""
+    """Path of the file; empty when the model was not read from a file."""
     converted_from: str = ""
-    """The format that a model was converted from, in words; empty for a model that was read
-    directly.
-    """
+    """Format that the model was converted from, in words; empty when it was read directly."""
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
-    """What the reader wants the user to know."""
+    """Notes of the reader for the user."""
 
     def __repr__(self) -> str:
-        """Short: a model's nodes are no reading matter."""
-        taken, given = (
-            ", ".join(f"{one.name!r} {one.element_type}{one.shape}" for one in side[:8])
+        """Return a short text: the nodes of a model are too many to print."""
+        inputs, outputs = (
+            ", ".join(
+                f"{signature.name!r} {signature.element_type}{signature.shape}"
+                for signature in side[:8]
+            )
             for side in (self.inputs, self.outputs)
         )
-        return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {taken or 'no inputs'} -> {given or 'no outputs'}>"
+        signature = f"{inputs or 'no inputs'} -> {outputs or 'no outputs'}"
+        return f"<Model {self.name!r}, {len(self.graph.nodes)} nodes: {signature}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
         """Return the rich display of a notebook, by MIME type."""
@@ -324,40 +316,45 @@ class Model:
 
     @cached_property
     def inputs(self) -> tuple[Signature, ...]:
-        """In document order of the Parameter layers: name, all tensor names, element type,
-        partial shape.
-        """
+        """The inputs in document order of the Parameter layers."""
         return tuple(_parameter_signature(node) for node in self.graph.parameters)
 
     @cached_property
     def inputs_called(self) -> Mapping[str, tuple[Signature, ...]]:
-        """The inputs that a name means: by a tensor name that one has alone, else by their own
-        names, else by a shared tensor name.
+        """The inputs by name.
+
+        A tensor name of only one input takes precedence, then the input's own name, then a shared
+        tensor name.
         """
         by_tensor: dict[str, list[Signature]] = {}
         by_name: dict[str, list[Signature]] = {}
-        for one in self.inputs:
-            by_name.setdefault(one.name, []).append(one)
-            for name in dict.fromkeys(one.names):
-                by_tensor.setdefault(name, []).append(one)
-        alone = {name: found for name, found in by_tensor.items() if len(found) == 1}
-        return {name: tuple(found) for name, found in {**by_tensor, **by_name, **alone}.items()}
+        for signature in self.inputs:
+            by_name.setdefault(signature.name, []).append(signature)
+            for name in dict.fromkeys(signature.names):
+                by_tensor.setdefault(name, []).append(signature)
+        unique = {
+            name: signatures for name, signatures in by_tensor.items() if len(signatures) == 1
+        }
+        return {
+            name: tuple(signatures)
+            for name, signatures in {**by_tensor, **by_name, **unique}.items()
+        }
 
     @cached_property
     def outputs(self) -> tuple[Signature, ...]:
-        """In document order of the Result layers."""
+        """The outputs in document order of the Result layers."""
         return tuple(_result_signature(self.graph, node) for node in self.graph.results)
 
 
-def expect_model(given: object, taker: str) -> None:
-    """``TypeError`` when ``taker`` was called with something else than a Model, such as a path."""
-    if not isinstance(given, Model):
-        read = (
+def expect_model(argument: object, taker: str) -> None:
+    """Raise ``TypeError`` if ``taker`` was called with something other than a Model."""
+    if not isinstance(argument, Model):
+        advice = (
             "loopscope.read_model(path) reads one"
-            if isinstance(given, (str, bytes, PathLike))
+            if isinstance(argument, (str, bytes, PathLike))
             else "a graph's model() makes one"
         )
-        raise TypeError(f"{taker} takes a Model, not {type(given).__name__}: {read}")
+        raise TypeError(f"{taker} takes a Model, not {type(argument).__name__}: {advice}")
 
 
 def _parameter_signature(node: Node) -> Signature:

@@ -10,18 +10,23 @@ import numpy as np
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 
 MOST_ELEMENTS = 64
-"""Of a tensor whose elements are followed one by one; shapes and bounds of slices are smaller."""
+"""Maximum number of elements of a tensor whose elements are tracked individually.
+
+Shapes and bounds of slices have fewer elements.
+"""
 _EXACT = 2.0**53
-"""Up to here every whole number is a float64."""
+"""Bound up to which float64 represents every integer exactly."""
 
 Interval = tuple[float, float]
-"""Least and greatest number, both included."""
+"""Lower and upper bound, both included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartialValue:
-    """Each element lies from that of ``least`` to that of ``most``; both are float64, infinite
-    where there is no bound.
+    """An interval for each element of a small tensor.
+
+    The bounds ``least`` and ``most`` are float64 arrays; an element without a bound has an
+    infinity.
     """
 
     least: np.ndarray
@@ -29,40 +34,48 @@ class PartialValue:
 
     @staticmethod
     def of_array(array: np.ndarray) -> PartialValue:
-        """Everything is known of an array of numbers at hand, but of whole numbers beyond 2**53
-        only that they are beyond.
+        """Return the exact intervals of an array.
+
+        Integers beyond 2**53 get an interval without end.
         """
         numbers = array.astype(np.float64)
-        least = np.where(numbers >= _EXACT, _EXACT, np.where(numbers <= -_EXACT, -np.inf, numbers))
-        most = np.where(numbers >= _EXACT, np.inf, np.where(numbers <= -_EXACT, -_EXACT, numbers))
-        return PartialValue(least, most)
+        lower = np.where(numbers >= _EXACT, _EXACT, np.where(numbers <= -_EXACT, -np.inf, numbers))
+        upper = np.where(numbers >= _EXACT, np.inf, np.where(numbers <= -_EXACT, -_EXACT, numbers))
+        return PartialValue(lower, upper)
 
     @staticmethod
     def of_shape(shape: PartialShape) -> PartialValue | None:
-        """The lengths of a shape as a tensor [rank]; None when the rank is unknown."""
+        """Return the lengths of a shape as a tensor [rank].
+
+        None when the rank is unknown or too large.
+        """
         if shape.dimensions is None or len(shape.dimensions) > MOST_ELEMENTS:
             return None
-        least = np.array([one.least for one in shape.dimensions], np.float64)
-        most = np.array(
-            [np.inf if one.most is None else one.most for one in shape.dimensions], np.float64
+        lower = np.array([dimension.least for dimension in shape.dimensions], np.float64)
+        upper = np.array(
+            [
+                np.inf if dimension.most is None else dimension.most
+                for dimension in shape.dimensions
+            ],
+            np.float64,
         )
-        return PartialValue(least, most)
+        return PartialValue(lower, upper)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is known of any element."""
+        """Return True if no element has a bound."""
         return bool(np.isneginf(self.least).all() and np.isposinf(self.most).all())
 
     @property
     def intervals(self) -> list[Interval]:
-        """Of the elements in order."""
+        """Return the intervals of the elements in order."""
         return list(
             zip(self.least.reshape(-1).tolist(), self.most.reshape(-1).tolist(), strict=True)
         )
 
     @property
     def lengths(self) -> tuple[Dimension, ...]:
-        """The elements as lengths; one that may be negative is unknown.
+        """Return the elements as lengths; an element that may be negative becomes unknown.
 
         >>> known = PartialValue(np.array([2.0, 0.0, -1.0]), np.array([2.0, np.inf, 7.0]))
         >>> [str(length) for length in known.lengths]
@@ -71,20 +84,23 @@ class PartialValue:
         return tuple(length_within(interval) for interval in self.intervals)
 
     def contains(self, array: np.ndarray) -> bool:
-        """Whether a tensor may have this value."""
+        """Return True if every element of the array lies in its interval."""
         numbers = array.astype(np.float64)
         return numbers.shape == self.least.shape and bool(
             ((self.least <= numbers) & (numbers <= self.most)).all()
         )
 
     def unite(self, other: PartialValue) -> PartialValue | None:
-        """The smallest intervals that hold both; None when the shapes differ."""
+        """Return the smallest intervals that contain both; None when the shapes differ."""
         if self.least.shape != other.least.shape:
             return None
         return PartialValue(np.minimum(self.least, other.least), np.maximum(self.most, other.most))
 
     def widen(self, other: PartialValue) -> PartialValue | None:
-        """As ``unite``, but nothing is known any more of an element that leaves its interval."""
+        """Return these intervals, without the bounds of elements where ``other`` leaves them.
+
+        None when the shapes differ.
+        """
         if self.least.shape != other.least.shape:
             return None
         within = (self.least <= other.least) & (other.most <= self.most)
@@ -99,16 +115,18 @@ class PartialValue:
 
 
 def length_within(interval: Interval) -> Dimension:
-    """A number as a length; unknown where it may be negative.
+    """Return an interval as a length; unknown where it may be negative.
 
-    >>> str(length_within((1.0, 8.0))), str(length_within((-1.0, 8.0))), str(length_within((3.0, 3.0)))
-    ('1..8', '?', '3')
+    >>> str(length_within((1.0, 8.0))), str(length_within((-1.0, 8.0)))
+    ('1..8', '?')
+    >>> str(length_within((3.0, 3.0)))
+    '3'
     """
-    least, most = interval
-    if least < 0:
+    lower, upper = interval
+    if lower < 0:
         return UNKNOWN
     return (
-        static(int(least))
-        if least == most
-        else Dimension(int(least), None if most >= _EXACT else int(most))
+        static(int(lower))
+        if lower == upper
+        else Dimension(int(lower), None if upper >= _EXACT else int(upper))
     )

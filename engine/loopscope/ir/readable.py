@@ -1,6 +1,4 @@
-"""How people read an address: ``while_3 · iteration 2 › layers.0/attn › Gather_0``; the only
-place that writes one so.
-"""
+"""Addresses in the form that people read: ``while_3 · iteration 2 › layers.0/attn › Gather_0``."""
 
 from __future__ import annotations
 
@@ -13,29 +11,29 @@ from loopscope.ir.iteration import iteration_words
 
 STEP = " › "
 PART = " · "
-"""Between what belongs to one step: a loop and its iteration, an If and its branch, a node and
-its output.
-"""
-_EVERY = f"{PART}every iteration"
-_COUNTED = re.compile(
+"""Separator inside a step: loop and iteration, If and branch, or node and output."""
+_EVERY_ITERATION = f"{PART}every iteration"
+_ITERATION = re.compile(
     r" · iteration (\d(?:[\d,]{0,21}\d)?)(?: of [\d,]+|, the (?:last of [\d,]+|only one))?"
 )
 _OUTPUT = re.compile(r" · output (\d{1,9})$")
 
 
 def readable(address: str) -> str:
-    """An address in words. Scopes that a body's nodes share with the node around them are left out.
+    """Return an address in words, without the scopes that a node shares with the node around it.
 
     >>> readable("main/layers.0%2Fattn%2FGather_0:1")
     'layers.0/attn › Gather_0 · output 1'
-    >>> readable("main/while_3[1199]/body/if_2/then/Add_1"), readable("main/while_3[*]/body/x"), readable("main")
-    ('while_3 · iteration 1,199 › if_2 · then › Add_1', 'while_3 · every iteration › x', 'main')
+    >>> readable("main/while_3[1199]/body/if_2/then/Add_1")
+    'while_3 · iteration 1,199 › if_2 · then › Add_1'
+    >>> readable("main/while_3[*]/body/x"), readable("main")
+    ('while_3 · every iteration › x', 'main')
     """
     return STEP.join(readable_steps(address))
 
 
 def readable_around(address: str) -> str:
-    """What is around the node of an address, in words: the graphs, and the scopes of its name.
+    """Return in words the graphs around the node of an address, and the scopes of its name.
 
     >>> readable_around("main/while_3[2]/body/attn%2FAdd_1")
     'while_3 · iteration 2 › attn'
@@ -44,9 +42,10 @@ def readable_around(address: str) -> str:
 
 
 def readable_steps(address: str) -> tuple[str, ...]:
-    """The steps of an address in words, the outermost first; ``("main",)`` for the outermost graph.
+    """Return the steps of an address in words, outermost first.
 
-    What is no address comes back as it is.
+    ``("main",)`` for the outermost graph. A text that is not an address is returned unchanged, as
+    the only step.
 
     >>> readable_steps("main/a%2Floop[2]/body/a%2Fx")
     ('a', 'loop · iteration 2', 'x')
@@ -70,38 +69,38 @@ def readable_steps(address: str) -> tuple[str, ...]:
 
 
 def pieces(address: str) -> tuple[tuple[int, str], ...]:
-    """What a reader sees of an address without iterations, with the numbers of the segments that
-    it comes from.
-    """
+    """Return the names in a static address that people see, each with its segment number."""
     return tuple(_names(tuple(Segment(label) for label in address.split("/"))))
 
 
 def static_words(text: str) -> str:
-    """Words for an address without iterations and output number.
+    """Return readable words without iterations and output number.
 
     >>> static_words("while_3 · iteration 2 › if_2 · then › Add_1 · output 1")
     'while_3 › if_2 · then › Add_1'
     """
-    return _COUNTED.sub("", _OUTPUT.sub("", text)).replace(_EVERY, "")
+    return _ITERATION.sub("", _OUTPUT.sub("", text)).replace(_EVERY_ITERATION, "")
 
 
 def as_written(text: str) -> str:
-    """What a person copied from a screen, in the notation of addresses: names stay as they are
-    read.
+    """Convert words copied from a screen to the notation of addresses; names are not encoded.
 
     >>> as_written("while_3 · iteration 1,199 › if_2 · then › attn › Add_1 · output 1")
     'while_3[1199]/if_2/then/attn/Add_1:1'
     """
     text = _OUTPUT.sub(r":\1", text)
-    text = _COUNTED.sub(lambda found: f"[{found[1].replace(',', '')}]", text).replace(_EVERY, "[*]")
+    text = _ITERATION.sub(lambda match: f"[{match[1].replace(',', '')}]", text).replace(
+        _EVERY_ITERATION, "[*]"
+    )
     return text.replace(PART, "/").replace(STEP, "/")
 
 
 def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
-    """The names of nodes and branches by segment, each name without the scope of the node around
-    it.
+    """Yield the names of nodes and branches with their segment numbers.
+
+    Each name lacks the scope of the node around it.
     """
-    around = ""
+    outer_scope = ""
     for index, segment in enumerate(segments[1:], 1):
         name = decode(segment.label)
         if index % 2 == 0:
@@ -111,17 +110,15 @@ def _names(segments: tuple[Segment, ...]) -> Iterator[tuple[int, str]]:
         scope = _scope(name)
         yield (
             index,
-            name[len(around) :]
-            if around and scope.startswith(around) and len(name) > len(around)
+            name[len(outer_scope) :]
+            if outer_scope and scope.startswith(outer_scope) and len(name) > len(outer_scope)
             else name,
         )
-        around = scope
+        outer_scope = scope
 
 
 def _scope(name: str) -> str:
-    """The scope that a name begins with, with the stroke after it; none for a name that ends
-    with one.
-    """
+    """Return the scope that a name begins with, with its slash; empty if the name ends with one."""
     return name[: name.rfind("/") + 1] if not name.endswith("/") else ""
 
 
@@ -130,6 +127,6 @@ def _iteration_of(segment: Segment) -> str:
         case None:
             return ""
         case number if number == ANY_ITERATION:
-            return _EVERY
+            return _EVERY_ITERATION
         case number:
             return f"{PART}{iteration_words(number)}"

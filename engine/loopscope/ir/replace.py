@@ -1,5 +1,6 @@
-"""``replace`` for the records of a Model, dataclasses and Structs alike: from Python 3.13 on
-``copy.replace`` is this.
+"""Copies of the records of a Model (dataclasses and msgspec Structs) with changed fields.
+
+Python 3.13 offers the same as ``copy.replace``.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 if TYPE_CHECKING:
-    from dataclasses import replace  # which lets the names and types of fields be checked
+    from dataclasses import replace  # a type checker then checks the names and types of fields
 else:
 
     def replace(record: Any, /, **changes: Any) -> Any:
-        """A copy with other values of these fields; ``TypeError`` for a name that is none."""
+        """Return a copy with these fields changed; ``TypeError`` for an unknown field name."""
         return (structs if isinstance(record, Struct) else dataclasses).replace(record, **changes)
 
 

@@ -10,8 +10,9 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """All lengths from ``least`` to ``most``, both included; ``most`` is None without an upper
-    bound.
+    """All lengths from ``least`` to ``most``, both included.
+
+    ``most`` is None without an upper bound.
     """
 
     least: int = 0
@@ -23,12 +24,12 @@ class Dimension:
 
     @property
     def is_static(self) -> bool:
-        """Whether it has one length, which is known."""
+        """True if there is exactly one possible length."""
         return self.least == self.most
 
     @property
     def length(self) -> int:
-        """The one length of a static dimension."""
+        """The only length of a static dimension; ``ValueError`` for a dynamic dimension."""
         if self.most is None or self.least != self.most:
             raise ValueError(f"dimension {self} is dynamic")
         return self.least
@@ -37,10 +38,12 @@ class Dimension:
         return self.least <= length and (self.most is None or length <= self.most)
 
     def __str__(self) -> str:
-        """As Parameter's ``shape`` attribute spells it.
+        """Return the spelling of Parameter's ``shape`` attribute.
 
-        >>> str(Dimension(3, 3)), str(Dimension()), str(Dimension(2)), str(Dimension(0, 9)), str(Dimension(1, 8))
-        ('3', '?', '2..', '..9', '1..8')
+        >>> str(Dimension(3, 3)), str(Dimension()), str(Dimension(2))
+        ('3', '?', '2..')
+        >>> str(Dimension(0, 9)), str(Dimension(1, 8))
+        ('..9', '1..8')
         """
         if self.is_static:
             return str(self.least)
@@ -50,48 +53,50 @@ class Dimension:
 
     @staticmethod
     def parse(text: str) -> Dimension:
-        """The inverse of ``str``; also takes ``-1``. ``ValueError`` for anything else."""
+        """Parse a dimension: the inverse of ``str``, also of ``-1``. ``ValueError`` for other
+        texts.
+        """
         text = text.strip()
         if text in ("?", "-1"):
             return Dimension()
-        least, dots, most = text.partition("..")
+        lower, dots, upper = text.partition("..")
         if not dots:
             return static(_length(text))
-        return Dimension(_length(least) if least else 0, _length(most) if most else None)
+        return Dimension(_length(lower) if lower else 0, _length(upper) if upper else None)
 
     def intersect(self, other: Dimension) -> Dimension | None:
-        """The lengths that both allow; None when there are none."""
-        least = max(self.least, other.least)
-        most = (
+        """Return the lengths that both allow; None when there are none."""
+        lower = max(self.least, other.least)
+        upper = (
             self.most
             if other.most is None
             else other.most
             if self.most is None
             else min(self.most, other.most)
         )
-        return None if most is not None and most < least else Dimension(least, most)
+        return None if upper is not None and upper < lower else Dimension(lower, upper)
 
     def unite(self, other: Dimension) -> Dimension:
-        """The smallest interval that holds both."""
-        most = None if self.most is None or other.most is None else max(self.most, other.most)
-        return Dimension(min(self.least, other.least), most)
+        """Return the smallest interval that contains both."""
+        upper = None if self.most is None or other.most is None else max(self.most, other.most)
+        return Dimension(min(self.least, other.least), upper)
 
     def __add__(self, other: Dimension | int) -> Dimension:
         other = static(other) if isinstance(other, int) else other
-        most = None if self.most is None or other.most is None else self.most + other.most
-        return Dimension(self.least + other.least, most)
+        upper = None if self.most is None or other.most is None else self.most + other.most
+        return Dimension(self.least + other.least, upper)
 
     def __mul__(self, other: Dimension | int) -> Dimension:
         other = static(other) if isinstance(other, int) else other
         if self.most == 0 or other.most == 0:
             return static(0)
-        most = None if self.most is None or other.most is None else self.most * other.most
-        return Dimension(self.least * other.least, most)
+        upper = None if self.most is None or other.most is None else self.most * other.most
+        return Dimension(self.least * other.least, upper)
 
 
 @lru_cache(maxsize=4096)
 def static(length: int) -> Dimension:
-    """The dimension of exactly this length."""
+    """Return the dimension of exactly this length."""
     return Dimension(length, length)
 
 
@@ -99,7 +104,8 @@ def _length(text: str) -> int:
     text = text.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise ValueError(
-            f"{text[:40]!r} is not a dimension: expected a length, '?', '-1', 'a..b', 'a..' or '..b'"
+            f"{text[:40]!r} is not a dimension: "
+            "expected a length, '?', '-1', 'a..b', 'a..' or '..b'"
         )
     return int(text)
 
@@ -109,13 +115,13 @@ UNKNOWN = Dimension()
 
 @dataclass(frozen=True, slots=True)
 class PartialShape:
-    """A shape as far as it is known; ``dimensions`` is None when even the rank is unknown."""
+    """A partially known shape; ``dimensions`` is None when even the rank is unknown."""
 
     dimensions: tuple[Dimension, ...] | None = None
 
     @staticmethod
     def of(lengths: Iterable[int | Dimension | None]) -> PartialShape:
-        """From lengths; None or a negative number is an unknown dimension.
+        """Return the shape of these lengths; None or a negative number is an unknown dimension.
 
         >>> str(PartialShape.of([2, None, -1, Dimension(1, 4)]))
         '[2,?,?,1..4]'
@@ -124,12 +130,12 @@ class PartialShape:
 
     @staticmethod
     def unknown(rank: int) -> PartialShape:
-        """A shape of which only the rank is known."""
+        """Return a shape of known rank and unknown lengths."""
         return PartialShape((UNKNOWN,) * rank)
 
     @staticmethod
     def parse(text: str) -> PartialShape:
-        """From Parameter's ``shape`` attribute: ``""`` scalar, ``...`` any rank, ``2,?,1..8``.
+        """Parse Parameter's ``shape`` attribute: ``""`` scalar, ``...`` any rank, ``2,?,1..8``.
 
         >>> [str(PartialShape.parse(text)) for text in ("", "...", "2, ?,1..8", "-1")]
         ['[]', '...', '[2,?,1..8]', '[?]']
@@ -152,7 +158,7 @@ class PartialShape:
 
     @property
     def is_static(self) -> bool:
-        """Whether every length is known."""
+        """True if every length is known."""
         return self.dimensions is not None and all(
             dimension.is_static for dimension in self.dimensions
         )
@@ -165,11 +171,14 @@ class PartialShape:
         return tuple(dimension.length for dimension in self.dimensions)
 
     def at(self, axis: int) -> Dimension:
-        """The dimension along an axis (negative counts from the end), unknown when the rank is."""
+        """Return the dimension of an axis (negative counts from the end).
+
+        It is unknown if the rank is.
+        """
         return UNKNOWN if self.dimensions is None else self.dimensions[axis]
 
     def contains(self, lengths: tuple[int, ...]) -> bool:
-        """Whether a concrete shape is one of these."""
+        """Return True if this partial shape allows a concrete shape."""
         if self.dimensions is None:
             return True
         return len(lengths) == len(self.dimensions) and all(
@@ -178,20 +187,20 @@ class PartialShape:
         )
 
     def intersect(self, other: PartialShape) -> PartialShape | None:
-        """The shapes that both allow; None when there are none."""
+        """Return the shapes that both allow; None when there are none."""
         if self.dimensions is None or other.dimensions is None:
             return other if self.dimensions is None else self
         if len(self.dimensions) != len(other.dimensions):
             return None
-        both = [
-            mine.intersect(theirs)
-            for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)
+        dimensions = [
+            left.intersect(right)
+            for left, right in zip(self.dimensions, other.dimensions, strict=True)
         ]
-        known = tuple(dimension for dimension in both if dimension is not None)
-        return PartialShape(known) if len(known) == len(both) else None
+        known = tuple(dimension for dimension in dimensions if dimension is not None)
+        return PartialShape(known) if len(known) == len(dimensions) else None
 
     def unite(self, other: PartialShape) -> PartialShape:
-        """The smallest partial shape that holds both."""
+        """Return the smallest partial shape that contains both."""
         if (
             self.dimensions is None
             or other.dimensions is None
@@ -200,14 +209,15 @@ class PartialShape:
             return DYNAMIC
         return PartialShape(
             tuple(
-                mine.unite(theirs)
-                for mine, theirs in zip(self.dimensions, other.dimensions, strict=True)
+                left.unite(right)
+                for left, right in zip(self.dimensions, other.dimensions, strict=True)
             )
         )
 
     def lengths_or_zeros(self) -> tuple[int, ...]:
-        """The shape of a value that was never computed: dimensions that are not fixed are 0,
-        whatever their bounds, as in OpenVINO.
+        """Return the shape of a value that was never computed, as in OpenVINO.
+
+        Dimensions that are not static become 0, whatever their bounds.
         """
         return (
             ()
@@ -224,8 +234,9 @@ class PartialShape:
 
 
 def is_of_an_array(lengths: Sequence[int]) -> bool:
-    """Whether numpy can make an array of these lengths; it cannot of enormous ones, also when
-    another length is 0.
+    """Return True if numpy can create an array of these lengths.
+
+    Enormous lengths fail, also when another length is 0.
 
     >>> is_of_an_array((0, 3)), is_of_an_array((0, 2**62, 2**62)), is_of_an_array((1,) * 65)
     (True, False, False)

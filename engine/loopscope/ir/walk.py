@@ -1,4 +1,4 @@
-"""The one way to visit every graph of a model, without recursion."""
+"""Iteration over every graph and node of a model, without recursion."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
 
 @dataclass(frozen=True, eq=False)
 class PlacedGraph:
-    """A graph with its place in the model."""
+    """A graph with its address in the model."""
 
     address: str
     """Static address: ``main`` or ``main/while_3/body``."""
     graph: ModelGraph
     owner: Node | None = None
-    """The control-flow node that holds it; None for the outermost graph."""
+    """The control-flow node that the graph belongs to; None for the outermost graph."""
     body: Body | None = None
 
     @cached_property
     def labels(self) -> Mapping[LayerId, str]:
-        """The address segment of each node."""
+        """Return the address segment of each node."""
         return labels(self.graph)
 
 
 def graphs(model: Model) -> Iterator[PlacedGraph]:
-    """Every graph, an outer one before those inside it, in document order."""
+    """Yield every graph in document order, an outer graph before its inner graphs."""
     waiting = [PlacedGraph(ROOT, model.graph)]
     while waiting:
         place = waiting.pop()
@@ -46,7 +46,7 @@ def graphs(model: Model) -> Iterator[PlacedGraph]:
 
 
 def nodes(model: Model) -> Iterator[tuple[str, Node]]:
-    """Every node of every graph with its static address."""
+    """Yield every node of every graph with its static address."""
     for place in graphs(model):
         for node in place.graph.nodes:
             yield f"{place.address}/{place.labels[node.id]}", node

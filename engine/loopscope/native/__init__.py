@@ -1,6 +1,4 @@
-"""Native code of other people, in processes of its own: it reads untrusted bytes, and when it
-crashes, we do not.
-"""
+"""Third-party native code that reads untrusted bytes, in separate processes that may crash."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Runs native code of other people on untrusted bytes, request by request, until its input ends.
+"""Child process that runs third-party native code on untrusted bytes until its input ends.
 
-Started as a file, in a process of its own, so it imports nothing of ours. A request and an answer
-are parts of bytes, each with its length before it. A request begins with the seconds that it may
-take, by the clock and of the processor, and the name of the work; an answer with ``made``, or with
-``refused`` and the reason. Argument: the bytes of memory that the process may take.
+It is started as a file and imports nothing of Loopscope. A request and an answer are lists of byte
+parts, each preceded by its length. A request begins with its limits in seconds (wall clock and CPU
+time) and the name of the work. An answer begins with ``made``, or with ``refused`` and the reason.
+Argument: the memory limit of the process in bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO, Any
 
 _COUNT, _LENGTH = struct.Struct(">I"), struct.Struct(">Q")
 MADE, REFUSED = b"made", b"refused"
-_LONGEST_REASON = 600
+_MAX_REASON = 600
 
 
 def send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
@@ -33,25 +33,27 @@ def send(stream: IO[bytes], parts: Sequence[bytes]) -> None:
     stream.flush()
 
 
-def received(stream: IO[bytes]) -> list[bytes]:
-    """The parts of one message; ``EOFError`` when the stream ends."""
-    (count,) = _COUNT.unpack(_exactly(stream, _COUNT.size))
+def receive(stream: IO[bytes]) -> list[bytes]:
+    """Return the parts of one message; ``EOFError`` when the stream ends."""
+    (count,) = _COUNT.unpack(_read_exactly(stream, _COUNT.size))
     return [
-        _exactly(stream, _LENGTH.unpack(_exactly(stream, _LENGTH.size))[0]) for _ in range(count)
+        _read_exactly(stream, _LENGTH.unpack(_read_exactly(stream, _LENGTH.size))[0])
+        for _ in range(count)
     ]
 
 
-def _exactly(stream: IO[bytes], length: int) -> bytes:
-    found = stream.read(length)
-    if len(found) < length:
+def _read_exactly(stream: IO[bytes], length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) < length:
         raise EOFError
-    return found
+    return data
 
 
 @cache
 def _onnx() -> Any:
-    """The compiled part of the onnx package alone, which is there in a tenth of the time that
-    the package takes.
+    """Return the compiled module of the onnx package.
+
+    It loads ten times faster than the package.
     """
     package = importlib.util.find_spec("onnx")
     for folder in (package.submodule_search_locations or ()) if package else ():
@@ -65,16 +67,17 @@ def _onnx() -> Any:
 
 
 def _onnx_types(model: bytes) -> list[bytes]:
-    """A ModelProto with the types and shapes that ONNX's shape inference adds."""
+    """Return a ModelProto with the types and shapes that ONNX's shape inference adds."""
     return [_onnx().shape_inference.infer_shapes(model, False, False, False)]
 
 
 def _onnx_function(operation: bytes, node: bytes, *types: bytes) -> list[bytes]:
-    """The FunctionProto that defines a NodeProto whose inputs have these TypeProtos; nothing
-    where ONNX has none.
+    """Return the FunctionProto that defines a NodeProto for inputs of these TypeProtos.
+
+    Return nothing if ONNX does not define one.
     """
-    named = json.loads(operation)
-    schema = _onnx().defs.get_schema(named["type"], named["version"], named["domain"])
+    identity = json.loads(operation)
+    schema = _onnx().defs.get_schema(identity["type"], identity["version"], identity["domain"])
     return (
         [schema.get_context_dependent_function(node, list(types))]
         if schema.has_context_dependent_function
@@ -83,27 +86,23 @@ def _onnx_function(operation: bytes, node: bytes, *types: bytes) -> list[bytes]:
 
 
 def _image_size(encoded: bytes) -> list[bytes]:
-    """Height and width that an image file says it has."""
+    """Return the height and width that an image file declares."""
     from PIL import Image
 
-    with Image.open(io.BytesIO(encoded)) as opened:
-        return [b"%d" % opened.height, b"%d" % opened.width]
+    with Image.open(io.BytesIO(encoded)) as image:
+        return [b"%d" % image.height, b"%d" % image.width]
 
 
 def _image(colours: bytes, encoded: bytes) -> list[bytes]:
-    """The pixels of an image file, row by row, in the colours that Pillow calls ``L`` or
-    ``RGB``.
-    """
+    """Return the pixels of an image file, row by row, in Pillow's mode ``L`` or ``RGB``."""
     from PIL import Image
 
-    with Image.open(io.BytesIO(encoded)) as opened:
-        return [opened.convert(colours.decode()).tobytes()]
+    with Image.open(io.BytesIO(encoded)) as image:
+        return [image.convert(colours.decode()).tobytes()]
 
 
 def _table(kind: bytes, file: bytes) -> list[bytes]:
-    """The columns of a Parquet or CSV file, for each its name and its numbers as numpy stores
-    them.
-    """
+    """Return name and ``.npy`` content of each column of a Parquet or CSV file."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -135,39 +134,39 @@ WORK: Mapping[bytes, Callable[..., list[bytes]]] = {
 }
 
 
-def _end_after(seconds: float, of_processor: float) -> None:
-    """Lets the system end this process so many seconds from now; 0 calls that off.
+def _set_timers(seconds: float, cpu_seconds: float) -> None:
+    """Set timers after which the system ends this process; 0 cancels them.
 
-    Native code that hangs lets no thread of ours run, and the waiting process may have died: so the
-    signals' own effect is used.
+    The default action of the signals is used: hanging native code lets no Python thread run, and
+    the parent may have died.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        signal.setitimer(signal.ITIMER_PROF, of_processor)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
-def main(most_bytes: str) -> int:
-    """0 when the input has ended."""
+def main(max_bytes: str) -> int:
+    """Answer requests until the input ends, then return 0."""
     if sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (int(most_bytes), int(most_bytes)))
+        resource.setrlimit(resource.RLIMIT_DATA, (int(max_bytes), int(max_bytes)))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    given, back = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # output of a library must not mix with answers
     while True:
         try:
-            seconds, of_processor, work, *parts = received(given)
+            seconds, cpu_seconds, work, *parts = receive(requests)
         except EOFError:
             return 0
-        _end_after(float(seconds), float(of_processor))
+        _set_timers(float(seconds), float(cpu_seconds))
         try:
             answer = [MADE, *WORK[work](*parts)]
         except Exception as error:
-            reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+            reason = " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
             answer = [REFUSED, reason.encode("utf-8", "replace")]
-        _end_after(0, 0)
-        send(back, answer)
+        _set_timers(0, 0)
+        send(answers, answer)
 
 
 if __name__ == "__main__":

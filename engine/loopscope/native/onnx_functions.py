@@ -1,6 +1,4 @@
-"""The functions of other operations by which ONNX defines some of its own, made for one node in
-a process of its own.
-"""
+"""Function bodies that define some ONNX operations, computed for a node in a child process."""
 
 from __future__ import annotations
 
@@ -13,19 +11,20 @@ from loopscope.native.workers import WORKERS, Crashed, Refused
 
 
 def function_of(node: NodeProto, version: int, types: Sequence[TypeProto]) -> FunctionProto | None:
-    """For inputs of these types; None where ONNX makes none, because it has none, or refuses or
-    crashes on the node.
+    """Return the function that defines a node for inputs of these types.
+
+    Return None if ONNX does not define one, refuses the node or crashes.
     """
     operation = json.dumps(
         {"type": node.op_type, "domain": node.domain, "version": version}
     ).encode()
     try:
-        made = WORKERS.ask(
+        answer = WORKERS.ask(
             "onnx function",
             operation,
             node.SerializeToString(),
-            *(one.SerializeToString() for one in types),
+            *(value_type.SerializeToString() for value_type in types),
         )
     except (Refused, Crashed):
         return None
-    return FunctionProto.FromString(made[0]) if made else None
+    return FunctionProto.FromString(answer[0]) if answer else None

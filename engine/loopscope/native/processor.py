@@ -1,4 +1,4 @@
-"""Features of the processor that change the numbers of a runtime."""
+"""Processor features that change the results of a runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 
 @lru_cache(maxsize=1)
 def lacks_vnni() -> bool:
-    """True if this is an x64 processor that is known to have no VNNI instructions."""
+    """Return True if this is an x64 processor without VNNI instructions; False if unknown."""
     try:
         lines = _INFORMATION.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -21,6 +21,6 @@ def lacks_vnni() -> bool:
 
 
 def lacks_vnni_of(machine: str, lines: list[str]) -> bool:
-    """Judge a processor by its architecture and by the lines in which Linux describes it."""
+    """Return True if this architecture and these lines of /proc/cpuinfo show x64 without VNNI."""
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
     return machine.lower() in ("x86_64", "amd64") and bool(flags) and _VNNI.isdisjoint(flags)

@@ -1,5 +1,6 @@
-"""Runs a file of ours that works with native code of other people in a process of its own, once:
-it may crash or hang, alone.
+"""Execution of a Python file with third-party native code in a process of its own.
+
+The process may crash or hang.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from pathlib import Path
 from loopscope.errors import MOST_OF_A_SENTENCE, elided, without_places
 from loopscope.native.trim_memory import give_back
 
-_LOOK_AGAIN = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two checks whether the caller still waits."""
 
 
 class CallStopped(Exception):
-    """The caller no longer waits for the result."""
+    """The error for a caller that no longer waits for the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that has come to its end by itself."""
+    """A process that has exited: its exit code, standard output and standard error."""
 
     code: int
     said: str
@@ -33,7 +34,7 @@ class Ended:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in its own last words; empty where it crashed without any."""
+        """The last error line of a failed process; empty if it crashed without a message."""
         lines = [line for line in self.complained.splitlines() if line.strip()]
         return (
             elided(without_places(lines[-1]), MOST_OF_A_SENTENCE) if self.code > 0 and lines else ""
@@ -47,24 +48,25 @@ def never() -> bool:
 def run_alone(
     file: Path, *arguments: str, seconds: float, stopped: Callable[[], bool] = never
 ) -> Ended:
-    """The end of a Python file's process; ``TimeoutError`` and ``CallStopped`` when it was ended
-    before.
+    """Run a Python file in a process of its own, and return its result.
+
+    ``TimeoutError`` after ``seconds``, ``CallStopped`` when ``stopped`` returns True.
     """
     give_back()
-    # -P: the folder of the file may hold modules that are called like the packages it needs.
+    # -P: the folder of the file may contain modules with the names of packages that it imports.
     command = [sys.executable, "-P", str(file), *arguments]
-    until, given = time.monotonic() + seconds, subprocess.PIPE
+    deadline, pipe = time.monotonic() + seconds, subprocess.PIPE
     with subprocess.Popen(
-        command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=given, stderr=given
+        command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
     ) as process:
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    said, complained = process.communicate(timeout=_LOOK_AGAIN)
-                    return Ended(process.returncode, said, complained)
+                    output, errors = process.communicate(timeout=_POLL_SECONDS)
+                    return Ended(process.returncode, output, errors)
                 if stopped():
                     raise CallStopped
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise TimeoutError
         finally:
             process.kill()

@@ -1,6 +1,4 @@
-"""Returns to the system the memory that this process has freed and still keeps, so that other
-processes can use it.
-"""
+"""Return of freed memory to the operating system, so that other processes can use it."""
 
 from __future__ import annotations
 
@@ -9,6 +7,6 @@ import sys
 
 
 def give_back() -> None:
-    """Takes some milliseconds; only glibc keeps much, so that elsewhere there is nothing to do."""
+    """Trim the heap, which takes some milliseconds; only glibc retains much freed memory."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

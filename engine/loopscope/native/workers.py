@@ -1,6 +1,4 @@
-"""Asks the child processes in which native code of other people runs: they are kept warm, and
-where one dies, another one follows.
-"""
+"""Pool of warm child processes for third-party native code; a process that dies is replaced."""
 
 from __future__ import annotations
 
@@ -16,61 +14,64 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import IO
 
-from loopscope.native.child import MADE, received, send
+from loopscope.native.child import MADE, receive, send
 
 _CHILD = Path(__file__).with_name("child.py")
 _SECONDS = 20.0
-"""That one request may take, by the clock."""
-_PROCESSOR_SECONDS, _PER_MEGABYTE = 2.0, 1.0
-"""What it may take of the processor: so much, and as much again for each megabyte of it. ONNX's
-shape inference takes 0.1 for one.
+"""Wall-clock limit of one request, in seconds."""
+_CPU_SECONDS, _CPU_SECONDS_PER_MEGABYTE = 2.0, 1.0
+"""CPU seconds allowed per request: 2, plus 1 per megabyte of it.
+
+ONNX's shape inference takes 0.1 per megabyte.
 """
-_MOST_BYTES = 2 * 2**30
-"""Memory of one process."""
+_MAX_BYTES = 2 * 2**30
+"""Memory limit of one process, in bytes."""
 _PIPE_BYTES = 2**20
-"""That one side sends without waiting for the other, where the system lets it: 64 KB are usual,
-less than most requests.
+"""Requested size of a pipe, which one side can fill without waiting for the reader.
+
+The usual 64 KB are less than most requests.
 """
-_MOST_AT_ONCE = 4
-"""Requests; what comes meanwhile waits."""
+_MAX_CONCURRENT = 4
+"""Number of simultaneous requests; further requests wait."""
 
 
 class Refused(Exception):
-    """The native code has raised an error; its words."""
+    """The error that the native code raised, with its message."""
 
 
 class Crashed(Exception):
-    """The native code has ended its process, or was ended because it took too long."""
+    """The end of the process by the native code itself or by a time limit."""
 
 
 class Workers:
-    """Processes that answer one request at a time each; safe to ask from any thread. None is
-    started before the first request.
+    """A pool of processes that each answer one request at a time; safe to use from any thread.
+
+    The first request starts the first process.
     """
 
-    def __init__(self, seconds: float = _SECONDS, most_bytes: int = _MOST_BYTES) -> None:
-        """``seconds`` bounds a request, ``most_bytes`` the memory of a process (on Linux)."""
+    def __init__(self, seconds: float = _SECONDS, most_bytes: int = _MAX_BYTES) -> None:
+        """Set the time limit of a request and, on Linux, the memory limit of a process."""
         self._seconds, self._most_bytes = seconds, most_bytes
         self._idle: deque[subprocess.Popen[bytes]] = deque()
-        self._turns = BoundedSemaphore(_MOST_AT_ONCE)
+        self._turns = BoundedSemaphore(_MAX_CONCURRENT)
         self._watch = _Watch(seconds)
         atexit.register(self.close)
 
     def ask(self, work: str, *parts: bytes) -> list[bytes]:
-        """What the work makes of the parts; ``Refused`` or ``Crashed``."""
+        """Return the answer to a request; raise ``Refused`` or ``Crashed``."""
         with self.asking(work, *parts) as answer:
             return answer()
 
     @contextmanager
     def asking(self, work: str, *parts: bytes) -> Iterator[Callable[[], list[bytes]]]:
-        """Asks, and gives what waits for the answer, so that something else can be done meanwhile;
-        errors as of ``ask``.
+        """Send a request, and yield a function that waits for the answer.
 
-        Nothing else may be asked by the same thread until the answer is there: all turns may be
-        taken by such as wait.
+        The function raises as ``ask`` does. The caller can work in between. The same thread must
+        not send another request before it has the answer: all slots may be occupied by requests
+        that wait.
         """
         request = _Request(self._turns, self._idle, self._watch)
-        request.send(self._taken, [*self._bounds(parts), work.encode(), *parts])
+        request.send(self._take_process, [*self._bounds(parts), work.encode(), *parts])
         try:
             yield request.answer
         finally:
@@ -78,114 +79,117 @@ class Workers:
                 request.answer()
 
     def _bounds(self, parts: tuple[bytes, ...]) -> list[bytes]:
-        """By which the process ends itself, should we have died: seconds by the clock, and of
-        the processor.
+        """Return the limits after which the process ends itself if this one has died.
+
+        They are seconds of wall clock and of CPU time.
         """
-        of_processor = _PROCESSOR_SECONDS + _PER_MEGABYTE * sum(map(len, parts)) / 1e6
-        return [b"%f" % self._seconds, b"%f" % min(of_processor, self._seconds)]
+        cpu_seconds = _CPU_SECONDS + _CPU_SECONDS_PER_MEGABYTE * sum(map(len, parts)) / 1e6
+        return [b"%f" % self._seconds, b"%f" % min(cpu_seconds, self._seconds)]
 
     def warm(self) -> None:
-        """Starts a process ahead of the request that will need it."""
+        """Start a process ahead of its first request."""
         if not self._idle:
-            self._idle.append(_started(self._most_bytes))
+            self._idle.append(_start(self._most_bytes))
 
     def close(self) -> None:
-        """Ends the processes that are idle; a later request starts others."""
+        """End the idle processes; a later request starts new ones."""
         while self._idle:
-            _end(self._idle.pop())
+            _end_process(self._idle.pop())
 
-    def _taken(self) -> subprocess.Popen[bytes]:
+    def _take_process(self) -> subprocess.Popen[bytes]:
         while True:
             try:
                 process = self._idle.pop()
             except IndexError:
-                return _started(self._most_bytes)
+                return _start(self._most_bytes)
             if process.poll() is None:
                 return process
-            _end(process)
+            _end_process(process)
 
 
 class _Watch:
-    """Ends the processes that take too long: one thread for all requests, which looks now and then,
-    and ends when none is under way.
+    """A thread that ends processes of requests that take too long.
 
-    A thread for each request would take longer than most requests.
+    One thread serves all requests, checks periodically and ends when no request is running. A
+    thread per request would take longer than most requests.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._begun: dict[subprocess.Popen[bytes], float] = {}
-        self._is_looking = False
+        self._start_times: dict[subprocess.Popen[bytes], float] = {}
+        self._is_running = False
         self._lock = Lock()
 
-    def begins(self, process: subprocess.Popen[bytes]) -> None:
+    def begin(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            self._begun[process] = time.monotonic()
-            if not self._is_looking:
-                start_new_thread(self._look, ())  # which waits for the lock
-                self._is_looking = True
+            self._start_times[process] = time.monotonic()
+            if not self._is_running:
+                start_new_thread(self._run, ())  # the new thread waits for the lock
+                self._is_running = True
 
-    def ends(self, process: subprocess.Popen[bytes]) -> None:
+    def end(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            self._begun.pop(process, None)
+            self._start_times.pop(process, None)
 
-    def _look(self) -> None:
+    def _run(self) -> None:
         while True:
             time.sleep(min(1.0, self._seconds / 10))
             with self._lock:
-                if not self._begun:
-                    self._is_looking = False
+                if not self._start_times:
+                    self._is_running = False
                     return
-                for process, begun in self._begun.items():
+                for process, begun in self._start_times.items():
                     if time.monotonic() - begun > self._seconds:
                         process.kill()
 
 
 class _Request:
-    """One request to one process, from its turn to its answer."""
+    """A request to a process, from its queue slot to its answer."""
 
     def __init__(
         self, turns: BoundedSemaphore, idle: deque[subprocess.Popen[bytes]], watch: _Watch
     ) -> None:
         self._turns, self._idle, self._watch = turns, idle, watch
         self._process: subprocess.Popen[bytes] | None = None
-        self._made: list[bytes] = []
+        self._answer_parts: list[bytes] = []
         self._error: Crashed | Refused | None = None
 
     def send(self, take: Callable[[], subprocess.Popen[bytes]], parts: list[bytes]) -> None:
         self._turns.acquire()
         try:
             self._process = take()
-            self._watch.begins(self._process)
+            self._watch.begin(self._process)
             assert self._process.stdin is not None
             send(self._process.stdin, parts)
         except BaseException as error:
             self._fail(error)
 
     def answer(self) -> list[bytes]:
-        """Waits; asked again, it says the same again."""
+        """Wait for the answer; later calls return or raise the same."""
         if self._process is not None:
             try:
                 assert self._process.stdout is not None
-                status, *made = received(self._process.stdout)
+                status, *parts = receive(self._process.stdout)
             except BaseException as error:
                 self._fail(error)
             else:
                 process = self._process
                 self._end()
                 self._idle.append(process)
-                self._made, self._error = (
-                    made,
-                    None if status == MADE else Refused(b" ".join(made).decode("utf-8", "replace")),
+                self._answer_parts, self._error = (
+                    parts,
+                    None
+                    if status == MADE
+                    else Refused(b" ".join(parts).decode("utf-8", "replace")),
                 )
         if self._error is not None:
             raise self._error
-        return self._made
+        return self._answer_parts
 
     def _fail(self, error: BaseException) -> None:
-        """Whatever it was: what is still in the pipes of the process answers no later request."""
+        """Discard the process after an error: its unread output would answer a later request."""
         if self._process is not None:
-            _end(self._process)
+            _end_process(self._process)
         self._end()
         if not isinstance(error, (OSError, EOFError)):
             raise error
@@ -193,14 +197,14 @@ class _Request:
 
     def _end(self) -> None:
         if self._process is not None:
-            self._watch.ends(self._process)
+            self._watch.end(self._process)
         self._process = None
         self._turns.release()
 
 
-def _started(most_bytes: int) -> subprocess.Popen[bytes]:
-    # -P: the folder of the file is not a place for imports. A session of its own: Ctrl+C is for us,
-    # who close its input at our end.
+def _start(most_bytes: int) -> subprocess.Popen[bytes]:
+    # -P: imports must not come from the folder of the file. The child has a session of its own, so
+    # that Ctrl+C reaches only this process, which closes the child's input when it ends.
     command = [sys.executable, "-P", str(_CHILD), str(most_bytes)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
@@ -213,21 +217,21 @@ def _started(most_bytes: int) -> subprocess.Popen[bytes]:
 
 
 def _widen(stream: IO[bytes]) -> None:
-    """Where the system has such a thing, and enough of it left."""
+    """Enlarge a pipe, where the system supports that and its limit allows it."""
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
         fcntl.fcntl(stream, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with suppress(OSError):  # it may hold what the process did not take
+            with suppress(OSError):  # the pipe may contain data that the process did not read
                 stream.close()
 
 
 WORKERS = Workers()
-"""Those of this process."""
+"""Pool of this process."""

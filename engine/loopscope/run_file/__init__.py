@@ -1,6 +1,4 @@
-"""A run as a file that opens again at the same moment; ``docs/run_file.md`` describes the
-format.
-"""
+"""Saved runs: files that open at the same moment of a run; ``docs/run_file.md`` has the format."""
 
 from __future__ import annotations
 

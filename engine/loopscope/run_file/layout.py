@@ -1,6 +1,4 @@
-"""What a recording depends on besides the model: which operations run in which order, and where
-their values are.
-"""
+"""Digest of the slots and instructions of a plan, to which a recording belongs."""
 
 from __future__ import annotations
 
@@ -11,33 +9,36 @@ from loopscope.executor.plan.plan import Plan, Program
 
 
 def layout_of(plan: Plan) -> str:
-    """A digest; a recording that was made under another one cannot be put back, because its
-    numbers mean other values.
+    """Return a digest of the order of operations and the slots of their values.
+
+    A recording with another digest cannot be restored, because its numbers mean other values.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for program in plan.programs:
-        found.update(json.dumps(_told(program)).encode())
-    found.update(
+        digest.update(json.dumps(_description(program)).encode())
+    digest.update(
         json.dumps(
             [plan.slot_count, [slot for slot, _ in plan.constant_slots], list(plan.states)]
         ).encode()
     )
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
-def _told(program: Program) -> list[object]:
+def _description(program: Program) -> list[object]:
     instructions = [
         [
-            one.label,
-            one.inputs,
-            one.outputs,
-            one.state,
-            one.variable,
-            one.region.table if one.region else None,
+            instruction.label,
+            instruction.inputs,
+            instruction.outputs,
+            instruction.state,
+            instruction.variable,
+            instruction.region.table if instruction.region else None,
         ]
-        for one in program.instructions
+        for instruction in program.instructions
     ]
-    carried = [one.parameter for one in program.loop.carried] if program.loop else []
+    carried = (
+        [instruction.parameter for instruction in program.loop.carried] if program.loop else []
+    )
     return [
         program.address,
         list(program.parameters.values()),

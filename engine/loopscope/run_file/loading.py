@@ -1,5 +1,6 @@
-"""A saved run opened again: read as a hostile file, then put back as it was recorded, or
-computed again to its moment.
+"""Opening of a saved run.
+
+The file is read as untrusted, then the run is restored from its recording or recomputed.
 """
 
 from __future__ import annotations
@@ -34,21 +35,19 @@ from loopscope.run_file.weightless import without_data
 
 _BOUNDS = ReadLimits()
 _STEPS_ONE_BY_ONE = 20_000
-"""A run that was paused after more steps is computed to its end, which generated code does
-faster.
-"""
+"""Number of steps above which a paused run is computed to its end, with faster generated code."""
 
 
 def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
-    """The Debugger of a saved run, at the moment at which it was saved, with its breakpoints,
-    watches and changes.
+    """Return the Debugger of a saved run at the moment of saving.
 
-    Nothing runs: what was recorded is put back, and what was not is computed when it is asked for.
-    A file without a recording, or whose recording this version cannot place, is computed again,
-    within its own limits and ``limits`` (default: ``loopscope.Limits()``). Where outputs or control
-    flow are then not what the file recorded, such as on a machine that rounds differently, a
-    warning tells the first difference. ``ReadError`` says why a file does not open. In a file
-    without weights, what depends on them and was not recorded raises ``NotKept``.
+    Breakpoints, watches and changes are restored. Nothing runs: recorded values are restored, and
+    others are computed on request. A file without a recording, or with a recording that does not
+    match this version, is computed again. Its own limits and ``limits`` (default:
+    ``loopscope.Limits()``) both apply. If outputs or control flow then differ from the file, such
+    as on a machine that rounds differently, a warning describes the first difference. ``ReadError``
+    says why a file does not open. In a file without weights, values that depend on them and were
+    not recorded raise ``NotKept``.
     """
     saved = read_run(path)
     try:
@@ -57,71 +56,73 @@ def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debug
         raise
     except EngineError as error:
         raise ReadError(f"the run in it cannot be opened: {error}", Where(str(path))) from None
-    if different := difference_from(saved, debugger):
-        warnings.warn(different, stacklevel=2)
+    if sentence := difference_from(saved, debugger):
+        warnings.warn(sentence, stacklevel=2)
     return debugger
 
 
 def read_run(source: str | os.PathLike[str] | bytes, *, limits: ReadLimits = _BOUNDS) -> SavedRun:
-    """What a file holds, every part of it checked; nothing runs. ``ReadError`` is one sentence."""
-    place = Where("" if isinstance(source, bytes) else str(source))
+    """Return the checked content of a saved run without running it.
+
+    ``ReadError`` has one sentence about the first problem.
+    """
+    location = Where("" if isinstance(source, bytes) else str(source))
     try:
         with io.BytesIO(source) if isinstance(source, bytes) else Path(source).open("rb") as file:
             document, entries = read_archive(file, limits.unpacked_bytes)
-        return _saved(of_json(document), entries, limits)
+        return _saved_run(of_json(document), entries, limits)
     except OSError as error:
-        raise ReadError(f"the file cannot be opened: {error.strerror or error}", place) from None
+        raise ReadError(f"the file cannot be opened: {error.strerror or error}", location) from None
     except (ValueError, InputError) as error:
         raise ReadError(
-            f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}", place
+            f"it cannot be opened as a saved run: {elided(str(error), MOST_OF_A_SENTENCE)}",
+            location,
         ) from None
 
 
 def resume(saved: SavedRun, *, limits: Limits | None = None) -> Debugger:
-    """A debugger of the run at the moment at which it was saved: as it was recorded, or else
-    computed again.
-    """
+    """Return a debugger of the run at the moment of saving, restored or recomputed."""
     description = saved.description
     debugger = as_recorded(saved, limits=limits)
     if debugger is None:
-        debugger = _begun(saved, limits)
+        debugger = _new_debugger(saved, limits)
         if description.state != "paused" or description.steps > _STEPS_ONE_BY_ONE:
             debugger.run()
         debugger.seek(description.steps)
     debugger.seek(description.step)
-    for one in description.breakpoints:
-        debugger.breakpoints.restore(one)
+    for breakpoint in description.breakpoints:
+        debugger.breakpoints.restore(breakpoint)
     for expression in description.watches:
         debugger.watches.add(expression)
     return debugger
 
 
 def as_recorded(saved: SavedRun, *, limits: Limits | None = None) -> Debugger | None:
-    """A debugger of what was recorded, at its newest step; None where that cannot be, and the run
-    has to be computed again.
+    """Return a debugger of the recorded run at its newest step; None if the run must be recomputed.
 
-    ``ReadError`` where there are no weights to compute it with.
+    ``ReadError`` if the weights for recomputing are missing.
     """
-    debugger = _begun(saved, limits)
+    debugger = _new_debugger(saved, limits)
     try:
         if not saved.recording:
-            raise ValueError("it holds no recording")
+            raise ValueError("it does not have a recording")
         put_back(debugger, saved.recording, saved.recorded)
         if debugger.state != saved.description.state or debugger.steps != saved.description.steps:
             raise ValueError(
-                "its recording is of another state or number of steps than its run.json says"
+                "its recording and its run.json differ in the state or the number of steps"
             )
     except ValueError as error:
         if saved.description.weights_kept:
             return None
         maker = shorten(saved.description.made_by, 40)
         raise ReadError(
-            f"the run was saved without weights by Loopscope {maker}, and cannot be opened here: {error}"
+            f"the run was saved without weights by Loopscope {maker}, "
+            f"and cannot be opened here: {error}"
         ) from None
     return debugger
 
 
-def _begun(saved: SavedRun, limits: Limits | None) -> Debugger:
+def _new_debugger(saved: SavedRun, limits: Limits | None) -> Debugger:
     description = saved.description
     return Debugger(
         saved.model,
@@ -134,9 +135,11 @@ def _begun(saved: SavedRun, limits: Limits | None) -> Debugger:
     )
 
 
-def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadLimits) -> SavedRun:
+def _saved_run(
+    description: Description, entries: Mapping[str, bytes], limits: ReadLimits
+) -> SavedRun:
     if entries.keys() != description.files.keys():
-        raise ValueError("its run.json lists other files than there are in it")
+        raise ValueError("its run.json lists other files than it contains")
     damaged = next(
         (name for name, data in entries.items() if digest(data) != description.files[name]), None
     )
@@ -150,18 +153,20 @@ def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadL
     inputs, changes, outputs = (
         _values(entries, folder) for folder in ("inputs", "changes", "outputs")
     )
-    wanted = [str(position) for position in range(len(model.inputs))]
-    if sorted(unpacked(inputs)) != sorted(wanted):
-        raise ValueError(f"it has {len(unpacked(inputs))} inputs, and its model has {len(wanted)}")
+    positions = [str(position) for position in range(len(model.inputs))]
+    if sorted(unpacked(inputs)) != sorted(positions):
+        raise ValueError(
+            f"it has {len(unpacked(inputs))} inputs, and its model has {len(positions)}"
+        )
     values = unpacked(inputs)
     set_by_hand = unpacked(changes)
     if sorted(set_by_hand) != sorted(str(number) for number in range(len(description.changes))):
-        raise ValueError("it has other values set by hand than its run.json has addresses for")
+        raise ValueError("its changed values do not match the addresses in its run.json")
     return SavedRun(
         description=description,
         model=model,
         document=entries.get("model/model.onnx", b""),
-        inputs=tuple(values[name] for name in wanted),
+        inputs=tuple(values[name] for name in positions),
         changes={
             address: set_by_hand[str(number)] for number, address in enumerate(description.changes)
         },
@@ -172,14 +177,14 @@ def _saved(description: Description, entries: Mapping[str, bytes], limits: ReadL
 
 
 def _model(entries: Mapping[str, bytes], limits: ReadLimits) -> Any:
-    there = sorted(name for name in entries if name.startswith("model/"))
-    if there == ["model/model.onnx"]:
+    files = sorted(name for name in entries if name.startswith("model/"))
+    if files == ["model/model.onnx"]:
         return read_model(entries["model/model.onnx"], limits=limits)
-    if there == ["model/model.bin", "model/model.xml"]:
+    if files == ["model/model.bin", "model/model.xml"]:
         return read_model(
             entries["model/model.xml"], weights=entries["model/model.bin"], limits=limits
         )
-    raise ValueError("it holds no model: model.onnx is expected in it, or model.xml with model.bin")
+    raise ValueError("it does not have a model: expected model.onnx, or model.xml with model.bin")
 
 
 def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
@@ -189,20 +194,21 @@ def _values(entries: Mapping[str, bytes], folder: str) -> dict[str, np.ndarray]:
         if name.startswith(f"{folder}/")
     }
     if FORMS in arrays and arrays[FORMS].ndim:
-        raise ValueError(f"its entry {folder}/{FORMS} is no text")
+        raise ValueError(f"its entry {folder}/{FORMS} is not a text")
     return arrays
 
 
-def _within(saved: Limits, most: Limits) -> Limits:
-    """The tighter bound of each: a file from anywhere must not run longer than its reader
-    allows.
+def _within(saved: Limits, allowed: Limits) -> Limits:
+    """Return the stricter of each pair of limits.
+
+    A file from an untrusted source must not run longer than its reader allows.
     """
 
-    def lower(one: Any, other: Any) -> Any:
-        return other if one is None else one if other is None else min(one, other)
+    def lower(left: Any, right: Any) -> Any:
+        return right if left is None else left if right is None else min(left, right)
 
     return Limits(
-        iterations=lower(saved.iterations, most.iterations),
-        seconds=lower(saved.seconds, most.seconds),
-        memory_bytes=lower(saved.memory_bytes, most.memory_bytes),
+        iterations=lower(saved.iterations, allowed.iterations),
+        seconds=lower(saved.seconds, allowed.seconds),
+        memory_bytes=lower(saved.memory_bytes, allowed.memory_bytes),
     )

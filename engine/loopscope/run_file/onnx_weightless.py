@@ -1,5 +1,7 @@
-"""The file of an ONNX model without its weights. Apart from ``weightless.py``: importing the onnx
-package takes a while, and few runs are saved.
+"""Removal of the weights from the file of an ONNX model.
+
+This module is separate from ``weightless.py``, because importing the onnx package is slow and few
+runs are saved.
 """
 
 from __future__ import annotations
@@ -15,34 +17,36 @@ from loopscope.run_file.weightless import SMALL
 
 
 def onnx_with_zeros(document: bytes) -> bytes:
-    """The content of an ONNX file, with zeros in its large tensors, wherever they are, also
-    those whose data are in other files.
+    """Return the content of an ONNX file with zeros in its large tensors.
+
+    Tensors in graphs and functions at any depth are replaced, also those whose data are in other
+    files.
     """
     proto = onnx.ModelProto.FromString(document)
     waiting = [proto.graph]
     for function in proto.functions:
-        waiting += _of_nodes(function.node)
+        waiting += _empty_nodes(function.node)
     while waiting:
         graph = waiting.pop()
         for tensor in graph.initializer:
             _empty(tensor)
         for sparse in graph.sparse_initializer:
             _empty(sparse.values)
-        waiting += _of_nodes(graph.node)
+        waiting += _empty_nodes(graph.node)
     return bytes(proto.SerializeToString())
 
 
-def _of_nodes(nodes: Any) -> Iterator[GraphProto]:
-    """The graphs in nodes, whose tensors are emptied."""
+def _empty_nodes(nodes: Any) -> Iterator[GraphProto]:
+    """Empty the tensors of nodes, and yield the graphs inside the nodes."""
     for node in nodes:
         for attribute in node.attribute:
             for tensor in (
-                (attribute.t, *attribute.tensors) if attribute.type in _OF_TENSORS else ()
+                (attribute.t, *attribute.tensors) if attribute.type in _TENSOR_KINDS else ()
             ):
                 _empty(tensor)
             for sparse in (
                 (attribute.sparse_tensor, *attribute.sparse_tensors)
-                if attribute.type in _OF_SPARSE
+                if attribute.type in _SPARSE_KINDS
                 else ()
             ):
                 _empty(sparse.values)
@@ -51,8 +55,8 @@ def _of_nodes(nodes: Any) -> Iterator[GraphProto]:
             yield from attribute.graphs
 
 
-_OF_TENSORS = (AttributeProto.TENSOR, AttributeProto.TENSORS)
-_OF_SPARSE = (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS)
+_TENSOR_KINDS = (AttributeProto.TENSOR, AttributeProto.TENSORS)
+_SPARSE_KINDS = (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS)
 
 
 def _empty(tensor: TensorProto) -> None:
@@ -66,12 +70,12 @@ def _empty(tensor: TensorProto) -> None:
         empty.string_data.extend([b""] * count)
     else:
         bits = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
-        bits = _NARROW.get(tensor.data_type, bits)
+        bits = _BITS.get(tensor.data_type, bits)
         empty.raw_data = bytes(packed_size_of(bits, count))
     tensor.CopyFrom(empty)
 
 
-_NARROW = {
+_BITS = {
     number: bits
     for name, bits in (
         ("UINT4", 4),
@@ -86,5 +90,5 @@ _NARROW = {
 
 
 def packed_size_of(bits: int, count: int) -> int:
-    """Bytes of so many elements that are packed without gaps."""
+    """Return the number of bytes of ``count`` elements that are packed without gaps."""
     return -(-bits * count // 8)

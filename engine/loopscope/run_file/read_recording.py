@@ -1,5 +1,6 @@
-"""A recording put back into a run at its beginning, as if it had just been computed: read from a
-file that anybody may have written.
+"""Restoring of a recording into a new run, as if the run had just computed it.
+
+The recording comes from an untrusted file.
 """
 
 from __future__ import annotations
@@ -23,26 +24,29 @@ from loopscope.executor.record.endings import ENDINGS
 from loopscope.executor.record.recording import LoopTable, recorded_slots
 from loopscope.run_file.layout import layout_of
 from loopscope.run_file.recorded_types import RecordedTypes
-from loopscope.run_file.value_codec import read
+from loopscope.run_file.value_codec import decode_values
 from loopscope.timeline.sizes import ExecutionIndex
 
 MOST_ITERATIONS = 2**31
-"""Of all loops together, and steps of a row: what a file may promise at most, since tables are
-as long as that.
+"""Maximum number of iterations of all loops together, and of steps of a row.
+
+It bounds the lengths of tables that a file can request.
 """
-_LONGEST_TEXT = 10_000
+_MAX_TEXT = 10_000
 
 
 def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
-    """``ValueError`` when the recording is not one of this model and this version's plan, or
-    contradicts itself; the run stays as is.
+    """Restore a recording into a run.
+
+    ``ValueError`` when it does not belong to this model and this version's plan or contradicts
+    itself. The run is then unchanged.
     """
     try:
         data = json.loads(document)
     except (ValueError, RecursionError):
         raise ValueError("its recording.json is not JSON") from None
     if not isinstance(data, dict):
-        raise ValueError("its recording.json is no table")
+        raise ValueError("its recording.json is not a table")
     plan = run.plan
     if data.get("layout") != layout_of(plan):
         raise ValueError(
@@ -55,11 +59,11 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
         recording=type(fresh.recording)(plan, fresh.recording.record),
         frames=[],
     )
-    machine.control = replace(fresh.control, iterations=_whole(data, "iterations"))
+    machine.control = replace(fresh.control, iterations=_integer(data, "iterations"))
     types = RecordedTypes(plan)
     try:
         _tables(machine, entries)
-        machine.frames = _frames(plan, _listed(data, "frames"), entries, types)
+        machine.frames = _frames(plan, _items(data, "frames"), entries, types)
         _state(machine, data)
         missing = _values(machine, data, entries, types)
         _rows(machine, data, entries, types)
@@ -75,9 +79,8 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
         raise ValueError(f"its recording contradicts itself ({type(error).__name__})") from None
     _expect_agreement(machine, executions)
     bound = machine.control.limits.iterations
-    if (
-        bound is not None and machine.control.iterations >= bound
-    ):  # after a limit a run may go on for as much again
+    if bound is not None and machine.control.iterations >= bound:
+        # After a limit, a run may continue for as many iterations again.
         machine.control.limits = replace(
             machine.control.limits, iterations=machine.control.iterations + bound
         )
@@ -86,18 +89,17 @@ def put_back(run: Run, document: bytes, entries: Mapping[str, Any]) -> None:
     )
 
 
-# -- what ran
-# ---------------------------------------------------------------------------------------------------------
+# -- control flow ----------------------------------------------------------------------------------
 
 
 def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
     total = 0
     for number, table in enumerate(machine.recording.tables):
         if isinstance(table, BranchLog):
-            taken = _numbers(entries, f"branches.{number}", np.uint8)
-            if taken.max(initial=0) > 1:
+            branches = _numbers(entries, f"branches.{number}", np.uint8)
+            if branches.max(initial=0) > 1:
                 raise ValueError("its recording has a branch that is neither then nor else")
-            machine.recording.tables[number] = BranchLog.of(taken.tobytes())
+            machine.recording.tables[number] = BranchLog.of(branches.tobytes())
             continue
         counts, endings = (
             _numbers(entries, f"counts.{number}", np.int64),
@@ -108,7 +110,7 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
             or counts.min(initial=0) < 0
             or endings.max(initial=0) >= len(ENDINGS)
         ):
-            raise ValueError("its recording has a loop whose counts and endings do not go together")
+            raise ValueError("its recording has a loop whose counts and endings do not match")
         total += sum(counts.tolist())
         if total > MOST_ITERATIONS:
             raise ValueError(f"its recording has more than {MOST_ITERATIONS:,} iterations")
@@ -116,33 +118,35 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
 
 
 def _frames(
-    plan: Plan, told: list[Any], entries: Mapping[str, Any], types: RecordedTypes
+    plan: Plan, descriptions: list[Any], entries: Mapping[str, Any], types: RecordedTypes
 ) -> list[Frame]:
     frames: list[Frame] = []
-    for depth, one in enumerate(told):
-        program = plan.main if not depth else _inside(frames[-1], one["graph"])
-        position, iteration = _whole(one, "position"), _whole(one, "iteration")
+    for depth, description in enumerate(descriptions):
+        program = plan.main if not depth else _inner_program(frames[-1], description["graph"])
+        position, iteration = _integer(description, "position"), _integer(description, "iteration")
         if position > len(program.instructions):
-            raise ValueError("its recording stands behind the end of a graph")
-        bound = NO_BOUND if one["bound"] is None else _whole(one, "bound")
+            raise ValueError("its recording has a position after the end of a graph")
+        bound = NO_BOUND if description["bound"] is None else _integer(description, "bound")
         collected = tuple(
-            list(read(f"collected.{depth}.{number}", form, entries))
-            for number, form in enumerate(one["collected"])
+            list(decode_values(f"collected.{depth}.{number}", form, entries))
+            for number, form in enumerate(description["collected"])
         )
         region = program.loop
-        wanted = len(concatenated(region)) if region is not None else 0
-        if len(collected) != wanted or any(abs(len(parts) - iteration) > 1 for parts in collected):
+        expected_lists = len(concatenated(region)) if region is not None else 0
+        if len(collected) != expected_lists or any(
+            abs(len(parts) - iteration) > 1 for parts in collected
+        ):
             raise ValueError(
-                "its recording has collected other parts than its loop's iterations give"
+                "its recording has collected other parts than the iterations of its loop"
             )
-        for joined, parts in zip(
+        for output, parts in zip(
             concatenated(region) if region is not None else (), collected, strict=True
         ):
-            types.expect_rows(joined.result, parts)
+            types.expect_rows(output.result, parts)
         if region is not None and iteration >= max(bound, 1):
-            raise ValueError("its recording is in an iteration that its loop never comes to")
-        if one["ending"] not in ENDINGS or not isinstance(one["behind"], bool):
-            raise ValueError("its recording has an open loop that is none")
+            raise ValueError("its recording is in an iteration that its loop never reaches")
+        if description["ending"] not in ENDINGS or not isinstance(description["behind"], bool):
+            raise ValueError(f"its recording.json: frame {depth} has an unknown loop ending")
         frames.append(
             Frame(
                 program,
@@ -151,9 +155,9 @@ def _frames(
                 branch=program.branch,
                 iteration=iteration,
                 bound=bound if region is not None else 0,
-                bound_ending=one["ending"],
+                bound_ending=description["ending"],
                 collected=collected,
-                is_behind=one["behind"],
+                is_behind=description["behind"],
             )
         )
     if not frames:
@@ -161,13 +165,15 @@ def _frames(
     return frames
 
 
-def _inside(outer: Frame, address: object) -> Program:
-    """The graph that an open graph stands at."""
+def _inner_program(outer: Frame, address: object) -> Program:
+    """Return the inner graph of this address at which an open graph is stopped."""
     region = outer.program.instructions[outer.position].region
     for program in region.programs if region is not None else ():
         if program.address == address:
             return program
-    raise ValueError("its recording has an open graph that does not lie in the one around it")
+    raise ValueError(
+        "its recording has an open graph that does not lie inside the outer open graph"
+    )
 
 
 def _state(machine: Machine, data: Mapping[str, Any]) -> None:
@@ -179,8 +185,7 @@ def _state(machine: Machine, data: Mapping[str, Any]) -> None:
     machine.out_of_memory = data.get("out_of_memory") is True
 
 
-# -- values
-# -----------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 def _values(
@@ -193,27 +198,27 @@ def _values(
         _slot(plan, slot)
         entry = entries.get(f"slot.{source}")
         if entry is None and source not in plan.constant_numbers:
-            raise ValueError("its recording lacks a value that it names")
+            raise ValueError("its recording refers to a missing value")
         values[slot] = plan.constant[source] if entry is None else settle(entry)
         types.expect(slot, values[slot])
     hidden = (*plan.states, *plan.variables.values())
-    for slot, value in zip(hidden, read("hidden", data["hidden"], entries), strict=True):
+    for slot, value in zip(hidden, decode_values("hidden", data["hidden"], entries), strict=True):
         types.expect_hidden(slot, value)
         values[slot] = value
-    begun = read("begun_with", data["begun_with"], entries)
+    begun = decode_values("begun_with", data["begun_with"], entries)
     for slot, value in zip(plan.main.hidden, begun, strict=True):
         types.expect_hidden(slot, value)
     machine.begun_with = dict(zip(plan.main.hidden, begun, strict=True))
-    missing = frozenset(_slot(plan, slot) for slot in _listed(data, "missing"))
+    missing = frozenset(_slot(plan, slot) for slot in _items(data, "missing"))
     if not missing <= plan.main.producer.keys() or (missing and plan.main.hidden):
-        raise ValueError("its recording misses values that cannot be computed again")
-    done = plan.main.instructions[: machine.frames[0].position]
+        raise ValueError("its recording lacks values that cannot be computed again")
+    executed = plan.main.instructions[: machine.frames[0].position]
     if any(
         values[slot] is None and slot not in missing and slot > 0
-        for one in done
-        for slot in one.outputs
+        for instruction in executed
+        for slot in instruction.outputs
     ):
-        raise ValueError("its recording lacks a value of an operation that has run")
+        raise ValueError("its recording lacks a value of an executed operation")
     return missing
 
 
@@ -221,31 +226,31 @@ def _rows(
     machine: Machine, data: Mapping[str, Any], entries: Mapping[str, Any], types: RecordedTypes
 ) -> None:
     recording = machine.recording
-    for text, one in data["rows"].items():
+    for text, table in data["rows"].items():
         program = machine.plan.programs[_index(text, len(machine.plan.programs))]
         allowed = set(recorded_slots(program, recording.record))
         columns: dict[Slot, SlotColumn] = {}
-        stride, packed = _whole(one, "stride"), _whole(one, "rows")
+        stride, packed = _integer(table, "stride"), _integer(table, "rows")
         if (
             stride < 1
-            or one["columns"].keys() != one["pending"].keys()
-            or not {*map(int, one["columns"])} <= allowed
+            or table["columns"].keys() != table["pending"].keys()
+            or not {*map(int, table["columns"])} <= allowed
         ):
             raise ValueError("its recording has columns of other values than a run records")
-        for name, form in one["columns"].items():
+        for name, form in table["columns"].items():
             slot = Slot(int(name))
             column = columns[slot] = SlotColumn()
-            packed_values = read(f"column.{program.index}.{name}", form, entries)
+            packed_values = decode_values(f"column.{program.index}.{name}", form, entries)
             types.expect_rows(slot, packed_values)
             column.add(packed_values)
             column.pending = list(
-                read(f"pending.{program.index}.{name}", one["pending"][name], entries)
+                decode_values(f"pending.{program.index}.{name}", table["pending"][name], entries)
             )
             types.expect_rows(slot, column.pending)
             if column.packed != -(-packed // stride):
                 raise ValueError("its recording has a column that is not as long as it says")
         recording.rows[program.index] = RecordedRows(
-            columns, stride, packed, is_judged=one["is_judged"] is True
+            columns, stride, packed, is_judged=table["is_judged"] is True
         )
     for index in [index for index in recording.rows if str(index) not in data["rows"]]:
         del recording.rows[index]
@@ -254,7 +259,7 @@ def _rows(
 
 
 def _expect_agreement(machine: Machine, executions: ExecutionIndex) -> None:
-    """``ValueError`` when tables, open graphs and columns are not those of one run."""
+    """Raise ``ValueError`` if tables, open graphs and columns do not belong to one run."""
     plan, recording = machine.plan, machine.recording
     for program in plan.programs:
         for number in program.regions:
@@ -262,64 +267,68 @@ def _expect_agreement(machine: Machine, executions: ExecutionIndex) -> None:
             assert region is not None
             calls = executions.calls(program, number)
             table = recording.tables[region.table]
-            is_open = any(one.index in executions.open for one in region.programs)
+            is_open = any(inner.index in executions.open for inner in region.programs)
             match region:
                 case IfRegion():
-                    there = len(table.branches) if isinstance(table, BranchLog) else -1
+                    executions_recorded = (
+                        len(table.branches) if isinstance(table, BranchLog) else -1
+                    )
                 case LoopRegion():
-                    there = len(table.counts) + is_open if isinstance(table, LoopTable) else -1
+                    executions_recorded = (
+                        len(table.counts) + is_open if isinstance(table, LoopTable) else -1
+                    )
                 case _:
-                    there = calls
-            if there != calls:
+                    executions_recorded = calls
+            if executions_recorded != calls:
                 raise ValueError(
-                    "its recording has another number of executions of a loop or branch than what is around it"
+                    "its recording has another number of executions of a loop or branch "
+                    "than the graph around it"
                 )
     for index, rows in recording.rows.items():
         if rows.begun > executions.rows[index] or any(
-            len(one.pending) > 2 for one in rows.columns.values()
+            len(column.pending) > 2 for column in rows.columns.values()
         ):
             raise ValueError("its recording has more rows than its loops have iterations")
 
 
-# -- fields
-# -----------------------------------------------------------------------------------------------------------
+# -- fields ----------------------------------------------------------------------------------------
 
 
 def _numbers(entries: Mapping[str, Any], name: str, dtype: type[np.generic]) -> np.ndarray:
-    found = entries.get(name, np.zeros(0, dtype))
-    if not isinstance(found, np.ndarray) or found.dtype != dtype or found.ndim != 1:
+    value = entries.get(name, np.zeros(0, dtype))
+    if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != 1:
         raise ValueError(f"its recording has no list of whole numbers as {name}")
-    return found
+    return value
 
 
-def _whole(table: Mapping[str, Any], name: str) -> int:
-    found = table.get(name)
-    if type(found) is not int or not 0 <= found < NO_BOUND:
+def _integer(table: Mapping[str, Any], name: str) -> int:
+    value = table.get(name)
+    if type(value) is not int or not 0 <= value < NO_BOUND:
         raise ValueError(f"its recording has no whole number as {name}")
-    return found
+    return value
 
 
-def _listed(table: Mapping[str, Any], name: str) -> list[Any]:
-    found = table.get(name)
-    if not isinstance(found, list):
+def _items(table: Mapping[str, Any], name: str) -> list[Any]:
+    value = table.get(name)
+    if not isinstance(value, list):
         raise ValueError(f"its recording has no list as {name}")
-    return found
+    return value
 
 
 def _text(table: Mapping[str, Any], name: str) -> str:
-    found = table.get(name)
-    if not isinstance(found, str) or len(found) > _LONGEST_TEXT:
+    value = table.get(name)
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
         raise ValueError(f"its recording has no text as {name}")
-    return found
+    return value
 
 
 def _slot(plan: Plan, number: object) -> Slot:
     if type(number) is not int or not 0 < number < plan.slot_count:
-        raise ValueError("its recording has a value that the model has not")
+        raise ValueError("its recording has a value that the model does not have")
     return Slot(number)
 
 
 def _index(text: str, count: int) -> ProgramIndex:
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) >= count:
-        raise ValueError("its recording has columns of a graph that the model has not")
+        raise ValueError("its recording has columns of a graph that the model does not have")
     return ProgramIndex(int(text))

@@ -1,5 +1,6 @@
-"""A short run made once more with every value recorded, for a file without weights, from which
-nothing can be computed again.
+"""Repetition of a short run with every value recorded, for a file without weights.
+
+Without weights, nothing that was not recorded can be computed later.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from loopscope.debug.debugger import Debugger
 from loopscope.executor.record.recording import Record
 
 SHORT_SECONDS = 10.0
-"""A run that took longer is kept as it was recorded."""
+"""Duration in seconds above which a run is not repeated but saved as it was recorded."""
 _STEPS_ONE_BY_ONE = 20_000
 
 
-def with_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
-    """The same run with every value recorded; the given one where that has everything, took
-    long, or does not come out the same.
+def record_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
+    """Return the same run with every value recorded.
+
+    Return the given run if it recorded everything, took too long, or ends differently when
+    repeated.
     """
     machine, beginning = debugger.machine, debugger.beginning
     has_everything = beginning.record.everything and not beginning.record.recompute
@@ -25,22 +28,26 @@ def with_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
     )
     if has_everything or too_long or debugger.plan.lacks_weights:
         return debugger
-    again = Debugger(
+    repeated = Debugger(
         debugger.model,
         dict(
             enumerate(
-                machine.values[debugger.plan.main.parameters[one.layer]]
-                for one in debugger.model.inputs
+                machine.values[debugger.plan.main.parameters[item.layer]]
+                for item in debugger.model.inputs
             )
         ),
         limits=replace(beginning.limits, seconds=2 * SHORT_SECONDS),
         record=Record(everything=True, recompute=False, budget_bytes=budget_bytes),
         seed=beginning.seed,
-        changes={one.address: one.value for one in debugger.changes},
+        changes={item.address: item.value for item in debugger.changes},
         optimise=debugger.plan.optimise,
     )
     if debugger.state == "paused":
-        again.seek(debugger.steps)
+        repeated.seek(debugger.steps)
     else:
-        again.run()
-    return again if (again.state, again.steps) == (debugger.state, debugger.steps) else debugger
+        repeated.run()
+    return (
+        repeated
+        if (repeated.state, repeated.steps) == (debugger.state, debugger.steps)
+        else debugger
+    )

@@ -1,4 +1,4 @@
-"""Types and shapes of recorded values, compared with what shape inference knows of the model."""
+"""Check of the types and shapes of recorded values against shape inference of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loopscope.ir.walk import graphs
 from loopscope.ops.declare import Known
 from loopscope.ops.values import NOT_KEPT, is_tensor
 
-_ONE = "one element"
+_ONE_ELEMENT = "one element"
 
 
 class RecordedTypes:
@@ -28,7 +28,7 @@ class RecordedTypes:
         self._plan = plan
 
     def expect(self, slot: Slot, value: Any) -> None:
-        """``ValueError`` if the value cannot be that of this slot."""
+        """Raise ``ValueError`` if the slot cannot have this value."""
         if value is None or value is NOT_KEPT:
             return
         known, form = self._known(slot)
@@ -38,10 +38,12 @@ class RecordedTypes:
         for leaf in _leaves(value):
             self._expect_array(slot, leaf.dtype, leaf.shape, known)
         if slot in self._single and is_tensor(value) and np.size(value) != 1:
-            self._refuse(slot, np.asarray(value).dtype, np.shape(value), _ONE)
+            self._refuse(slot, np.asarray(value).dtype, np.shape(value), _ONE_ELEMENT)
 
     def expect_hidden(self, slot: Slot, value: Any) -> None:
-        """The same for the state of a random operation, or the value of a variable."""
+        """Raise ``ValueError`` if this cannot be a random operation's state or a variable's
+        value.
+        """
         if slot in self._plan.states and not isinstance(value, (int, tuple)):
             raise ValueError("its recording has no number as the state of a random operation")
         for reader in self._readers.get(slot, ()):
@@ -49,7 +51,10 @@ class RecordedTypes:
         self.expect(slot, value)
 
     def expect_rows(self, slot: Slot, values: Any) -> None:
-        """The same for the values of several rows, which may be stacked in one array."""
+        """Raise ``ValueError`` if the slot cannot have these values of several rows.
+
+        The values are a list or one stacked array.
+        """
         if isinstance(values, np.ndarray):
             known, _ = self._known(slot)
             self._expect_array(slot, values.dtype, values.shape[1:], known)
@@ -72,8 +77,8 @@ class RecordedTypes:
             self._refuse(slot, dtype, shape, f"the shape {known.shape}")
 
     def _refuse(self, slot: Slot, dtype: np.dtype, shape: tuple[int, ...], expected: str) -> None:
-        found = f"{type_name(dtype)} {list(shape)}"
-        raise ValueError(f"its recording has {found} as {self._label(slot)}, expected {expected}")
+        actual = f"{type_name(dtype)} {list(shape)}"
+        raise ValueError(f"its recording has {actual} as {self._label(slot)}, expected {expected}")
 
     def _label(self, slot: Slot) -> str:
         address, layer, _ = self._places.get(slot, ("main", LayerId(-1), 0))
@@ -96,15 +101,16 @@ class RecordedTypes:
 
     @cached_property
     def _places(self) -> dict[Slot, tuple[str, LayerId, int]]:
-        """Graph, layer and output that fill each slot; a Result only names the slot of its
-        input.
+        """Graph address, layer and output of each slot.
+
+        Results are skipped, because they share the slots of their inputs.
         """
-        found: dict[Slot, tuple[str, LayerId, int]] = {}
+        places: dict[Slot, tuple[str, LayerId, int]] = {}
         for program in self._plan.programs:
             for (layer, output), slot in program.slots.items():
                 if layer not in program.results:
-                    found.setdefault(slot, (program.address, layer, output))
-        return found
+                    places.setdefault(slot, (program.address, layer, output))
+        return places
 
     @cached_property
     def _nodes(self) -> dict[tuple[str, LayerId], Node]:
@@ -117,12 +123,12 @@ class RecordedTypes:
     @cached_property
     def _readers(self) -> dict[Slot, list[Slot]]:
         """The outputs of the operations that read each variable."""
-        found: dict[Slot, list[Slot]] = {}
+        readers: dict[Slot, list[Slot]] = {}
         for program in self._plan.programs:
-            for one in program.instructions:
-                if one.variable is not None and one.outputs:
-                    found.setdefault(one.variable, []).append(one.outputs[0])
-        return found
+            for instruction in program.instructions:
+                if instruction.variable is not None and instruction.outputs:
+                    readers.setdefault(instruction.variable, []).append(instruction.outputs[0])
+        return readers
 
     @cached_property
     def _single(self) -> frozenset[Slot]:
@@ -140,7 +146,7 @@ class RecordedTypes:
 
 
 def _leaves(value: Any) -> Iterable[np.ndarray | np.generic]:
-    """The arrays of a tensor or of a sequence."""
+    """Yield the arrays of a tensor or of a sequence."""
     if isinstance(value, tuple):
         for inner in value:
             yield from _leaves(inner)

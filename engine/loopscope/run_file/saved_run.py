@@ -1,6 +1,4 @@
-"""What a saved run says of itself: the content of ``run.json``, written, and read field by
-field.
-"""
+"""The content of ``run.json``: writing, and reading with a check of every field."""
 
 from __future__ import annotations
 
@@ -19,24 +17,24 @@ from loopscope.ir.model import Model
 
 FORMAT, VERSION_OF_FORMAT = "loopscope run", 2
 MOST_PAUSES = 1000
-"""Breakpoints, and watches, of a run."""
-_LONGEST = 100_000
-"""Characters of one text."""
-_LARGEST = 2**128
-Made = TypeVar("Made")
+"""Maximum number of breakpoints, and of watches, of a saved run."""
+_MAX_TEXT = 100_000
+"""Maximum number of characters of a text."""
+_MAX_NUMBER = 2**128
+Item = TypeVar("Item")
 _STATES: tuple[DebuggerState, ...] = ("paused", "finished", "failed", "limit")
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """``run.json``: all of a run but its model and its arrays."""
+    """The content of ``run.json``: everything about a run except its model and its arrays."""
 
     made_by: str
-    """Version of Loopscope."""
+    """Version of Loopscope that saved the run."""
     numpy: str
-    """Version of numpy."""
+    """Version of numpy that computed the run."""
     model: str
-    """Name of the model, for people."""
+    """Name of the model, for display."""
     files: Mapping[str, str]
     """SHA-256 of every other file in the archive."""
     seed: int
@@ -45,59 +43,60 @@ class Description:
     optimise: Optimise
     state: DebuggerState
     step: int
-    """Where the cursor is."""
+    """Step of the cursor."""
     steps: int
-    """That had been computed."""
+    """Number of computed steps."""
     changes: tuple[str, ...]
-    """Addresses of the values that were set by hand; the arrays are in ``changes/``, by
-    position.
-    """
+    """Addresses of values that were set by hand; their arrays are in ``changes/``, by position."""
     breakpoints: tuple[Pause, ...]
     watches: tuple[str, ...]
     look: Mapping[str, str]
-    """What the app showed, as parameters of its address."""
+    """View of the app, as parameters of its address."""
     control_flow: tuple[tuple[str, int | str, str], ...] | None
-    """Address, iterations or branch, and ending of each region that ran; None where that was
-    more than the budget.
+    """Address, iterations or branch, and ending of each executed region.
+
+    None if over the budget.
     """
     outputs_kept: bool
     weights_kept: bool
-    """False: of the model's Consts only those of a few elements have their data."""
+    """False if only Consts of a few elements have their data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedRun:
-    """A run as a file holds it, with what is needed to run it again."""
+    """A run as stored in a file, with everything needed to run it again."""
 
     description: Description
     model: Model
     document: bytes
-    """The content of the file of an ONNX model; empty for others."""
+    """File content of an ONNX model; empty for other models."""
     inputs: tuple[Any, ...]
-    """In the order of the model's inputs."""
+    """Values in the order of the model's inputs."""
     changes: Mapping[str, Any]
     outputs: Mapping[str, Any] | None
-    """As ``loopscope.ops.stored.packed`` names them; None when the run was not over, or they
-    were more than the budget.
+    """Outputs, named as by ``loopscope.ops.stored.packed``.
+
+    None if the run was not finished or the outputs exceeded the budget.
     """
     recording: bytes
-    """``recording.json``; empty where what was recorded was more than the budget, or the file is
-    of version 1 of the format.
+    """Content of ``recording.json``.
+
+    Empty if the recording exceeded the budget or the file has version 1 of the format.
     """
     recorded: Mapping[str, Any]
-    """The values that it names."""
+    """Values of the entries that ``recording`` refers to."""
 
 
-def to_json(one: Description) -> bytes:
-    limits, record, optimise = one.limits, one.record, one.optimise
+def to_json(description: Description) -> bytes:
+    limits, record, optimise = description.limits, description.record, description.optimise
     data = {
         "format": FORMAT,
         "version": VERSION_OF_FORMAT,
-        "made_by": one.made_by,
-        "numpy": one.numpy,
-        "model": one.model,
-        "files": dict(one.files),
-        "seed": one.seed,
+        "made_by": description.made_by,
+        "numpy": description.numpy,
+        "model": description.model,
+        "files": dict(description.files),
+        "seed": description.seed,
         "limits": {
             "iterations": limits.iterations,
             "seconds": limits.seconds,
@@ -110,42 +109,42 @@ def to_json(one: Description) -> bytes:
             "recompute": record.recompute,
         },
         "optimise": {"prune": optimise.prune, "fold": optimise.fold, "cse": optimise.cse},
-        "state": one.state,
-        "step": one.step,
-        "steps": one.steps,
-        "changes": list(one.changes),
+        "state": description.state,
+        "step": description.step,
+        "steps": description.steps,
+        "changes": list(description.changes),
         "breakpoints": [
-            [pause.pattern, pause.condition, pause.kind, pause.on] for pause in one.breakpoints
+            [pause.pattern, pause.condition, pause.kind, pause.on]
+            for pause in description.breakpoints
         ],
-        "watches": list(one.watches),
-        "look": dict(one.look),
+        "watches": list(description.watches),
+        "look": dict(description.look),
         "control_flow": None
-        if one.control_flow is None
-        else [list(record) for record in one.control_flow],
-        "outputs_kept": one.outputs_kept,
-        "weights_kept": one.weights_kept,
+        if description.control_flow is None
+        else [list(record) for record in description.control_flow],
+        "outputs_kept": description.outputs_kept,
+        "weights_kept": description.weights_kept,
     }
     return json.dumps(data, indent=1).encode()
 
 
 def of_json(document: bytes) -> Description:
-    """``ValueError`` names the field that is not what the format says."""
+    """Parse ``run.json``; ``ValueError`` names the first field that violates the format."""
     try:
         data = json.loads(document)
     except (ValueError, RecursionError):
         raise ValueError("its run.json is not JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(
-            f'its run.json does not begin as that of a run does: "format": "{FORMAT}" is expected'
-        )
+        raise ValueError(f'its run.json is not that of a run: expected "format": "{FORMAT}"')
     version = data.get("version")
     if type(version) is not int or version < 1:
         _refuse("version", version, "a whole number from 1 on")
     if version > VERSION_OF_FORMAT:
         maker = _text(data.get("made_by", "a later version"), "made_by")
         raise ValueError(
-            f"it was saved by Loopscope {shorten(maker, 40)} in version {version} of the format, and this Loopscope reads "
-            f"versions 1 to {VERSION_OF_FORMAT}: open it with a newer Loopscope"
+            f"it was saved by Loopscope {shorten(maker, 40)} in version {version} of the format, "
+            f"and this Loopscope reads versions 1 to {VERSION_OF_FORMAT}: "
+            "open it with a newer Loopscope"
         )
     limits, record, optimise = (_table(data, name) for name in ("limits", "record", "optimise"))
     return Description(
@@ -153,7 +152,7 @@ def of_json(document: bytes) -> Description:
         numpy=_text(data.get("numpy"), "numpy"),
         model=_text(data.get("model"), "model"),
         files=_texts(data, "files"),
-        seed=_number(data.get("seed"), "seed", lowest=-_LARGEST),
+        seed=_number(data.get("seed"), "seed", lowest=-_MAX_NUMBER),
         limits=Limits(
             iterations=_bound(limits, "iterations", int),
             seconds=_bound(limits, "seconds", float),
@@ -171,64 +170,64 @@ def of_json(document: bytes) -> Description:
         state=_state(data.get("state")),
         step=_number(data.get("step"), "step"),
         steps=_number(data.get("steps"), "steps"),
-        changes=_list(data, "changes", lambda one: _text(one, "changes")),
+        changes=_list(data, "changes", lambda text: _text(text, "changes")),
         breakpoints=_list(data, "breakpoints", _pause),
-        watches=_list(data, "watches", lambda one: _text(one, "watches")),
+        watches=_list(data, "watches", lambda text: _text(text, "watches")),
         look=_texts(data, "look"),
         control_flow=None
         if data.get("control_flow") is None
-        else _list(data, "control_flow", _ran, most=10_000_000),
+        else _list(data, "control_flow", _flow_record, limit=10_000_000),
         outputs_kept=_flag(data, "outputs_kept"),
         weights_kept=version == 1 or _flag(data, "weights_kept"),
     )
 
 
-def _refuse(field: str, found: object, expected: str) -> NoReturn:
+def _refuse(field: str, value: object, expected: str) -> NoReturn:
     raise ValueError(
-        f"its run.json has {shorten(repr(found), 60)} as {field!r}, and {expected} is expected"
+        f"its run.json has {shorten(repr(value), 60)} as {field!r}, expected {expected}"
     )
 
 
-def _text(one: object, field: str) -> str:
-    if not isinstance(one, str) or len(one) > _LONGEST:
-        _refuse(field, one, f"a text of at most {_LONGEST:,} characters")
-    return one
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str) or len(value) > _MAX_TEXT:
+        _refuse(field, value, f"a text of at most {_MAX_TEXT:,} characters")
+    return value
 
 
-def _number(one: object, field: str, lowest: int = 0) -> int:
-    if type(one) is not int or not lowest <= one <= _LARGEST:
-        _refuse(field, one, f"a whole number from {lowest} on")
-    return one
+def _number(value: object, field: str, lowest: int = 0) -> int:
+    if type(value) is not int or not lowest <= value <= _MAX_NUMBER:
+        _refuse(field, value, f"a whole number from {lowest} on")
+    return value
 
 
 def _flag(table: Mapping[str, object], field: str) -> bool:
-    one = table.get(field)
-    if not isinstance(one, bool):
-        _refuse(field, one, "true or false")
-    return one
+    value = table.get(field)
+    if not isinstance(value, bool):
+        _refuse(field, value, "true or false")
+    return value
 
 
 def _bound(table: Mapping[str, object], field: str, kind: type[int] | type[float]) -> Any:
-    one = table.get(field)
-    if one is not None and not (
-        type(one) in (int, kind) and isinstance(one, (int, float)) and 0 <= one <= _LARGEST
+    value = table.get(field)
+    if value is not None and not (
+        type(value) in (int, kind) and isinstance(value, (int, float)) and 0 <= value <= _MAX_NUMBER
     ):
-        _refuse(field, one, "a number from 0 on, or null")
-    return one
+        _refuse(field, value, "a number from 0 on, or null")
+    return value
 
 
-def _state(one: object) -> DebuggerState:
+def _state(value: object) -> DebuggerState:
     for state in _STATES:
-        if one == state:
+        if value == state:
             return state
-    _refuse("state", one, ", ".join(_STATES))
+    _refuse("state", value, ", ".join(_STATES))
 
 
 def _table(data: Mapping[str, object], field: str) -> Mapping[str, object]:
-    one = data.get(field)
-    if not isinstance(one, dict):
-        _refuse(field, one, "a table")
-    return one
+    value = data.get(field)
+    if not isinstance(value, dict):
+        _refuse(field, value, "a table")
+    return value
 
 
 def _texts(data: Mapping[str, object], field: str) -> Mapping[str, str]:
@@ -236,16 +235,19 @@ def _texts(data: Mapping[str, object], field: str) -> Mapping[str, str]:
 
 
 def _list(
-    data: Mapping[str, object], field: str, made: Callable[[object], Made], most: int = MOST_PAUSES
-) -> tuple[Made, ...]:
-    found = data.get(field)
-    if not isinstance(found, list) or len(found) > most:
-        _refuse(field, found, f"a list of at most {most:,}")
-    return tuple(map(made, found))
+    data: Mapping[str, object],
+    field: str,
+    parse: Callable[[object], Item],
+    limit: int = MOST_PAUSES,
+) -> tuple[Item, ...]:
+    items = data.get(field)
+    if not isinstance(items, list) or len(items) > limit:
+        _refuse(field, items, f"a list of at most {limit:,}")
+    return tuple(map(parse, items))
 
 
-def _pause(one: object) -> Pause:
-    match one:
+def _pause(value: object) -> Pause:
+    match value:
         case [
             str(pattern),
             str(condition),
@@ -254,12 +256,12 @@ def _pause(one: object) -> Pause:
         ]:
             return Pause(_text(pattern, "breakpoints"), _text(condition, "breakpoints"), kind, on)
     _refuse(
-        "breakpoints", one, "place, condition, address, nan, infinity or shape, and true or false"
+        "breakpoints", value, "place, condition, address, nan, infinity or shape, and true or false"
     )
 
 
-def _ran(one: object) -> tuple[str, int | str, str]:
-    match one:
+def _flow_record(value: object) -> tuple[str, int | str, str]:
+    match value:
         case [str(address), int(what) | str(what), str(ending)]:
             return address, what, ending
-    _refuse("control_flow", one, "address, iterations or branch, and ending")
+    _refuse("control_flow", value, "address, iterations or branch, and ending")

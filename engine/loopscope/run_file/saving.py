@@ -1,6 +1,4 @@
-"""A debugger's run written to a file: model, inputs, what was set, where it stands, and what it
-gave.
-"""
+"""Saving of a debugger's run to a file: model, inputs, changes, position and results."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from loopscope.ir.model import Model
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
-from loopscope.run_file.record_all import with_everything
+from loopscope.run_file.record_all import record_everything
 from loopscope.run_file.run_archive import (
     ENDING,
     MOST_ENTRIES,
@@ -35,15 +33,15 @@ from loopscope.run_file.run_archive import (
 from loopscope.run_file.saved_run import MOST_PAUSES, Description, to_json
 from loopscope.run_file.verifying import flow_records, output_entries
 from loopscope.run_file.weightless import with_zeros, without_data
-from loopscope.run_file.write_recording import kept
+from loopscope.run_file.write_recording import stored_recording
 from loopscope.version import VERSION
 from loopscope.write import ir_documents
 
 BUDGET = 64 * 2**20
-"""Bytes of what a file keeps of what a run gave."""
-_BYTES_OF_A_RECORD = 64
-_MOST_RECORDED = MOST_ENTRIES // 2
-"""Entries of a recording; the others are inputs, outputs and changes."""
+"""Default limit of bytes for outputs, control flow and recorded values, each."""
+_BYTES_PER_RECORD = 64
+_MAX_RECORDED = MOST_ENTRIES // 2
+"""Maximum number of recording entries; the other entries are inputs, outputs and changes."""
 
 
 def save(
@@ -55,26 +53,32 @@ def save(
     look: Mapping[str, str] | None = None,
     document: bytes = b"",
 ) -> None:
-    """Writes a run to a file that ``loopscope.load`` and the app open again at the same moment;
-    what was there is replaced.
+    """Write a run to a file that ``loopscope.load`` and the app open again at the same moment.
 
-    It holds the model, the inputs, breakpoints, watches and changes; and, within ``budget_bytes``
-    each, outputs and control flow, and what was recorded, so that it opens without running again.
-    With ``weights=False`` Consts of more than 64 elements keep their type and shape alone: what was
-    recorded can be looked at, and the rest cannot be computed; a run of a few seconds is made once
-    more for it, with every value recorded. ``look`` is for the app: parameters of its address.
-    ``document`` is the content of the file of an ONNX model that was read from bytes.
-    ``WriteError`` when the path does not end with ``.loopscope``, the run is one for some tensors
-    only (``fetches``), its model cannot be written down, or what was recorded has no room and there
-    are no weights to compute it again with.
+    An existing file is replaced. The file contains the model, the inputs, breakpoints, watches and
+    changes. Outputs, control flow and recorded values are included up to ``budget_bytes`` each, so
+    that it opens without running again.
+
+    With ``weights=False``, Consts of more than 64 elements retain only their type and shape.
+    Recorded values can then be inspected, and others cannot be computed. A run of a few seconds is
+    therefore repeated once with every value recorded.
+
+    ``look`` are parameters of the app's address. ``document`` is the file content of an ONNX model
+    that was read from bytes.
+
+    ``WriteError`` when the path does not end with ``.loopscope``, the run is restricted to some
+    tensors (``fetches``), its model cannot be written, or the recording exceeds the budget
+    and the weights to recompute it are missing.
     """
     expect_run(debugger, "loopscope.save")
-    weights = weights and not debugger.plan.lacks_weights  # a run that was itself saved without
+    weights = (
+        weights and not debugger.plan.lacks_weights
+    )  # the run itself may have been opened from a file without weights
     target = Path(path)
     _expect_savable(debugger, target)
     recorded_flow, outputs = recorded(debugger, budget_bytes)
-    changes = {one.address: one.value for one in debugger.changes}
-    recorded_run = debugger if weights else with_everything(debugger, budget_bytes)
+    changes = {item.address: item.value for item in debugger.changes}
+    recorded_run = debugger if weights else record_everything(debugger, budget_bytes)
     entries = {
         **_model(debugger.model, document, weights=weights),
         **_arrays("inputs", _inputs(debugger)),
@@ -97,7 +101,7 @@ def save(
         step=debugger.cursor.step,
         steps=debugger.steps,
         changes=tuple(changes),
-        breakpoints=tuple(one.as_set for one in debugger.breakpoints.items()),
+        breakpoints=tuple(item.as_set for item in debugger.breakpoints.items()),
         watches=tuple(expression for _, expression in debugger.watches.items()),
         look=look or {},
         control_flow=recorded_flow,
@@ -108,14 +112,15 @@ def save(
 
 
 def _expect_savable(debugger: Debugger, target: Path) -> None:
-    """``WriteError`` for what no file of a run is written of."""
+    """Raise ``WriteError`` if the run or the path does not allow saving."""
     if target.suffix != ENDING:
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
     if debugger.beginning.part or not debugger.beginning.values.keys() <= set(
         debugger.plan.main.parameter_slots
     ):
         raise WriteError(
-            "this run is one for some tensors only, or was given tensors that are no inputs: only a whole run is saved"
+            "this run computes some tensors only, or replaces tensors that are not inputs: "
+            "only a whole run is saved"
         )
     if len(debugger.breakpoints) > MOST_PAUSES or len(debugger.watches.items()) > MOST_PAUSES:
         raise WriteError(
@@ -126,38 +131,41 @@ def _expect_savable(debugger: Debugger, target: Path) -> None:
 def recorded(
     debugger: Debugger, budget_bytes: int
 ) -> tuple[tuple[tuple[str, int | str, str], ...] | None, dict[str, np.ndarray] | None]:
-    """Control flow, and the outputs of a run that finished; None for what has no room in so many
-    bytes.
+    """Return the control flow and the outputs of a finished run.
+
+    Each is None if it exceeds the budget.
     """
-    most = budget_bytes // _BYTES_OF_A_RECORD
-    flow = tuple(islice(flow_records(debugger), most + 1))
+    max_records = budget_bytes // _BYTES_PER_RECORD
+    flow = tuple(islice(flow_records(debugger), max_records + 1))
     outputs = output_entries(debugger) if debugger.state == "finished" else None
     if outputs is not None and sum(array.nbytes for array in outputs.values()) > budget_bytes:
         outputs = None
-    return flow if len(flow) <= most else None, outputs
+    return flow if len(flow) <= max_records else None, outputs
 
 
 def _recording(debugger: Debugger, budget_bytes: int, *, weights: bool) -> dict[str, bytes]:
-    """The entries of what was recorded; where it has no room none, or ``WriteError`` for a file
-    without weights.
+    """Return the entries of the recording; none if they exceed the budget.
+
+    ``WriteError`` if they exceed it and the file has no weights.
     """
-    found = kept(debugger, budget_bytes, weights=weights)
-    if found is not None:
-        arrays, document = packed(found.values), json.dumps(found.document).encode()
-        if len(arrays) <= _MOST_RECORDED and len(document) <= MOST_OF_A_DESCRIPTION:
+    recording = stored_recording(debugger, budget_bytes, weights=weights)
+    if recording is not None:
+        arrays, document = packed(recording.values), json.dumps(recording.document).encode()
+        if len(arrays) <= _MAX_RECORDED and len(document) <= MOST_OF_A_DESCRIPTION:
             return {RECORDING: document, **_arrays("recording", arrays)}
     if not weights:
         raise WriteError(
-            f"what this run has recorded is more than {budget_bytes:,} bytes, and without weights it cannot be computed again: "
-            "allow it more, or keep the weights"
+            f"the recording of this run has more than {budget_bytes:,} bytes, "
+            "and without weights it cannot be computed again: "
+            "raise the budget, or keep the weights"
         )
     return {}
 
 
 def _inputs(debugger: Debugger) -> dict[str, np.ndarray]:
     main = debugger.plan.main
-    slots = [main.parameters[one.layer] for one in debugger.model.inputs]
-    # As the run has them: what was given may have been written to since.
+    slots = [main.parameters[signature.layer] for signature in debugger.model.inputs]
+    # Values of the machine: the caller may have modified its own arrays since.
     return packed(
         {str(position): debugger.machine.values[slot] for position, slot in enumerate(slots)}
     )
@@ -168,15 +176,17 @@ def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
 
 
 def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
-    """The files of a model: as IR, or for ONNX the very file, held against the model, which may
-    be another than the file is by now.
+    """Return the files of a model: IR documents, or the original file of an ONNX model.
+
+    The ONNX file is compared with the model first, because it may have changed since it was read.
     """
     if model.dialect == "openvino":
         document, data = ir_documents(model if weights else with_zeros(model))
         return {"model/model.xml": document, "model/model.bin": data}
     if not document and not model.file:
         raise WriteError(
-            "an ONNX model that was read from bytes is saved with its file's content: give it as document=..., "
+            "an ONNX model that was read from bytes is saved with its file's content: "
+            "give it as document=..., "
             "of a run that was loaded loopscope.run_file.read_run(path).document"
         )
     try:
@@ -185,19 +195,21 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
             from loopscope.run_file.onnx_weightless import onnx_with_zeros
 
             content = onnx_with_zeros(content)
-        parted = difference(
+        sentence = difference(
             model if weights else without_data(model),
             read_model(content) if weights else without_data(read_model(content)),
         )
     except OSError as error:
         raise WriteError(
-            f"the file of the model, {shorten(model.file)}, cannot be read any more: {error.strerror}"
+            f"the file of the model, {shorten(model.file)}, cannot be read any more: "
+            f"{error.strerror}"
         ) from None
-    except Exception as error:  # weights in other files, and whatever has become of the file
+    except Exception as error:  # weights in other files, or a file that was damaged since
         raise WriteError(f"the model cannot be written into the file of the run: {error}") from None
-    if parted:
+    if sentence:
         raise WriteError(
-            f"the file of the model has changed since it was opened ({parted}): open it again, then save the run"
+            f"the file of the model has changed since it was opened ({sentence}): "
+            "open it again, then save the run"
         )
     return {"model/model.onnx": content}
 

@@ -1,5 +1,7 @@
-"""Lists of a run's values as few entries of a file: one array where they stack, two where only
-lengths differ, else one each.
+"""Encoding of lists of values as few entries of a file.
+
+Values of one shape become one array, values that differ in lengths two arrays, others one entry
+each.
 """
 
 from __future__ import annotations
@@ -12,49 +14,51 @@ import numpy as np
 
 from loopscope.executor.plan.plan import settle
 
-_WIDEST = 2**128
-_DEEPEST = 4
+_MAX_MAGNITUDE = 2**128
+_MAX_DEPTH = 4
 
 
-def written(name: str, values: Sequence[Any], into: dict[str, Any]) -> dict[str, Any]:
-    """Puts the values into ``into`` under ``name``, and gives the form in JSON by which ``read``
-    finds them again.
+def encode_values(name: str, values: Sequence[Any], into: dict[str, Any]) -> dict[str, Any]:
+    """Store the values in ``into`` under ``name``, and return their form in JSON.
+
+    ``decode_values`` decodes them by this form.
     """
-    found = list(values)
-    if all(map(_is_plain, found)):
-        return {"plain": found}
-    stacked = _stacked(found)
+    items = list(values)
+    if all(map(_is_plain, items)):
+        return {"plain": items}
+    stacked = _stack(items)
     if stacked is not None:
         into[name] = stacked
-        return {"together": len(found)}
-    first = found[0]
+        return {"together": len(items)}
+    first = items[0]
     if (
         all(
-            isinstance(one, np.ndarray) and one.dtype == first.dtype and one.ndim == first.ndim
-            for one in found
+            isinstance(item, np.ndarray) and item.dtype == first.dtype and item.ndim == first.ndim
+            for item in items
         )
         and first.ndim
     ):
-        into[f"{name}.shapes"] = np.array([one.shape for one in found], np.int64)
-        into[name] = np.concatenate([one.reshape(-1) for one in found])
-        return {"ragged": len(found)}
-    for number, one in enumerate(found):
-        if not _is_plain(one):
-            into[f"{name}.{number}"] = one
-    return {"each": [one if _is_plain(one) else True for one in found]}
+        into[f"{name}.shapes"] = np.array([item.shape for item in items], np.int64)
+        into[name] = np.concatenate([item.reshape(-1) for item in items])
+        return {"ragged": len(items)}
+    for number, item in enumerate(items):
+        if not _is_plain(item):
+            into[f"{name}.{number}"] = item
+    return {"each": [item if _is_plain(item) else True for item in items]}
 
 
-def read(name: str, form: object, entries: Mapping[str, Any]) -> Any:
-    """The values, an array where they are stacked; ``ValueError`` when the entries are not what
-    the form says.
+def decode_values(name: str, form: object, entries: Mapping[str, Any]) -> Any:
+    """Decode the values of a form, as an array if they are stacked.
+
+    ``ValueError`` when the entries do not match the form.
     """
     match form:
         case {"plain": list(values)}:
-            return [_plain(one, 0) for one in values]
+            return [_parse_plain(item, 0) for item in values]
         case {"together": int(count)}:
-            whole = _array(name, entries)
-            if whole.ndim and len(whole) == count:
-                return whole
+            array = _array(name, entries)
+            if array.ndim and len(array) == count:
+                return array
         case {"ragged": int(count)}:
             shapes, flat = _array(f"{name}.shapes", entries), _array(name, entries)
             if (
@@ -63,19 +67,21 @@ def read(name: str, form: object, entries: Mapping[str, Any]) -> Any:
                 and len(shapes) == count
                 and flat.ndim == 1
             ):
-                return _cut(flat, shapes)
+                return _split(flat, shapes)
         case {"each": list(marks)}:
             return [
-                settle(_value(f"{name}.{number}", entries)) if mark is True else _plain(mark, 0)
-                for number, mark in enumerate(marks)
+                settle(_value(f"{name}.{number}", entries))
+                if item is True
+                else _parse_plain(item, 0)
+                for number, item in enumerate(marks)
             ]
-    raise ValueError(f"its recording does not hold {name} as it says")
+    raise ValueError(f"its recording has {name} in another form than declared")
 
 
-def held(value: Any) -> int:
-    """Bytes of a value, about."""
+def value_bytes(value: Any) -> int:
+    """Return the approximate size of a value in bytes."""
     if isinstance(value, tuple):
-        return 64 + sum(map(held, value))
+        return 64 + sum(map(value_bytes, value))
     return int(getattr(value, "nbytes", 64))
 
 
@@ -86,29 +92,29 @@ def _value(name: str, entries: Mapping[str, Any]) -> Any:
 
 
 def _array(name: str, entries: Mapping[str, Any]) -> np.ndarray:
-    found = _value(name, entries)
-    if not isinstance(found, np.ndarray):
-        raise ValueError(f"its recording has no array as {name}")
-    return found
+    value = _value(name, entries)
+    if not isinstance(value, np.ndarray):
+        raise ValueError(f"its recording does not have an array as {name}")
+    return value
 
 
-def _stacked(values: Sequence[Any]) -> np.ndarray | None:
+def _stack(values: Sequence[Any]) -> np.ndarray | None:
     first = values[0]
     same = isinstance(first, (np.ndarray, np.generic)) and all(
-        isinstance(one, (np.ndarray, np.generic))
-        and one.dtype == first.dtype
-        and one.shape == first.shape
-        for one in values
+        isinstance(value, (np.ndarray, np.generic))
+        and value.dtype == first.dtype
+        and value.shape == first.shape
+        for value in values
     )
     if not same or first.dtype == object:
         return None
-    return np.stack([np.asarray(one) for one in values])
+    return np.stack([np.asarray(value) for value in values])
 
 
-def _cut(flat: np.ndarray, shapes: np.ndarray) -> list[Any]:
+def _split(flat: np.ndarray, shapes: np.ndarray) -> list[Any]:
     sizes = [math.prod(shape) for shape in shapes.tolist()]
     if (len(shapes) and shapes.min(initial=0) < 0) or sum(sizes) != len(flat):
-        raise ValueError("its recording holds values of other sizes than it says")
+        raise ValueError("its recording has values of other sizes than declared")
     ends = np.cumsum([0, *sizes]).tolist()
     return [
         flat[begin:end].reshape(shape)
@@ -117,19 +123,18 @@ def _cut(flat: np.ndarray, shapes: np.ndarray) -> list[Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """A variable without a value, or the state of a random operation: numbers, and tuples of
-    them.
+    """Return True for None, a number, or a tuple of these.
+
+    None is a variable without a value; numbers and tuples are states of random operations.
     """
     if isinstance(value, tuple):
         return bool(value) and all(map(_is_plain, value))
     return value is None or type(value) is int
 
 
-def _plain(value: object, depth: int) -> Any:
-    if isinstance(value, list) and value and depth < _DEEPEST:
-        return tuple(_plain(one, depth + 1) for one in value)
-    if value is None or (type(value) is int and abs(value) <= _WIDEST):
+def _parse_plain(value: object, depth: int) -> Any:
+    if isinstance(value, list) and value and depth < _MAX_DEPTH:
+        return tuple(_parse_plain(item, depth + 1) for item in value)
+    if value is None or (type(value) is int and abs(value) <= _MAX_MAGNITUDE):
         return value
-    raise ValueError(
-        "its recording holds what is neither a number nor nothing where one of them is expected"
-    )
+    raise ValueError("its recording has another value where a number or null is expected")

@@ -1,4 +1,4 @@
-"""What a run did, held against what a saved one recorded: the first difference in words."""
+"""Comparison of a run with a saved run, and a sentence about their first difference."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from loopscope.timeline.control_flow import ControlFlowRecord
 
 
 def difference_from(saved: SavedRun, run: Run) -> str:
-    """The first thing in which a run that was computed again is not what was recorded; empty when
-    all that was kept is the same.
+    """Return a sentence about the first difference of a recomputed run from its recording.
 
-    Only of runs that are over: of others there is nothing to compare yet. A run that was put back
-    as it was recorded computed nothing.
+    Return "" if everything that was stored is equal. Only completed runs are compared. A run that
+    was restored as recorded has computed nothing.
     """
     if (
         run.values.is_of_a_file
@@ -30,69 +29,83 @@ def difference_from(saved: SavedRun, run: Run) -> str:
     ):
         return ""
     if run.state != saved.description.state:
-        return f"The run {run.state} here, and it {saved.description.state} where it was saved{_made_with(saved)}."
+        return (
+            f"The run {run.state} here, and it {saved.description.state} where it was saved"
+            f"{_version_words(saved)}."
+        )
     flow = _flow_difference(saved, run)
     if flow or saved.outputs is None or run.state != "finished":
         return flow
-    now = output_entries(run)
-    found = next(_output_differences(saved.outputs, now), "")
-    return found and f"{found}{_made_with(saved)}."
+    outputs = output_entries(run)
+    sentence = next(_output_differences(saved.outputs, outputs), "")
+    return sentence and f"{sentence}{_version_words(saved)}."
 
 
 def output_entries(run: Run) -> dict[str, np.ndarray]:
-    """The outputs of a run that finished, by position, as arrays that any file can hold."""
+    """Return the outputs of a finished run by position, as arrays that any file can store."""
     result = run.result
     return packed(
         {
-            str(position): run.values.outermost(Slot(result.slot(one)))
-            for position, one in enumerate(result.signatures)
+            str(position): run.values.outermost(Slot(result.slot(signature)))
+            for position, signature in enumerate(result.signatures)
         }
     )
 
 
 def flow_records(run: Run) -> Iterator[tuple[str, int | str, str]]:
-    """What each loop and branch did, in order."""
-    return map(_plain, run.control_flow)
+    """Return the address, count or branch, and ending of each executed region, in order."""
+    return map(_flow_record, run.control_flow)
 
 
-def _plain(record: ControlFlowRecord) -> tuple[str, int | str, str]:
-    what = record.iterations if record.iterations is not None else record.branch
-    return record.address, "" if what is None else what, record.ended_by or ""
+def _flow_record(record: ControlFlowRecord) -> tuple[str, int | str, str]:
+    outcome = record.iterations if record.iterations is not None else record.branch
+    return record.address, "" if outcome is None else outcome, record.ended_by or ""
 
 
 def _flow_difference(saved: SavedRun, run: Run) -> str:
     if saved.description.control_flow is None:
         return ""
-    for then, now in zip_longest(saved.description.control_flow, flow_records(run)):
-        if then != now:
-            address = (then or now or ("",))[0]
-            return f"{shorten(address)}: it {_told(now)} here, and {_told(then)} where the run was saved{_made_with(saved)}."
+    for recorded, computed in zip_longest(saved.description.control_flow, flow_records(run)):
+        if recorded != computed:
+            address = (recorded or computed or ("",))[0]
+            return (
+                f"{shorten(address)}: it {_flow_words(computed)} here, "
+                f"and {_flow_words(recorded)} where the run was saved{_version_words(saved)}."
+            )
     return ""
 
 
-def _told(record: tuple[str, int | str, str] | None) -> str:
+def _flow_words(record: tuple[str, int | str, str] | None) -> str:
     if record is None:
         return "did not run"
-    _, what, ending = record
+    _, outcome, ending = record
     return (
-        f"ran {what:,} times ({ending or 'not ended'})"
-        if isinstance(what, int)
-        else f"took {what or 'its body'}"
+        f"ran {outcome:,} times ({ending or 'not ended'})"
+        if isinstance(outcome, int)
+        else f"took {outcome or 'its body'}"
     )
 
 
-def _output_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for name in dict.fromkeys((*then, *now)):
-        one, other = then.get(name), now.get(name)
-        if one is None or other is None or one.dtype != other.dtype or one.shape != other.shape:
-            yield f"Output {name} has another type or shape here than where the run was saved"
-        elif one.tobytes() != other.tobytes():
-            apart = ""
-            if one.dtype.kind in "iuf":
+def _output_differences(recorded: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*recorded, *computed)):
+        recorded_array, array = recorded.get(name), computed.get(name)
+        if (
+            array is None
+            or recorded_array is None
+            or array.dtype != recorded_array.dtype
+            or array.shape != recorded_array.shape
+        ):
+            yield f"Output {name} has another type or shape here than in the saved run"
+        elif array.tobytes() != recorded_array.tobytes():
+            amount = ""
+            if array.dtype.kind in "iuf":
                 with np.errstate(all="ignore"):
-                    apart = f" by up to {np.nanmax(np.abs(one.astype(np.float64) - other.astype(np.float64))):.3g}"
-            yield f"Output {name} differs{apart} from what was recorded"
+                    distance = np.abs(array.astype(np.float64) - recorded_array.astype(np.float64))
+                    amount = f" by up to {np.nanmax(distance):.3g}"
+            yield f"Output {name} differs{amount} from what was recorded"
 
 
-def _made_with(saved: SavedRun) -> str:
-    return f" (by Loopscope {shorten(saved.description.made_by, 20)} with numpy {shorten(saved.description.numpy, 20)})"
+def _version_words(saved: SavedRun) -> str:
+    description = saved.description
+    loopscope, numpy = shorten(description.made_by, 20), shorten(description.numpy, 20)
+    return f" (by Loopscope {loopscope} with numpy {numpy})"

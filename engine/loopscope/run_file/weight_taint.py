@@ -1,5 +1,6 @@
-"""Which values of a run are weights, or made of weights alone: what is handed into bodies,
-sliced, turned or converted.
+"""Analysis of the values of a run that are weights or computed from weights alone.
+
+Such values are weights that are passed into bodies, sliced, transposed or converted.
 """
 
 from __future__ import annotations
@@ -21,74 +22,74 @@ from loopscope.executor.plan.plan import (
 from loopscope.run_file.weightless import SMALL
 
 
-def made_of_weights(plan: Plan) -> frozenset[Slot]:
-    """The slots of what no input has a say in, and a Const of more than ``SMALL`` elements has;
-    drawn numbers and variables are none.
+def weight_slots(plan: Plan) -> frozenset[Slot]:
+    """Return the slots of values that depend on a Const of more than ``SMALL`` elements.
+
+    Values that also depend on an input, random numbers and variables are excluded.
     """
-    walk = _Walk()
+    analysis = _Analysis()
     for slot, node in plan.constant_slots:
-        walk.fixed.add(slot)
+        analysis.fixed.add(slot)
         if node.constant is not None and node.constant.elements > SMALL:
-            walk.heavy.add(slot)
-    walk.through(plan.main)
-    return frozenset(walk.heavy)
+            analysis.heavy.add(slot)
+    analysis.visit(plan.main)
+    return frozenset(analysis.heavy)
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Analysis:
     fixed: set[Slot] = field(default_factory=set[Slot])
-    """What is the same in every run."""
+    """Values that are the same in every run."""
     heavy: set[Slot] = field(default_factory=set[Slot])
-    """What of it a large Const has a say in."""
+    """Fixed values that depend on a large Const."""
 
-    def through(self, program: Program) -> None:
+    def visit(self, program: Program) -> None:
         for instruction in program.instructions:
             match instruction.region:
                 case LoopRegion() as region:
-                    self._loop(region)
+                    self._visit_loop(region)
                 case IfRegion() as region:
                     for branch in (region.then, region.otherwise):
-                        self._branch(branch)
+                        self._visit_branch(branch)
                     for output, *results in zip(
                         region.outputs, region.then.results, region.otherwise.results, strict=True
                     ):
-                        self._made(output, results)
+                        self._propagate(output, results)
                 case CallRegion() as region:
-                    self._branch(region.branch)
+                    self._visit_branch(region.branch)
                     for output, result in zip(region.outputs, region.branch.results, strict=True):
-                        self._made(output, (result,))
+                        self._propagate(output, (result,))
                 case None:
-                    self._computed(instruction)
+                    self._visit_operation(instruction)
 
-    def _computed(self, instruction: Instruction) -> None:
+    def _visit_operation(self, instruction: Instruction) -> None:
         changes = (
             instruction.state is not None or instruction.variable is not None or instruction.assigns
         )
         if instruction.inputs and not changes:
             for output in instruction.outputs:
-                self._made(output, instruction.inputs)
+                self._propagate(output, instruction.inputs)
 
-    def _loop(self, region: LoopRegion) -> None:
+    def _visit_loop(self, region: LoopRegion) -> None:
         ports: tuple[Invariant | Sliced, ...] = (*region.invariants, *region.sliced)
         for port in ports:
-            self._made(port.parameter, (port.source,))
+            self._propagate(port.parameter, (port.source,))
         for carried in region.carried:
-            if (
-                carried.initial is not None and carried.result == carried.parameter
-            ):  # handed on as it is
-                self._made(carried.parameter, (carried.initial,))
-        self.through(region.program)
+            # A value that is carried unchanged is as fixed as its initial value.
+            if carried.initial is not None and carried.result == carried.parameter:
+                self._propagate(carried.parameter, (carried.initial,))
+        self.visit(region.program)
         for output in region.outputs:
-            self._made(output.slot, (output.result,))
+            self._propagate(output.slot, (output.result,))
 
-    def _branch(self, branch: Branch) -> None:
+    def _visit_branch(self, branch: Branch) -> None:
         for parameter, source in branch.bindings:
-            self._made(parameter, (source,))
-        self.through(branch.program)
+            self._propagate(parameter, (source,))
+        self.visit(branch.program)
 
-    def _made(self, slot: Slot, sources: Iterable[Slot]) -> None:
-        given = set(sources)
-        if given <= self.fixed:
+    def _propagate(self, slot: Slot, sources: Iterable[Slot]) -> None:
+        inputs = set(sources)
+        if inputs <= self.fixed:
             self.fixed.add(slot)
-            if given & self.heavy:
+            if inputs & self.heavy:
                 self.heavy.add(slot)

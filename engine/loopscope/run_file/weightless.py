@@ -1,8 +1,8 @@
-"""A model's structure without its weights: Consts of a few elements, which may decide what runs,
-keep their data; all others lose it.
+"""The structure of a model without its weights.
 
-In the file the lost data are zeros, which take no room when packed, so that every reader of models
-reads it; ``without_data`` then marks them as not kept.
+Consts of a few elements, which may decide the control flow, retain their data. All others lose it:
+the file contains zeros, which compress well and any reader of models accepts. ``without_data`` then
+marks these Consts as not kept.
 """
 
 from __future__ import annotations
@@ -17,27 +17,33 @@ from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 
 SMALL = 64
-"""Elements that a Const may have to keep its data: shapes, axes, trip counts, scalars."""
+"""Maximum number of elements of a Const that retains its data.
+
+Shapes, axes, trip counts and scalars are that small.
+"""
 
 
 def without_data(model: Model) -> Model:
-    """The model with its large Consts marked as not kept."""
+    """Return the model with its large Consts marked as not kept."""
     return replace(
-        model, graph=_changed(model.graph, lambda one: replace(one, data=b"", is_kept=False))
+        model,
+        graph=_change_constants(
+            model.graph, lambda constant: replace(constant, data=b"", is_kept=False)
+        ),
     )
 
 
 def with_zeros(model: Model) -> Model:
-    """The model with zeros in its large Consts, which can be written to a file."""
-    return replace(model, graph=_changed(model.graph, _zeros))
+    """Return the model with zeros in its large Consts, which can be written to a file."""
+    return replace(model, graph=_change_constants(model.graph, _zeros))
 
 
-def _changed(graph: ModelGraph, change: Any) -> ModelGraph:
-    nodes = tuple(_node(node, change) for node in graph.nodes)
+def _change_constants(graph: ModelGraph, change: Any) -> ModelGraph:
+    nodes = tuple(_change_node(node, change) for node in graph.nodes)
     return replace(graph, nodes=nodes)
 
 
-def _node(node: Node, change: Any) -> Node:
+def _change_node(node: Node, change: Any) -> Node:
     constant = node.constant
     if constant is not None:
         return replace(node, constant=change(constant)) if constant.elements > SMALL else node
@@ -45,7 +51,9 @@ def _node(node: Node, change: Any) -> Node:
         return node
     return replace(
         node,
-        bodies=tuple(replace(body, graph=_changed(body.graph, change)) for body in node.bodies),
+        bodies=tuple(
+            replace(body, graph=_change_constants(body.graph, change)) for body in node.bodies
+        ),
     )
 
 

@@ -1,5 +1,6 @@
-"""What a file keeps of what a run recorded, so that it opens without running again: counts and
-branches, columns, values, open graphs.
+"""Conversion of a run's recording to the entries of a file, so that it opens without running again.
+
+The entries are counts and branches, columns, values and open graphs.
 """
 
 from __future__ import annotations
@@ -17,70 +18,71 @@ from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.columns import RecordedRows, SlotColumn
 from loopscope.ops.values import NOT_KEPT
 from loopscope.run_file.layout import layout_of
-from loopscope.run_file.value_codec import held, written
-from loopscope.run_file.weight_taint import made_of_weights
+from loopscope.run_file.value_codec import encode_values, value_bytes
+from loopscope.run_file.weight_taint import weight_slots
 from loopscope.run_file.weightless import SMALL
 
-_MOST_VALUES = 4000
-"""Values of the outermost graph; the file has an entry for each."""
-_MOST_LISTS = 2000
-"""Columns, and lists that open loops have collected."""
+_MAX_VALUES = 4000
+"""Maximum number of stored values of the outermost graph; the file has an entry for each."""
+_MAX_LISTS = 2000
+"""Maximum number of columns, and of lists that open loops have collected."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecording:
-    """A recording as a file holds it."""
+    """A recording in the form that a file stores."""
 
     document: Mapping[str, Any]
-    """For ``recording.json``."""
+    """Content of ``recording.json``."""
     values: Mapping[str, Any]
-    """The machine's values by entry."""
+    """Values of the machine by entry."""
 
 
 @dataclass(eq=False, slots=True)
-class _Keeping:
+class _Writer:
     run: Run
-    left: int
-    """Bytes that there is room for."""
+    remaining_bytes: int
+    """Bytes that remain of the budget."""
     weights: frozenset[Slot]
-    """Slots of values that are left out as weights are; those of a few elements stay."""
+    """Slots of large values that are omitted like weights; small values stay."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     shared: dict[int, Slot] = field(default_factory=dict[int, Slot])
-    """By identity of a value, the slot under which it is kept, or the Const that it is."""
+    """Slot under which a value is stored, or its Const, by identity of the value."""
     slots: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def kept(run: Run, budget_bytes: int, *, weights: bool = True) -> StoredRecording | None:
-    """The recording within so many bytes; None where not even what a run cannot go on without has
-    room.
+def stored_recording(
+    run: Run, budget_bytes: int, *, weights: bool = True
+) -> StoredRecording | None:
+    """Return the recording within the budget; None if not even the required values fit.
 
-    ``weights=False`` leaves out values that are made of weights alone.
+    ``weights=False`` omits values that are computed from weights alone.
 
-    What has no room is computed again when it is asked for: rows of columns, every other one at
+    Optional values that do not fit are computed again on request: rows of columns, every other one
     first, and values of the outermost graph.
     """
     machine, plan = run.machine, run.plan
     machine.recording.pack()
-    keeping = _Keeping(run, budget_bytes, frozenset() if weights else made_of_weights(plan))
-    keeping.shared.update(
+    writer = _Writer(run, budget_bytes, frozenset() if weights else weight_slots(plan))
+    writer.shared.update(
         (id(value), slot) for slot, value in plan.constants if value is not NOT_KEPT
     )
-    _tables(keeping)
-    frames = [_frame(keeping, frame, depth) for depth, frame in enumerate(machine.frames)]
-    for slot in _needed(run):
-        if not _is_weight(keeping, slot):
-            _put(keeping, slot)
+    _tables(writer)
+    frames = [_frame(writer, frame, depth) for depth, frame in enumerate(machine.frames)]
+    for slot in _required_slots(run):
+        if not _is_weight(writer, slot):
+            _store(writer, slot)
     hidden = (*plan.states, *plan.variables.values())
     states = (
-        written("hidden", [machine.values[slot] for slot in hidden], keeping.values)
+        encode_values("hidden", [machine.values[slot] for slot in hidden], writer.values)
         if hidden
         else {"plain": []}
     )
     begun = [machine.begun_with.get(slot) for slot in plan.main.hidden]
-    if keeping.left < 0 or len(frames) > _MOST_LISTS:
+    if writer.remaining_bytes < 0 or len(frames) > _MAX_LISTS:
         return None
-    rows = _rows(keeping)
-    missing = _rest(keeping)
+    rows = _rows(writer)
+    missing = _store_optional(writer)
     if rows is None or (missing and plan.main.hidden):
         return None
     document = {
@@ -93,36 +95,38 @@ def kept(run: Run, budget_bytes: int, *, weights: bool = True) -> StoredRecordin
         "iterations": machine.control.iterations,
         "frames": frames,
         "hidden": states,
-        "begun_with": written("begun_with", begun, keeping.values) if begun else {"plain": []},
+        "begun_with": encode_values("begun_with", begun, writer.values) if begun else {"plain": []},
         "rows": rows,
-        "slots": keeping.slots,
+        "slots": writer.slots,
         "missing": missing,
     }
-    return StoredRecording(document, keeping.values)
+    return StoredRecording(document, writer.values)
 
 
-def _tables(keeping: _Keeping) -> None:
-    """Counts and endings of loops, branches of Ifs."""
-    for number, table in enumerate(keeping.run.machine.recording.tables):
+def _tables(writer: _Writer) -> None:
+    """Store counts and endings of loops, and branches of Ifs."""
+    for number, table in enumerate(writer.run.machine.recording.tables):
         if isinstance(table, BranchLog):
-            _list(keeping, f"branches.{number}", np.frombuffer(bytes(table.branches), np.uint8))
+            _store_list(
+                writer, f"branches.{number}", np.frombuffer(bytes(table.branches), np.uint8)
+            )
         else:
-            _list(keeping, f"counts.{number}", np.array(table.counts, np.int64))
-            _list(keeping, f"endings.{number}", np.array(table.endings, np.uint8))
+            _store_list(writer, f"counts.{number}", np.array(table.counts, np.int64))
+            _store_list(writer, f"endings.{number}", np.array(table.endings, np.uint8))
 
 
-def _list(keeping: _Keeping, name: str, array: np.ndarray) -> None:
+def _store_list(writer: _Writer, name: str, array: np.ndarray) -> None:
     if len(array):
-        keeping.values[name] = array
-        keeping.left -= array.nbytes
+        writer.values[name] = array
+        writer.remaining_bytes -= array.nbytes
 
 
-def _frame(keeping: _Keeping, frame: Frame, depth: int) -> dict[str, Any]:
+def _frame(writer: _Writer, frame: Frame, depth: int) -> dict[str, Any]:
     collected = [
-        written(f"collected.{depth}.{number}", parts, keeping.values)
+        encode_values(f"collected.{depth}.{number}", parts, writer.values)
         for number, parts in enumerate(frame.collected)
     ]
-    keeping.left -= sum(held(one) for parts in frame.collected for one in parts)
+    writer.remaining_bytes -= sum(value_bytes(part) for parts in frame.collected for part in parts)
     return {
         "graph": frame.program.address,
         "position": frame.position,
@@ -134,9 +138,10 @@ def _frame(keeping: _Keeping, frame: Frame, depth: int) -> dict[str, Any]:
     }
 
 
-def _needed(run: Run) -> Iterator[Slot]:
-    """What cannot be left out: values of open bodies, outputs of the model, and what loops and
-    branches gave.
+def _required_slots(run: Run) -> Iterator[Slot]:
+    """Yield the slots that must be stored.
+
+    They are values of open bodies, outputs of the model, and outputs of loops and branches.
     """
     main = run.plan.main
     for frame in run.machine.frames[1:]:
@@ -146,82 +151,83 @@ def _needed(run: Run) -> Iterator[Slot]:
         yield from main.instructions[number].outputs
 
 
-def _put(keeping: _Keeping, slot: Slot) -> None:
-    value = keeping.run.machine.values[slot]
+def _store(writer: _Writer, slot: Slot) -> None:
+    value = writer.run.machine.values[slot]
     if (
         value is None
         or value is NOT_KEPT
-        or str(slot) in keeping.slots
-        or slot in keeping.run.plan.main.parameter_slots
+        or str(slot) in writer.slots
+        or slot in writer.run.plan.main.parameter_slots
     ):
         return
-    if isinstance(value, np.generic) or id(value) not in keeping.shared:
-        keeping.shared[id(value)] = slot
-        keeping.values[f"slot.{slot}"] = value
-        keeping.left -= held(value)
-        keeping.slots[str(slot)] = slot
-    elif (
-        keeping.shared[id(value)] != slot
-    ):  # a Const has its value from the model, unless a person has set it
-        keeping.slots[str(slot)] = keeping.shared[id(value)]
+    if isinstance(value, np.generic) or id(value) not in writer.shared:
+        writer.shared[id(value)] = slot
+        writer.values[f"slot.{slot}"] = value
+        writer.remaining_bytes -= value_bytes(value)
+        writer.slots[str(slot)] = slot
+    # A Const has its value from the model, unless the user changed it.
+    elif writer.shared[id(value)] != slot:
+        writer.slots[str(slot)] = writer.shared[id(value)]
 
 
-def _rest(keeping: _Keeping) -> list[int]:
-    """Keeps the other values of the outermost graph, the small ones first; gives the slots of
-    those that have no room.
+def _store_optional(writer: _Writer) -> list[int]:
+    """Store the other values of the outermost graph, small ones first.
+
+    Return the slots of values that do not fit.
     """
-    run, main = keeping.run, keeping.run.plan.main
+    run, main = writer.run, writer.run.plan.main
     values = run.machine.values
     missing: list[int] = sorted(run.values.missing)
-    there = sorted(
+    slots = sorted(
         (slot for slot in main.producer if values[slot] is not None),
-        key=lambda slot: held(values[slot]),
+        key=lambda slot: value_bytes(values[slot]),
     )
-    for slot in there:
-        if str(slot) in keeping.slots:
+    for slot in slots:
+        if str(slot) in writer.slots:
             continue
         if (
-            _is_weight(keeping, slot)
-            or held(values[slot]) > keeping.left
-            or len(keeping.slots) > _MOST_VALUES
+            _is_weight(writer, slot)
+            or value_bytes(values[slot]) > writer.remaining_bytes
+            or len(writer.slots) > _MAX_VALUES
         ):
             missing.append(slot)
         else:
-            _put(keeping, slot)
+            _store(writer, slot)
     return missing
 
 
-def _rows(keeping: _Keeping) -> dict[str, Any] | None:
-    """The columns of all graphs, thinned as a recording thins them until they have room; None
-    where they never have.
+def _rows(writer: _Writer) -> dict[str, Any] | None:
+    """Return the columns of all graphs, thinned like a recording until they fit.
+
+    Return None if they never fit.
     """
-    recording = keeping.run.machine.recording
-    found = {
-        index: _Thinned(rows, keeping.weights)
+    recording = writer.run.machine.recording
+    columns = {
+        index: _Columns(rows, writer.weights)
         for index, rows in recording.rows.items()
         if not rows.forget
     }
-    if sum(len(one.columns) for one in found.values()) > _MOST_LISTS:
+    if sum(len(item.columns) for item in columns.values()) > _MAX_LISTS:
         return None
-    while sum(one.bytes for one in found.values()) > keeping.left:
-        largest = max(found.values(), key=lambda one: one.bytes)
+    while sum(item.bytes for item in columns.values()) > writer.remaining_bytes:
+        largest = max(columns.values(), key=lambda item: item.bytes)
         if not largest.thin():
             return None
-    keeping.left -= sum(one.bytes for one in found.values())
+    writer.remaining_bytes -= sum(item.bytes for item in columns.values())
     return {
-        str(index): one.written(index, recording.rows[index], keeping.values)
-        for index, one in found.items()
+        str(index): item.encode(index, recording.rows[index], writer.values)
+        for index, item in columns.items()
     }
 
 
-class _Thinned:
-    """The columns of one graph, of which fewer rows may be kept than were recorded."""
+class _Columns:
+    """The columns of one graph, possibly with fewer rows than were recorded."""
 
     def __init__(self, rows: RecordedRows, weights: frozenset[Slot]) -> None:
-        every = {slot: _all(column) for slot, column in rows.columns.items()}
+        packed = {slot: _packed_values(column) for slot, column in rows.columns.items()}
         self.columns = {
             slot: values
-            for slot, values in every.items()
+            for slot, values in packed.items()
             if slot not in weights or all(map(_is_small, values))
         }
         self.stride = rows.stride
@@ -229,12 +235,12 @@ class _Thinned:
 
     def _measure(self) -> None:
         self.bytes = sum(
-            one.nbytes if isinstance(one, np.ndarray) else sum(map(held, one))
-            for one in self.columns.values()
+            values.nbytes if isinstance(values, np.ndarray) else sum(map(value_bytes, values))
+            for values in self.columns.values()
         )
 
     def thin(self) -> bool:
-        """Keeps every other row; False where one is left."""
+        """Drop every other row; return False if only one row remains."""
         if max(map(len, self.columns.values()), default=0) < 2:
             return False
         self.columns = {slot: values[::2] for slot, values in self.columns.items()}
@@ -242,7 +248,7 @@ class _Thinned:
         self._measure()
         return True
 
-    def written(
+    def encode(
         self, index: ProgramIndex, rows: RecordedRows, into: dict[str, Any]
     ) -> dict[str, Any]:
         columns: dict[str, Any] = {}
@@ -253,8 +259,8 @@ class _Thinned:
                 into[name] = values
                 columns[str(slot)] = {"together": len(values)}
             else:
-                columns[str(slot)] = written(name, values, into)
-            pending[str(slot)] = written(
+                columns[str(slot)] = encode_values(name, values, into)
+            pending[str(slot)] = encode_values(
                 f"pending.{index}.{slot}", rows.columns[slot].pending, into
             )
         return {
@@ -266,16 +272,17 @@ class _Thinned:
         }
 
 
-def _is_weight(keeping: _Keeping, slot: Slot) -> bool:
-    """Of a value of the outermost graph; where that draws numbers or has variables, none of its
-    values can be computed again.
+def _is_weight(writer: _Writer, slot: Slot) -> bool:
+    """Return True if a value of the outermost graph may be omitted as a weight.
+
+    If the graph draws random numbers or has variables, none of its values can be computed again.
     """
-    main = keeping.run.plan.main
+    main = writer.run.plan.main
     return (
-        slot in keeping.weights
+        slot in writer.weights
         and slot in main.producer
         and not main.hidden
-        and not _is_small(keeping.run.machine.values[slot])
+        and not _is_small(writer.run.machine.values[slot])
     )
 
 
@@ -285,14 +292,14 @@ def _is_small(value: Any) -> bool:
     )
 
 
-def _all(column: SlotColumn) -> Any:
-    """All packed values of a column: an array where they stack."""
+def _packed_values(column: SlotColumn) -> Any:
+    """Return all packed values of a column, as an array if they stack."""
     chunks = column.chunks
     if chunks and all(
-        isinstance(one, np.ndarray)
-        and one.dtype == chunks[0].dtype
-        and one.shape[1:] == chunks[0].shape[1:]
-        for one in chunks
+        isinstance(chunk, np.ndarray)
+        and chunk.dtype == chunks[0].dtype
+        and chunk.shape[1:] == chunks[0].shape[1:]
+        for chunk in chunks
     ):
         return chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
-    return [one for chunk in chunks for one in chunk]
+    return [value for chunk in chunks for value in chunk]

@@ -1,3 +1,1 @@
-"""Models made from models: with gradients as further outputs, rounded to a narrower type,
-computed in f64, or cut at a tensor.
-"""
+"""Transformations of models: gradients as outputs, rounding to a narrower type, f64, cuts."""

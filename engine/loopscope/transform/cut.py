@@ -1,4 +1,4 @@
-"""A tensor of a model made an input of it: what it would be no longer matters."""
+"""Replacement of a tensor of a model by a new input."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port
 
 
 def cut(model: Model, source: OutputRef, name: str) -> tuple[Model, OutputRef]:
-    """The model whose nodes read a new input where they read a tensor of the outermost graph,
-    and that input.
+    """Return the model with a new input in place of a tensor, and that input.
+
+    The tensor is one of the outermost graph.
     """
     graph = model.graph
     port = graph.tensor(source)

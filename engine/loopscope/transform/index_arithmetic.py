@@ -1,5 +1,6 @@
-"""Values that are only computed to find shapes, indices, trip counts and bounds of slices:
-rounding is not meant for them.
+"""Analysis of values that only compute shapes, indices, trip counts and bounds of slices.
+
+Rounding is not meant for such values.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from loopscope.ir.model import (
 from loopscope.ir.walk import PlacedGraph, graphs
 
 Value = tuple[str, LayerId, int]
-"""The address of a graph, a layer in it, and the number of its output."""
+"""Address of a graph, a layer in it, and an output number."""
 
-_TO_THE_LAST = 10
+_INPUT_LIMIT = 10
 _REDUCTIONS = (
     "ReduceMax",
     "ReduceMean",
@@ -38,7 +39,7 @@ _REDUCTIONS = (
     "ReduceL2",
     "ReduceLogSum",
 )
-_AT_ONE: tuple[str, ...] = (
+_INDEX_AT_1: tuple[str, ...] = (
     *(
         "Reshape",
         "Squeeze",
@@ -76,13 +77,13 @@ _AT_ONE: tuple[str, ...] = (
     *(*_REDUCTIONS, "ReduceLogSumExp", "ReduceSumSquare", "ReduceLogicalAnd", "ReduceLogicalOr"),
 )
 _INDICES: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys(_AT_ONE, (1,)),
+    **dict.fromkeys(_INDEX_AT_1, (1,)),
     **dict.fromkeys(
         ("Slice", "StridedSlice", "Interpolate", "Resize", "DFT", "Col2Im"),
-        tuple(range(1, _TO_THE_LAST)),
+        tuple(range(1, _INPUT_LIMIT)),
     ),
     **dict.fromkeys(
-        ("SpaceToBatch", "BatchToSpace", "VariadicSplit", "Roll"), tuple(range(1, _TO_THE_LAST))
+        ("SpaceToBatch", "BatchToSpace", "VariadicSplit", "Roll"), tuple(range(1, _INPUT_LIMIT))
     ),
     **dict.fromkeys(
         ("ConstantOfShape", "RandomUniform", "BlackmanWindow", "HannWindow", "HammingWindow"), (0,)
@@ -96,36 +97,37 @@ _INDICES: Mapping[str, tuple[int, ...]] = {
     "MaxUnpool": (2,),
     "NonMaxSuppression": (2,),
 }
-"""By the type of an operation, the inputs that are shapes, axes, indices, lengths or bounds."""
+"""Input numbers that are shapes, axes, indices, lengths or bounds, by operation type."""
 _ONNX_INDICES: Mapping[str, tuple[int, ...]] = {"Pad": (1, 3), "OneHot": (0, 1), "Resize": (2, 3)}
-"""Where ONNX has other inputs than OpenVINO."""
+"""Input numbers of operations whose inputs in ONNX differ from OpenVINO."""
 _RANGE = "Range"
-_OF_SHAPE = frozenset(("Shape", "ShapeOf", "Size"))
-"""Operations that read no number of their input."""
+_SHAPE_READERS = frozenset(("Shape", "ShapeOf", "Size"))
+"""Operations that read the shape but not the values of their input."""
 _COMPARISONS = frozenset({
     *("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"),
     *("LessEqual", "GreaterEqual", "NotEqual"),
 })  # fmt: skip
 _CASTS = frozenset(("Cast", "Convert", "CastLike", "ConvertLike"))
 _ARITHMETIC = frozenset({
-    *("Add", "Sub", "Subtract", "Mul", "Multiply", "Div", "Divide", "Mod", "FloorMod", "Pow", "Power", "Sqrt", "Sum"),
-    *("Max", "Maximum", "Min", "Minimum", "Floor", "Ceil", "Ceiling", "Round", "Abs", "Neg", "Negative", "Sign", "Clip", "Clamp"),
-    *("And", "Or", "Not", "Xor", "LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor", "Where", "Select"),
-    *("Concat", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Gather", "Slice", "StridedSlice", "Split", "VariadicSplit"),
-    *("Identity", "Expand", "Broadcast", "Tile", "Transpose", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceSum", "CumSum"),
+    *("Add", "Sub", "Subtract", "Mul", "Multiply", "Div", "Divide", "Mod", "FloorMod"),
+    *("Pow", "Power", "Sqrt", "Sum", "Max", "Maximum", "Min", "Minimum", "Floor", "Ceil"),
+    *("Ceiling", "Round", "Abs", "Neg", "Negative", "Sign", "Clip", "Clamp"),
+    *("And", "Or", "Not", "Xor", "LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor"),
+    *("Where", "Select", "Concat", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Gather"),
+    *("Slice", "StridedSlice", "Split", "VariadicSplit", "Identity", "Expand", "Broadcast"),
+    *("Tile", "Transpose", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceSum", "CumSum"),
     *("RoundTo", _RANGE, "Pad"),
 })  # fmt: skip
 """Operations that compute shapes and indices from shapes and indices."""
-_WITH_BODIES = frozenset((LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP, IF))
+_BODY_OPERATIONS = frozenset((LOOP, TENSOR_ITERATOR, SCAN, SEQUENCE_MAP, IF))
 
 
 def index_arithmetic(model: Model, known: Propagated) -> frozenset[Value]:
-    """Return the floats of a model that reach shapes, indices, trip counts or bounds of slices, and
-    nothing else.
+    """Return the floats that reach only shapes, indices, trip counts or bounds of slices.
 
-    Between such a value and where it is used lie only conversions, arithmetic and moves, also
-    across the bodies of loops and branches. A comparison of floats is a decision about data, which
-    rounding is meant to turn.
+    Only conversions, arithmetic and data movement lie between such a value and its use, also across
+    bodies of loops and branches. A comparison of floats counts as a decision about data, which
+    rounding may change.
     """
     reached = _Reached(model, known)
     places = {place.address: place for place in graphs(model)}
@@ -140,14 +142,16 @@ def index_arithmetic(model: Model, known: Propagated) -> frozenset[Value]:
 
 @dataclass(slots=True, eq=False)
 class _Reached:
-    """Values by what they reach, directly at first, and after ``settle`` through other values."""
+    """Values by the kind of use that they reach: directly at first, after ``settle`` also
+    indirectly.
+    """
 
     model: Model
     known: Propagated
     indices: set[Value] = field(default_factory=set[Value])
     data: set[Value] = field(default_factory=set[Value])
     readers: dict[Value, list[Value]] = field(default_factory=dict[Value, list[Value]])
-    """By a value, those that it follows from."""
+    """Values from which each value follows."""
 
     def is_float(self, value: Value) -> bool:
         return self.known.output(*value).element_type in FLOATS
@@ -161,7 +165,7 @@ class _Reached:
             self._enter(place, value, node, number)
         elif self._is_index(place, node, number):
             self.indices.add(value)
-        elif node.type in _OF_SHAPE:
+        elif node.type in _SHAPE_READERS:
             return
         elif self._is_arithmetic(place, value, node):
             for output in range(len(node.outputs)):
@@ -170,14 +174,14 @@ class _Reached:
             self.data.add(value)
 
     def settle(self) -> None:
-        """Add to each kind the values that others of it follow from."""
-        for kind in (self.indices, self.data):
-            waiting = list(kind)
-            while waiting:
-                for value in self.readers.get(waiting.pop(), ()):
-                    if value not in kind:
-                        kind.add(value)
-                        waiting.append(value)
+        """Add to each kind the values from which its values follow."""
+        for values in (self.indices, self.data):
+            pending = list(values)
+            while pending:
+                for value in self.readers.get(pending.pop(), ()):
+                    if value not in values:
+                        values.add(value)
+                        pending.append(value)
 
     def _follow(self, value: Value, reader: Value) -> None:
         self.readers.setdefault(reader, []).append(value)
@@ -192,8 +196,8 @@ class _Reached:
         if node.type in _COMPARISONS:
             return not self.is_float(value)
         if node.type in _CASTS:
-            becomes = self.known.output(place.address, node.id).element_type
-            return becomes is not ElementType.BOOLEAN or not self.is_float(value)
+            target = self.known.output(place.address, node.id).element_type
+            return target is not ElementType.BOOLEAN or not self.is_float(value)
         return node.type in _ARITHMETIC
 
     def _enter(self, place: PlacedGraph, value: Value, node: Node, number: int) -> None:
@@ -211,18 +215,18 @@ class _Reached:
         if place.body is None or place.owner is None:
             self.data.add(value)
             return
-        for reader in _after(place, place.body, place.owner, result.id):
+        for reader in _destinations(place, place.body, place.owner, result.id):
             self._follow(value, reader)
         if any(entry.internal == result.id and entry.purpose for entry in place.body.outputs):
             self.indices.add(value)
 
 
-def _after(place: PlacedGraph, body: Body, owner: Node, result: LayerId) -> Iterator[Value]:
-    """Yield what a Result of a body hands its value to."""
-    around = place.address.rsplit("/", 2)[0]
+def _destinations(place: PlacedGraph, body: Body, owner: Node, result: LayerId) -> Iterator[Value]:
+    """Yield the values that a Result of a body feeds outside or in the next iteration."""
+    outer_address = place.address.rsplit("/", 2)[0]
     for output, entry in enumerate(body.outer_outputs):
         if entry.internal == result:
-            yield around, owner.id, output
+            yield outer_address, owner.id, output
     for edge in body.back_edges:
         if edge.from_layer == result:
             yield place.address, edge.to_layer, 0

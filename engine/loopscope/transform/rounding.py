@@ -1,5 +1,6 @@
-"""A model in which some values are rounded to a narrower type wherever they are computed or
-handed on: what if they were kept in it?
+"""Rounding of some values of a model to a narrower type wherever they are computed or carried.
+
+It answers how the model behaves if these values are stored in that type.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from loopscope.transform.index_arithmetic import Value, index_arithmetic
 
 @dataclass(frozen=True, slots=True)
 class RoundedModel:
-    """A model with values rounded, and those that stay as they are."""
+    """A model with rounded values, and the addresses of matching values that were not rounded."""
 
     model: Model
     unrounded: tuple[str, ...]
-    """Addresses that a pattern with ``*`` names and that are not rounded: they reach only shapes,
-    indices, trip counts and bounds of slices, which rounding is not meant for.
+    """Addresses that match a pattern with ``*`` and are not rounded.
+
+    They reach only shapes, indices, trip counts and bounds of slices.
     """
 
 
@@ -41,142 +43,148 @@ def rounded(model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CA
 def round_model(
     model: Model, rounding: Mapping[str, str], catalogue: Catalogue = CATALOGUE
 ) -> RoundedModel:
-    """The model in which every float that a pattern names is rounded to a type, in all iterations;
-    the last pattern that names it counts.
+    """Return the model in which every float that a pattern matches is rounded to a type.
+
+    The rounding applies in all iterations. The last matching pattern decides.
 
     A pattern is an address without iterations (``main/loop/body/state``, ``main/Split_4:1``;
-    without a number every output is meant), or an end of one that no other node has, in any form
-    that people read (``loop › state``). ``*`` stands for any text, slashes too: ``main/*/state``,
-    ``*``. It names what an operation gives, what a Parameter of a body receives in each iteration
-    (a carried state), or a Const. What is rounded keeps its address, also where several nodes have
-    its name, and the operation that gives it is called ``... before rounding``; inputs of the
-    model, nodes with bodies and those with several outputs keep theirs, and ``... rounded`` follows
-    them. What a pattern with ``*`` names and ``index_arithmetic`` lists is not rounded.
+    without an output number it selects all outputs), or a unique end of one, in any readable
+    notation (``loop › state``). ``*`` matches any text, slashes included: ``main/*/state``, ``*``.
+    A pattern selects the output of an operation, a Parameter of a body in each iteration (a carried
+    value), or a Const.
+
+    The rounded value takes over the address, also where several nodes share the name. The operation
+    that computes it is renamed to ``... before rounding``. Inputs of the model, nodes with bodies
+    and nodes with several outputs retain their names, and a node ``... rounded`` follows them. A
+    pattern with ``*`` does not round values that ``index_arithmetic`` lists.
 
     ``InputError`` for a type other than bf16, f16, f8e4m3, f8e5m2, int8 (per row) and int4 (per
-    group), ``AddressError`` for a pattern that names no float, or without ``*`` is the end of
+    group). ``AddressError`` for a pattern that matches no float, or without ``*`` is the end of
     several addresses.
     """
     patterns = list(_patterns(model, rounding))
     known = propagate(model, catalogue_for(model.dialect, catalogue))
     indices = index_arithmetic(model, known)
-    made: dict[int, _Made] = {}
-    used: set[str] = set()
+    graphs_done: dict[int, _RoundedGraph] = {}
+    used_texts: set[str] = set()
     unrounded: list[str] = []
     for place in reversed(list(graphs(model))):
-        made[id(place.graph)] = _Rounding(
-            place, patterns, known, indices, made, used, unrounded
-        ).made()
-    unused = next((text for text in rounding if text not in used), None)
+        graphs_done[id(place.graph)] = _Rounding(
+            place, patterns, known, indices, graphs_done, used_texts, unrounded
+        ).build()
+    unused = next((text for text in rounding if text not in used_texts), None)
     if unused is not None:
         raise AddressError(
-            f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. An address without iterations is expected, such as "
-            f"main/loop/body/state, or an end of one; * stands for any text"
+            f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. "
+            "An address without iterations is expected, such as "
+            "main/loop/body/state, or an end of one; * stands for any text"
         )
     return RoundedModel(
-        replace(model, graph=made[id(model.graph)].graph, file=""), tuple(reversed(unrounded))
+        replace(model, graph=graphs_done[id(model.graph)].graph, file=""),
+        tuple(reversed(unrounded)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Which values are rounded, and to what."""
+class _Rule:
+    """A pattern of addresses and the type to which the values are rounded."""
 
     text: str
     to: str
     pattern: AddressPattern
 
 
-def _patterns(model: Model, rounding: Mapping[str, str]) -> Iterator[_Asked]:
+def _patterns(model: Model, rounding: Mapping[str, str]) -> Iterator[_Rule]:
     for (text, to), pattern in zip(
         rounding.items(), address_patterns(model, rounding), strict=True
     ):
         if to not in NARROWER:
             raise InputError(
-                f"{shorten(text)!r} is to be rounded to {shorten(str(to))!r}: expected {', '.join(NARROWER)}"
+                f"{shorten(text)!r} is to be rounded to {shorten(str(to))!r}: "
+                f"expected {', '.join(NARROWER)}"
             )
-        yield _Asked(text, to, pattern)
+        yield _Rule(text, to, pattern)
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """A graph with values rounded, and the new numbers of nodes that have handed over theirs."""
+class _RoundedGraph:
+    """A graph with rounded values, and the new ids of nodes whose ids the rounding took over."""
 
     graph: ModelGraph
     renumbered: Mapping[LayerId, LayerId]
 
     def body(self, body: Body) -> Body:
-        """The body whose graph this was made of."""
+        """Return the body with the rounded graph."""
         inputs = tuple(
-            replace(one, internal=self.renumbered.get(one.internal, one.internal))
-            for one in body.inputs
+            replace(entry, internal=self.renumbered.get(entry.internal, entry.internal))
+            for entry in body.inputs
         )
-        back = tuple(
-            replace(one, to_layer=self.renumbered.get(one.to_layer, one.to_layer))
-            for one in body.back_edges
+        back_edges = tuple(
+            replace(entry, to_layer=self.renumbered.get(entry.to_layer, entry.to_layer))
+            for entry in body.back_edges
         )
-        return replace(body, graph=self.graph, inputs=inputs, back_edges=back)
+        return replace(body, graph=self.graph, inputs=inputs, back_edges=back_edges)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounding:
-    """One graph, and what is rounded in it."""
+    """The rounding of one graph."""
 
     place: PlacedGraph
-    patterns: Sequence[_Asked]
+    patterns: Sequence[_Rule]
     known: Propagated
     indices: frozenset[Value]
-    inside: Mapping[int, _Made]
+    inside: Mapping[int, _RoundedGraph]
     used: set[str]
     unrounded: list[str]
 
-    def made(self) -> _Made:
+    def build(self) -> _RoundedGraph:
         graph = self.place.graph
         nodes, edges = list[Node](), list[Edge]()
-        after: dict[tuple[LayerId, int], LayerId] = {}
+        rounded_layers: dict[tuple[LayerId, int], LayerId] = {}
         renumbered: dict[LayerId, LayerId] = {}
-        taken = {node.name for node in graph.nodes}
-        free = map(LayerId, count(max(graph.by_id, default=-1) + 1))
+        names = {node.name for node in graph.nodes}
+        unused_ids = map(LayerId, count(max(graph.by_id, default=-1) + 1))
         for node in graph.nodes:
             inner = replace(
                 node, bodies=tuple(self.inside[id(body.graph)].body(body) for body in node.bodies)
             )
-            asked = dict(self._asked(node))
-            if node.constant is not None and asked:
-                inner, asked = (
+            types = dict(self._rounded_outputs(node))
+            if node.constant is not None and types:
+                inner, types = (
                     replace(
-                        inner, constant=Constant.of(round_to(node.constant.array(), to=asked[0]))
+                        inner, constant=Constant.of(round_to(node.constant.array(), to=types[0]))
                     ),
                     {},
                 )
-            elif asked and self._hands_over_its_name(node):
-                renumbered[node.id] = next(free)
-                inner = _renamed(
-                    inner, renumbered[node.id], _free_name(f"{node.name} before rounding", taken)
+            elif types and self._passes_on_its_name(node):
+                renumbered[node.id] = next(unused_ids)
+                inner = _rename_before_rounding(
+                    inner, renumbered[node.id], _unused_name(f"{node.name} before rounding", names)
                 )
             nodes.append(inner)
-            for output, to in asked.items():
-                layer = node.id if node.id in renumbered else next(free)
+            for output, to in types.items():
+                layer = node.id if node.id in renumbered else next(unused_ids)
                 name = (
                     node.name
                     if node.id in renumbered
-                    else _free_name(_rounded_name(node, output), taken)
+                    else _unused_name(_rounded_name(node, output), names)
                 )
                 nodes.append(_round_node(layer, name, node.outputs[output], to))
-                after[node.id, node.outputs[output].id] = layer
+                rounded_layers[node.id, node.outputs[output].id] = layer
                 edges.append(Edge(inner.id, node.outputs[output].id, layer, 0))
         for edge in graph.edges:
             to_layer = renumbered.get(edge.to_layer, edge.to_layer)
-            rounding = after.get((edge.from_layer, edge.from_port))
+            rounding = rounded_layers.get((edge.from_layer, edge.from_port))
             edges.append(
                 edge._replace(to_layer=to_layer)
                 if rounding is None
                 else Edge(rounding, 1, to_layer, edge.to_port)
             )
-        return _Made(replace(graph, nodes=tuple(nodes), edges=tuple(edges)), renumbered)
+        return _RoundedGraph(replace(graph, nodes=tuple(nodes), edges=tuple(edges)), renumbered)
 
-    def _asked(self, node: Node) -> Iterator[tuple[int, str]]:
-        """The outputs that are rounded, each with its type."""
+    def _rounded_outputs(self, node: Node) -> Iterator[tuple[int, str]]:
+        """Yield the outputs that are rounded, each with its type."""
         if node.type == "Result":
             return
         address = f"{self.place.address}/{self.place.labels[node.id]}"
@@ -189,18 +197,18 @@ class _Rounding:
                 element_type is not None and element_type not in REAL_FLOATS
             ):
                 continue
-            naming = [one for one in self.patterns if one.pattern.names(address, output)]
-            self.used.update(one.text for one in naming)
+            rules = [rule for rule in self.patterns if rule.pattern.names(address, output)]
+            self.used.update(rule.text for rule in rules)
             if (
-                naming
-                and len(naming[-1].pattern.parts) > 1
+                rules
+                and len(rules[-1].pattern.parts) > 1
                 and (self.place.address, node.id, output) in self.indices
             ):
                 self.unrounded.append(f"{address}:{output}" if output else address)
-            elif naming:
-                yield output, naming[-1].to
+            elif rules:
+                yield output, rules[-1].to
 
-    def _hands_over_its_name(self, node: Node) -> bool:
+    def _passes_on_its_name(self, node: Node) -> bool:
         is_input = node.type == "Parameter" and self.place.owner is None
         return not is_input and not node.bodies and len(node.outputs) == 1
 
@@ -209,19 +217,18 @@ def _rounded_name(node: Node, output: int) -> str:
     return f"{node.name}{f':{output}' if output else ''} rounded"
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    """A name that no node of the graph has, so that the addresses of those that are there stay
-    what they are.
-    """
-    while name in taken:
+def _unused_name(name: str, names: set[str]) -> str:
+    """Return a name that no node of the graph has, so that existing addresses do not change."""
+    while name in names:
         name += "_"
-    taken.add(name)
+    names.add(name)
     return name
 
 
-def _renamed(node: Node, layer: LayerId, name: str) -> Node:
-    """The operation that gives what is rounded; its name, number and tensor names go to what
-    comes out, and so its address.
+def _rename_before_rounding(node: Node, layer: LayerId, name: str) -> Node:
+    """Return the operation under another name and id, without its tensor names.
+
+    The node that rounds its output takes over name, id and tensor names, and so the address.
     """
     return replace(
         node, id=layer, name=name, outputs=tuple(replace(port, names=()) for port in node.outputs)

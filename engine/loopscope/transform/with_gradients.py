@@ -1,4 +1,4 @@
-"""A model with the gradients of some of its tensors as further outputs."""
+"""Extension of a model by the gradients of some of its tensors as outputs."""
 
 from __future__ import annotations
 
@@ -33,105 +33,111 @@ def gradients(
     catalogue: Catalogue = CATALOGUE,
     going: Callable[[], bool] = lambda: True,
 ) -> Model:
-    """The model with one more output for each of ``with_respect_to``: how the sum of all elements
-    of ``of`` changes with it.
+    """Return the model with an additional output for each tensor of ``with_respect_to``.
 
-    Both are tensor names, node names (``Split:1``) or addresses (``main/Add_3``) of tensors outside
-    of bodies: inputs, constants, variables, or anything that is computed; of several ``of`` the
-    sums are added. The outputs are the old ones, then ``gradient of <of> with respect to <x>`` for
-    each ``x`` in order, of its type and shape; zeros where nothing depends on it. A gradient is a
-    graph like any other: it runs, is explored, written as IR, and has gradients of its own. The
-    model's ``notes`` say which gradient is zero everywhere because whole numbers, steps or
-    conditions cut all ways to it, and where. ``going`` is asked again and again: once it says False
-    the work ends with a ``BuildError``, for who has stopped waiting for it.
+    The output is the derivative of the sum of all elements of ``of``; for several ``of``, of the
+    total of their sums. Both are tensor names, node names (``Split:1``) or addresses
+    (``main/Add_3``) of tensors outside of bodies: inputs, constants, variables or computed values.
 
-    ``AddressError`` for a name that means no such tensor, ``BuildError`` for a tensor of whole
-    numbers and for an operation without a derivative on a path between them, ``InvalidModel`` for a
-    model that cannot run.
+    The outputs are the old ones, then ``gradient of <of> with respect to <x>`` for each ``x`` in
+    order, with its type and shape. A gradient is zero where nothing depends on ``x``. The gradients
+    are ordinary graphs: they run, can be explored and written as IR, and have gradients themselves.
+    The model's ``notes`` list gradients that are zero everywhere because integers, steps or
+    conditions block every path, and the places.
+
+    ``going`` is called repeatedly. Once it returns False, the work ends with a ``BuildError``, for
+    callers that no longer wait.
+
+    ``AddressError`` for a name without such a tensor, ``BuildError`` for an integer tensor and for
+    an operation without a derivative on a path, ``InvalidModel`` for a model that cannot run.
     """
     expect_model(model, "loopscope.gradients")
-    known_here = to_build_beside(model.dialect, catalogue)
+    known_operations = to_build_beside(model.dialect, catalogue)
     targets, sources = _names("of", of), _names("with_respect_to", with_respect_to)
     report = check(model, catalogue)
     if not report.ok:
         raise InvalidModel(report)
     if not going():
         raise BuildError(STOPPED)
-    graph, became = _under_construction(model, known_here)
+    graph, tensors = _adopt_graph(model, known_operations)
     graph.going = going
-    found = built(
-        [_real(became[outside(model, name)], f"of names {name!r}") for name in targets],
+    results = built(
+        [_real(tensors[outside(model, name)], f"of names {name!r}") for name in targets],
         [
-            _real(became[outside(model, name)], f"with_respect_to names {name!r}")
+            _real(tensors[outside(model, name)], f"with_respect_to names {name!r}")
             for name in sources
         ],
     )
     if not going():
         raise BuildError(STOPPED)
     of = " + ".join(targets)
-    named = [f"gradient of {of} with respect to {name}" for name in sources]
-    cut = [
+    output_names = [f"gradient of {of} with respect to {name}" for name in sources]
+    blocked = [
         sentence(of, name, ends)
-        for name, (_, ends) in zip(sources, found, strict=True)
+        for name, (_, ends) in zip(sources, results, strict=True)
         if ends is not None
     ]
-    noted = replace(model, notes=(*model.notes, *cut))
+    annotated = replace(model, notes=(*model.notes, *blocked))
     return _with_outputs(
-        noted,
+        annotated,
         graph,
-        became,
-        [(name, tensor) for name, (tensor, _) in zip(named, found, strict=True)],
+        tensors,
+        [(name, tensor) for name, (tensor, _) in zip(output_names, results, strict=True)],
     )
 
 
-def _names(what: str, given: object) -> list[str]:
+def _names(what: str, value: object) -> list[str]:
     names = (
-        [given]
-        if isinstance(given, str)
-        else list(given)
-        if isinstance(given, (list, tuple))
+        [value]
+        if isinstance(value, str)
+        else list(value)
+        if isinstance(value, (list, tuple))
         else []
     )
     if not names or any(not isinstance(name, str) for name in names):
         raise AddressError(
-            f"{what} is {shorten(repr(given), 60)}, expected the name or address of a tensor, or several"
+            f"{what} is {shorten(repr(value), 60)}, "
+            "expected the name or address of a tensor, or several"
         )
     return names
 
 
 def _real(tensor: Tensor, what: str) -> Tensor:
-    """The tensor, which has to be of a type that has derivatives; ``what`` says what the user
-    wrote.
+    """Return the tensor; raise ``BuildError`` if its type has no derivatives.
+
+    ``what`` describes it in the user's words.
     """
     if tensor.element_type is not None and tensor.element_type not in REAL_FLOATS:
-        found = f"{tensor.element_type}{tensor.shape}"
+        declared = f"{tensor.element_type}{tensor.shape}"
         raise BuildError(
-            f"{shorten(what)}, which is {found}: only f64, f32, f16 and bf16 have derivatives"
+            f"{shorten(what)}, which is {declared}: only f64, f32, f16 and bf16 have derivatives"
         )
     return tensor
 
 
 def outside(model: Model, name: str) -> OutputRef:
-    """The tensor that a name means; an address may also have the slashes of a node's name as
-    they are.
+    """Return the tensor of a name; an address may contain a node's name with unencoded slashes.
+
+    ``AddressError`` for a tensor inside a body.
     """
-    plain = name.removeprefix(f"{ROOT}/")
-    exact = [node for node in model.graph.nodes if node.name == plain and node.type != "Result"]
-    found = (
-        OutputRef(exact[0].id, 0)
-        if plain != name and len(exact) == 1
+    node_name = name.removeprefix(f"{ROOT}/")
+    matches = [
+        node for node in model.graph.nodes if node.name == node_name and node.type != "Result"
+    ]
+    tensor = (
+        OutputRef(matches[0].id, 0)
+        if node_name != name and len(matches) == 1
         else tensor_named(model.graph, name)
     )
-    if found is None:
+    if tensor is None:
         raise AddressError(
-            f"{shorten(name)!r} is in a body: a gradient is of a tensor outside, and with respect to one outside"
+            f"{shorten(name)!r} is in a body: "
+            "a gradient is of a tensor outside, and with respect to one outside"
         )
-    return found
+    return tensor
 
 
-def _under_construction(
-    model: Model, catalogue: Catalogue
-) -> tuple[Graph, dict[OutputRef, Tensor]]:
+def _adopt_graph(model: Model, catalogue: Catalogue) -> tuple[Graph, dict[OutputRef, Tensor]]:
     propagated = propagate(model, catalogue)
     graph = Graph(model.name, catalogue=catalogue)
     return graph, adopt(
@@ -140,28 +146,31 @@ def _under_construction(
 
 
 def _with_outputs(
-    model: Model, graph: Graph, became: dict[OutputRef, Tensor], added: Sequence[tuple[str, Tensor]]
+    model: Model,
+    graph: Graph,
+    tensors: dict[OutputRef, Tensor],
+    new_outputs: Sequence[tuple[str, Tensor]],
 ) -> Model:
-    """The old Results in their order, then one for each gradient."""
+    """Return the model with its Results in their order, then a Result for each gradient."""
     nodes, edges = list(graph.frame.nodes), list(graph.frame.edges)
-    taken = {node.name for node in nodes}
+    names = {node.name for node in nodes}
     results: list[tuple[Node, Tensor]] = []
     for node in model.graph.results:
         source = model.graph.sources[node.id][0]
         if source is None:
             raise BuildError(f"nothing feeds output {node.name!r}")
-        results.append((node, became[source]))
+        results.append((node, tensors[source]))
     opset = next((node.opset for node in model.graph.results), "opset1")
-    for name, tensor in added:
+    for name, tensor in new_outputs:
         port = Port(0, tensor.element_type, tensor.shape)
         results.append(
             (Node(LayerId(0), name, "Result", opset, inputs=(port,), output_names=(name,)), tensor)
         )
     for node, tensor in results:
         layer, name = LayerId(len(nodes)), node.name
-        while name in taken:
+        while name in names:
             name += "_"
-        taken.add(name)
+        names.add(name)
         nodes.append(replace(node, id=layer, name=name))
         edges.append(
             Edge(
@@ -171,13 +180,13 @@ def _with_outputs(
                 node.inputs[0].id,
             )
         )
-    made = replace(
+    extended = replace(
         model,
         graph=FinishedGraph(tuple(nodes), tuple(edges), model.graph.name, model.graph.rt_info),
     )
-    report = check(made, graph.catalogue)
+    report = check(extended, graph.catalogue)
     if not report.ok:
         raise BuildError(
             f"the gradients of {model.name!r} are not a valid model. {report.summary()}"
         )
-    return made
+    return extended

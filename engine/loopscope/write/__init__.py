@@ -1,6 +1,4 @@
-"""Model to file: OpenVINO IR 11, an XML document with its weights beside it; or a graph of
-TensorFlow's.
-"""
+"""Writing of models: OpenVINO IR 11 (an XML document and a weights file) or a TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -20,29 +18,34 @@ _GRAPH_DEFS = (".pb", ".pbtxt")
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
-    """Writes ``m.xml`` and ``m.bin``, or ``m.pb`` (as text: ``m.pbtxt``); what was there is
-    replaced only when all is written.
+    """Write ``m.xml`` and ``m.bin``, or ``m.pb`` (as text: ``m.pbtxt``).
 
-    ``.xml``: OpenVINO IR 11. ``.pb``: TensorFlow's GraphDef, in which loops are While, branches If,
-    with functions as bodies, and inputs and outputs have the names that they have in the model.
-    ``WriteError`` when the model cannot be such a file (ONNX models; IR: names that XML cannot
-    hold, edges to nothing; GraphDef: operations and loops that TensorFlow has not), or it cannot be
-    written.
+    Existing files are replaced only after everything is written. ``.xml`` is OpenVINO IR 11.
+    ``.pb`` is TensorFlow's GraphDef: loops become While and branches If, with functions as bodies.
+    Inputs and outputs retain their names.
+
+    ``WriteError`` when the format cannot express the model or the file cannot be written. IR
+    excludes ONNX models, names that XML does not allow, and edges without an end. GraphDef excludes
+    ONNX models, and operations and loops that TensorFlow lacks.
     """
     expect_model(model, "loopscope.write_model")
     target = Path(path)
     if target.suffix not in (".xml", *_GRAPH_DEFS):
-        expected = "one that ends with .xml (the weights go beside it, to a .bin file), or with .pb or .pbtxt for TensorFlow"
+        expected = (
+            "one that ends with .xml (the weights go beside it, to a .bin file), "
+            "or with .pb or .pbtxt for TensorFlow"
+        )
         raise WriteError(f"the path is {str(target)!r}, expected {expected}")
     if model.dialect != "openvino":
         form = "a TensorFlow graph" if target.suffix in _GRAPH_DEFS else "OpenVINO IR"
         raise WriteError(
-            f"an ONNX model cannot be written as {form}: its operations are other ones; convert it with OpenVINO first"
+            f"an ONNX model cannot be written as {form}: its operations are other ones; "
+            "convert it with OpenVINO first"
         )
     if target.suffix in _GRAPH_DEFS:
         return _write_graph_def(model, target)
-    # The model may read its constants from the very file that is replaced: that one lives on,
-    # unnamed, until its last reader closes it.
+    # The model may read its constants from the file that is replaced. The operating system keeps
+    # that file, without a name, until its last reader closes it.
     try:
         with replaced_files(target.with_suffix(".bin"), target) as (weights, document):
             write_document(model, WeightsWriter(weights), document)
@@ -58,7 +61,7 @@ def ir_documents(model: Model) -> tuple[bytes, bytes]:
 
 
 def _write_graph_def(model: Model, target: Path) -> None:
-    # Only here: protobuf's classes are made when it is imported.
+    # Imported here, because protobuf creates its classes on import.
     from google.protobuf import text_format
 
     from loopscope.write.tensorflow.graph_def import graph_def
@@ -67,7 +70,8 @@ def _write_graph_def(model: Model, target: Path) -> None:
         message = graph_def(model)
     except RecursionError:
         raise WriteError(
-            "the model's loops and branches lie too deep in each other to be written as a TensorFlow graph"
+            "the model's loops and branches lie too deep in each other "
+            "to be written as a TensorFlow graph"
         ) from None
     try:
         document = (
@@ -79,7 +83,8 @@ def _write_graph_def(model: Model, target: Path) -> None:
             file.write(document)
     except ValueError as error:
         raise WriteError(
-            f"{str(target)!r} cannot be written: the graph has more than 2 GB, which no GraphDef holds"
+            f"{str(target)!r} cannot be written: the graph has more than 2 GB, "
+            "the limit of a GraphDef"
         ) from error
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error

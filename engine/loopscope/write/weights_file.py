@@ -1,4 +1,4 @@
-"""The weights file: every constant once, at an aligned place."""
+"""The weights file, which contains every constant once at an aligned offset."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import BinaryIO
 
 from loopscope.ir.mapped import give_back
 
-# Enough for every element type and for the vector units that read them.
+# Sufficient for every element type and for the vector units that read them.
 _ALIGNMENT = 64
 
 
 class WeightsWriter:
-    """Appends constants to a file; equal bytes are written once."""
+    """A writer that appends constants to a file and writes equal bytes once."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -20,16 +20,14 @@ class WeightsWriter:
         self._offsets: dict[bytes, int] = {}
 
     def offset(self, data: memoryview | bytes) -> int:
-        """Where these bytes lie in the file, which they are appended to unless they are there
-        already.
-        """
+        """Return the offset of these bytes in the file; append them if they are new."""
         digest = hashlib.blake2b(data, digest_size=32).digest()
-        known = self._offsets.get(digest)
-        if known is None:
+        offset = self._offsets.get(digest)
+        if offset is None:
             padding = -self._size % _ALIGNMENT
             self._file.write(bytes(padding))
-            known = self._offsets[digest] = self._size + padding
+            offset = self._offsets[digest] = self._size + padding
             self._file.write(data)
             give_back(data)
-            self._size = known + len(data)
-        return known
+            self._size = offset + len(data)
+        return offset

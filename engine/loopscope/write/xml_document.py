@@ -1,5 +1,6 @@
-"""The XML of an IR document, element by element; bodies inside bodies are a stack of
-half-written graphs.
+"""The XML of an IR document, written element by element.
+
+Nested bodies are a stack of partly written graphs.
 """
 
 from __future__ import annotations
@@ -21,34 +22,35 @@ _BODY_TAGS = {"body": "body", "then": "then_body", "else": "else_body"}
 
 
 def write_document(model: Model, weights: WeightsWriter, file: BinaryIO) -> None:
-    """Writes the whole document in UTF-8; constants go to ``weights`` on the way."""
+    """Write the whole document in UTF-8, and its constants to ``weights``."""
     with etree.xmlfile(file, encoding="utf-8") as xml:
         xml.write_declaration()
         writer = DocumentWriter(xml)
         writer.begin(element("net", {"name": model.name, "version": 11}))
-        waiting = [_graph(writer, model.graph, weights)]
+        waiting = [_write_graph(writer, model.graph, weights)]
         while waiting:
             body = next(waiting[-1], None)
             if body is None:
                 waiting.pop()
             else:
-                waiting.append(_graph(writer, body, weights))
+                waiting.append(_write_graph(writer, body, weights))
         writer.write(information("rt_info", model.rt_info))
         if model.meta_data:
             writer.write(information("meta_data", model.meta_data))
         writer.end()
 
 
-def _graph(
+def _write_graph(
     writer: DocumentWriter, graph: ModelGraph, weights: WeightsWriter
 ) -> Iterator[ModelGraph]:
-    """Writes a graph; yields each body where its elements have to be written before the rest is."""
+    """Write a graph; yield each body at the position where its elements must be written."""
     repeated = [
         str(layer) for layer, count in Counter(node.id for node in graph.nodes).items() if count > 1
     ]
     if repeated:
         raise WriteError(
-            f"several layers of one graph have the ids {listed(repeated)}, and edges could mean either: give each its own"
+            f"several layers of one graph have the ids {listed(repeated)}, "
+            "and edges could mean either: give each its own"
         )
     writer.begin(element("layers"))
     for node in graph.nodes:
@@ -70,7 +72,7 @@ def _graph(
 
 
 def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
-    """A layer without its bodies."""
+    """Return the element of a layer without its bodies."""
     head: dict[str, object] = {
         "id": node.id,
         "name": node.name,
@@ -91,22 +93,24 @@ def _layer(node: Node, weights: WeightsWriter) -> etree._Element:
 
 
 def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
-    """The ``<data>`` of a layer; what a Const or Parameter holds counts more than what its
-    attributes say.
+    """Return the ``<data>`` attributes of a layer.
+
+    The contents of a Const or Parameter take precedence over its attributes.
     """
     data = dict(node.attributes)
     if node.constant is not None:
         constant = node.constant
         if not constant.is_kept:
             raise WriteError(
-                f"{shorten(node.name, 60)} has no data: the model is that of a run which was saved without weights"
+                f"{shorten(node.name, 60)} has no data: "
+                "the model is that of a run which was saved without weights"
             )
         shape = ", ".join(str(length) for length in constant.shape)
-        # OpenVINO finds no tensor where there are no bytes, not even an empty tensor, and writes
-        # one byte for it.
+        # OpenVINO does not find a tensor of zero bytes, not even an empty one, and writes one byte
+        # for it.
         stored = constant.data if len(constant.data) else b"\0"
-        place = {"offset": weights.offset(stored), "size": len(stored)}
-        return {**data, "element_type": constant.element_type, "shape": shape, **place}
+        location = {"offset": weights.offset(stored), "size": len(stored)}
+        return {**data, "element_type": constant.element_type, "shape": shape, **location}
     if node.type == "Parameter" and node.outputs:
         port = node.outputs[0]
         data.setdefault("shape", str(port.shape).removeprefix("[").removesuffix("]"))
@@ -115,7 +119,7 @@ def _data(node: Node, weights: WeightsWriter) -> dict[str, object]:
 
 
 def _edges(graph: ModelGraph) -> etree._Element:
-    """By the position of ports: an input is numbered by it, an output after all inputs."""
+    """Return the edges by port position; output ports follow all input ports."""
     edges = element("edges")
     for node in graph.nodes:
         for index, source in enumerate(graph.sources[node.id]):
@@ -130,6 +134,7 @@ def _edges(graph: ModelGraph) -> etree._Element:
                 child(edges, "edge", ends)
     if len(edges) != len(graph.edges):
         raise WriteError(
-            f"{len(graph.edges) - len(edges)} edges lead nowhere or to an input that another edge feeds: see what the checks say"
+            f"{len(graph.edges) - len(edges)} edges lead nowhere or to an input "
+            "that another edge feeds: see what the checks say"
         )
     return edges

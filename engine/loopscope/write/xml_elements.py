@@ -1,5 +1,6 @@
-"""Elements of an XML document, made and written with lxml; what XML cannot hold is refused by
-name.
+"""Elements of an XML document, created and written with lxml.
+
+Texts that XML cannot represent are refused with an error that names them.
 """
 
 from __future__ import annotations
@@ -14,39 +15,37 @@ from lxml import etree
 from loopscope.errors import WriteError, shorten
 
 if TYPE_CHECKING:
-    # The stubs name this class, which lxml itself does not give out.
+    # The stubs define this class, but lxml itself does not export it.
     from lxml.etree._serializer import _IncrementalFileWriter
 
 _IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-# Deeper levels are not indented any further, or the tabs of nested bodies would outgrow the rest.
-_DEEPEST = 40
+# Deeper levels are not indented further, because the tabs of nested bodies would dominate the file.
+_MAX_INDENT = 40
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be the name of an element or attribute."""
+    """Return True if a text is a valid name of an element or attribute."""
     return _NAME.fullmatch(text) is not None
 
 
 def element(tag: str, attributes: Mapping[str, object] | None = None) -> etree._Element:
-    """A new element; ``WriteError`` names the attribute, or the text in it, that XML cannot
-    hold.
-    """
-    made = etree.Element(tag)
-    _fill(made, attributes or {})
-    return made
+    """Create an element; ``WriteError`` for an attribute name or text that XML cannot represent."""
+    node = etree.Element(tag)
+    _set_attributes(node, attributes or {})
+    return node
 
 
 def child(
     parent: etree._Element, tag: str, attributes: Mapping[str, object] | None = None
 ) -> etree._Element:
-    """A new last child of ``parent``; refuses what ``element`` refuses."""
-    made = etree.SubElement(parent, tag)
-    _fill(made, attributes or {})
-    return made
+    """Create a new last child of ``parent``; ``WriteError`` as for ``element``."""
+    node = etree.SubElement(parent, tag)
+    _set_attributes(node, attributes or {})
+    return node
 
 
-def _fill(made: etree._Element, attributes: Mapping[str, object]) -> None:
+def _set_attributes(node: etree._Element, attributes: Mapping[str, object]) -> None:
     for name, value in attributes.items():
         if not is_name(name):
             raise WriteError(
@@ -54,18 +53,20 @@ def _fill(made: etree._Element, attributes: Mapping[str, object]) -> None:
             )
         text = str(value)
         try:
-            made.set(name, text)
+            node.set(name, text)
         except ValueError as error:
             impossible = _IMPOSSIBLE.search(text)
             character = impossible[0] if impossible else text
             raise WriteError(
-                f"{shorten(text, 60)!r} contains the character {character!r}, which XML cannot hold: rename it"
+                f"{shorten(text, 60)!r} contains the character {character!r}, "
+                "which XML cannot hold: rename it"
             ) from error
 
 
 class DocumentWriter:
-    """Writes a document element by element, each on a line of its own, so that a large one is
-    never held as a whole.
+    """A writer of a document, element by element, each on its own line.
+
+    A large document is never in memory as a whole.
     """
 
     def __init__(self, xml: _IncrementalFileWriter) -> None:
@@ -73,24 +74,24 @@ class DocumentWriter:
         self._open: list[AbstractContextManager[object]] = []
 
     def begin(self, start: etree._Element) -> None:
-        """Writes the start tag of ``start``; what follows lies inside it until ``end``."""
+        """Write the start tag of ``start``; further elements lie inside it until ``end``."""
         self._new_line()
         context = self._xml.element(start.tag, dict(start.attrib))
         context.__enter__()
         self._open.append(context)
 
     def end(self) -> None:
-        """Closes the element that was begun last."""
+        """Close the element that was begun last."""
         context = self._open.pop()
         self._new_line()
         context.__exit__(None, None, None)
 
-    def write(self, whole: etree._Element) -> None:
-        """Writes an element with all that is inside it."""
+    def write(self, node: etree._Element) -> None:
+        """Write an element with its content."""
         self._new_line()
-        etree.indent(whole, space="\t", level=min(len(self._open), _DEEPEST))
-        self._xml.write(whole)
+        etree.indent(node, space="\t", level=min(len(self._open), _MAX_INDENT))
+        self._xml.write(node)
 
     def _new_line(self) -> None:
         if self._open:
-            self._xml.write("\n" + "\t" * min(len(self._open), _DEEPEST))
+            self._xml.write("\n" + "\t" * min(len(self._open), _MAX_INDENT))

@@ -120,7 +120,7 @@ def test_nodes_of_one_name_keep_their_addresses() -> None:
         loopscope.run(model, [X], [name]).outputs[0].tolist()
         for name in ("main/same~1", "main/same~2")
     ] == [[1, 2], [-1, -2]]
-    with pytest.raises(loopscope.AddressError, match="'same' means 2 tensors"):
+    with pytest.raises(loopscope.AddressError, match="'same' matches 2 tensors"):
         loopscope.run(model, [X], ["same"])
 
 

@@ -89,7 +89,7 @@ def test_booleans_are_what_is_not_zero() -> None:
 
 
 def test_too_few_bytes_are_an_error_and_too_many_are_not() -> None:
-    with pytest.raises(ValueError, match="7 bytes hold no 2 elements of f32: 8 are needed"):
+    with pytest.raises(ValueError, match="2 elements of f32 take 8 bytes, got 7"):
         decode(bytes(7), ElementType.F32, 2)
     assert decode(bytes(9), ElementType.F32, 2).shape == (2,)
 

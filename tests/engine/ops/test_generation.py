@@ -324,7 +324,7 @@ def test_multinomial_without_replacement_takes_each_class_once() -> None:
     ("probabilities", "samples", "attributes", "message"),
     [
         ([1, 2], 1, {}, "expected rank 2"),
-        ([[1, 2]], 3, {"with_replacement": False}, "3 different classes"),
+        ([[1, 2]], 3, {"with_replacement": False}, "num_samples is 3 without replacement"),
         ([[0, 0]], 1, {}, "at least one of each row positive"),
         ([[-1, 2]], 1, {}, "not negative"),
         ([[np.nan, 2]], 1, {}, "finite"),

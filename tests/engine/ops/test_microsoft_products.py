@@ -160,7 +160,7 @@ REFUSED = {
         Case("FusedConv", [reals(1, 2, 5), reals(3, 2, 2), None, reals(1, 3, 5)]),
         r"expected that of the convolution, \[1, 3, 4\]",
     ),
-    "no batches": (product((3, 4), (4, 5), transBatchA=1), "has no batches"),
+    "no batches": (product((3, 4), (4, 5), transBatchA=1), "does not have batches"),
     "lengths that do not fit": (
         product((3, 4), (4, 5), transA=1),
         "a matrix product over lengths 3 and 4",

@@ -152,7 +152,7 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
             lambda data: data.update(version=3, made_by="9.9"),
             r"saved by Loopscope 9\.9 in version 3 of the format, and this .* versions 1 to 2",
         ),
-        (lambda data: data.update(format="other"), "does not begin as that of a run does"),
+        (lambda data: data.update(format="other"), "is not that of a run"),
         (lambda data: data.update(version="1"), "'version'"),
         (lambda data: data.update(step=-1), "'step'"),
         (lambda data: data.update(step=True), "'step'"),
@@ -160,7 +160,7 @@ def test_what_has_no_room_is_not_kept(tmp_path: Path) -> None:
         (lambda data: data.update(watches=["1"] * 1001), "'watches'"),
         (lambda data: data.update(limits={"iterations": "many"}), "'iterations'"),
         (lambda data: data.update(look={"node": 1}), "'look'"),
-        (lambda data: data.update(changes=["main/x"]), "set by hand"),
+        (lambda data: data.update(changes=["main/x"]), "changed values"),
         (lambda data: data.update(files={}), "lists other files"),
         (lambda data: data.update(state="asleep"), "'state'"),
         (lambda data: data.update(control_flow=[["a"]]), "'control_flow'"),
@@ -186,7 +186,7 @@ def test_other_names_are_refused(name: str, tmp_path: Path) -> None:
     loopscope.save(debugger_of("collatz"), file)
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(name, b"x")
-    with pytest.raises(loopscope.ReadError, match="no part of a run"):
+    with pytest.raises(loopscope.ReadError, match="does not belong to a run"):
         loopscope.load(file)
 
 
@@ -200,7 +200,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
 
 def flat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A saved run whose 8 MB of weights are zeros, where files may unpack to 4 MB freely."""
-    monkeypatch.setattr("loopscope.run_file.run_archive._FREELY", 4 * 2**20)
+    monkeypatch.setattr("loopscope.run_file.run_archive._FREE_BYTES", 4 * 2**20)
     graph = builder.Graph("flat")
     product = builder.ops.matmul(
         graph.parameter("x", "f32", [1, 2]), np.zeros((2, 2**20), np.float32)
@@ -231,7 +231,7 @@ def test_a_small_file_is_not_unpacked_to_much(
             bomb.writestr(name, whole.read(name))
     with pytest.raises(
         loopscope.ReadError,
-        match=r"unpacks to more than is allowed: model/model\.bin goes beyond 4,1\d\d,\d{3} bytes",
+        match=r"unpacks to more than is allowed: model/model\.bin exceeds 4,1\d\d,\d{3} bytes",
     ):
         loopscope.load(tmp_path / "bomb.loopscope")
 

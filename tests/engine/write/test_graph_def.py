@@ -208,7 +208,7 @@ def with_many_outputs(graph: builder.Graph) -> Model:
 REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     "operation": (
         lambda _: function_of(lambda x: ops.gelu(x)),
-        "main/Gelu.*: there is no rule for Gelu",
+        "main/Gelu.*: there is no translation of Gelu",
     ),
     "in a body": (
         lambda _: function_of(
@@ -216,31 +216,37 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
                 lambda v: True, lambda v: ops.gelu(v), [x], maximum_iterations=2
             )
         ),
-        r"main/while/body/Gelu cannot be written as a TensorFlow graph: there is no rule for Gelu$",
+        (
+            r"main/while/body/Gelu cannot be written as a TensorFlow graph: "
+            r"there is no translation of Gelu$"
+        ),
     ),
     "type": (
         lambda _: function_of(lambda x: ops.convert(x, destination_type="u4")),
-        "there is no type of TensorFlow's for u4",
+        "TensorFlow does not have u4",
     ),
     "axis": (
         lambda _: function_of(lambda x: ops.softmax(x, axis=0)),
-        "SoftMax along another axis than the last",
+        "TensorFlow has SoftMax along the last axis only",
     ),
     "computed axes": (
         lambda _: function_of(lambda x: ops.squeeze(x, ops.shape_of(x)[:1] - 2)),
-        "input 1 of Squeeze is computed, and TensorFlow has it as an attribute",
+        "input 1 of Squeeze is computed, but it is an attribute in TensorFlow",
     ),
     "parts": (
         lambda folder: of_openvino(openvino_loop(part_size=2, stride=2), folder),
-        "goes through parts of several elements",
+        "takes slices of several elements",
     ),
     "lengths": (
         lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
-        "an output of the loop collects parts of f32.*, and without all lengths there is no empty one",
+        (
+            "an output of the loop collects parts of f32.*, "
+            "but all lengths must be known for an empty one"
+        ),
     ),
     "smallest": (
         lambda _: function_of(lambda x: ops.topk(x, 1, axis=1, mode="min", sort="value")),
-        "TopK of the smallest, or along",
+        "TensorFlow has TopK of the largest elements",
     ),
     "outputs": (
         lambda _: with_many_outputs(builder.Graph("many")),
@@ -248,7 +254,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     ),
     "columns": (
         lambda _: function_of(lambda x: ops.scatter_update(x, [0, 2], x[:, :2], 1)),
-        "ScatterUpdate of several parts along another axis than the first",
+        "TensorFlow has ScatterUpdate of several parts along the first axis",
     ),
 }
 

@@ -195,7 +195,7 @@ REFUSED = {
         r"contains the character '\\x01', which XML cannot hold: rename it",
     ),
     "half a character": (named("a\ud800b"), "which XML cannot hold"),
-    "backslash": (named("x", "a\\", "b"), "ends with a backslash, which an IR cannot hold"),
+    "backslash": (named("x", "a\\", "b"), "ends with a backslash, which an IR cannot store"),
     "edge to nothing": (edges(Edge(LayerId(0), 0, LayerId(7), 0)), "1 edges lead nowhere"),
     "edge from no port": (edges(Edge(LayerId(0), 3, LayerId(1), 0)), "1 edges lead nowhere"),
     "two edges to one input": (

@@ -15,8 +15,8 @@ from loopscope.builder.gradient.rules import filled
 from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
 from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.tensor import Tensor
+from loopscope.ir.gradient_info import walks_back
 from loopscope.ir.model import Body, InputMap
-from loopscope.ir.walks_back import walks_back
 
 
 def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from loopscope.builder.gradient.step import BodyTensors
 from loopscope.checks.order import order
 from loopscope.ir.element_type import REAL_FLOATS
+from loopscope.ir.gradient_info import has_way_back
 from loopscope.ir.model import LayerId, OutputRef
-from loopscope.ir.way_back import has_way_back
 
 
 @dataclass(frozen=True, slots=True)

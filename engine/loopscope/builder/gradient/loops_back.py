@@ -23,6 +23,7 @@ from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
 from loopscope.ir.element_type import ElementType
+from loopscope.ir.gradient_info import walks_back
 from loopscope.ir.model import (
     LOOP,
     SCAN,
@@ -35,7 +36,6 @@ from loopscope.ir.model import (
     OutputRef,
 )
 from loopscope.ir.shape import Dimension, PartialShape, static
-from loopscope.ir.walks_back import walks_back
 from loopscope.ops.declare import Known
 
 Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Tensor | None]]

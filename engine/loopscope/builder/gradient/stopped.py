@@ -7,7 +7,7 @@ from typing import Any
 from loopscope.builder.graph_builder import graph_of
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
-from loopscope.ir.way_back import NO_WAY_BACK
+from loopscope.ir.gradient_info import NO_WAY_BACK
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name for it

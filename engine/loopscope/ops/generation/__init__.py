@@ -1,4 +1,4 @@
-"""Category generation of the OpenVINO operation specs."""
+"""Category "generation" of the OpenVINO operation specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identity matrices, shifted and in batches."""
+"""Shifted and batched identity matrices."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def eye(
     *,
     output_type: ElementType,
 ) -> Array:
-    """Zeros with ones on one diagonal, shape (*batch, rows, columns). Page generation/eye-9.
+    """Return zeros with ones on one diagonal, shape (*batch, rows, columns). Page generation/eye-9.
 
-    ``rows``, ``columns`` and ``diagonal`` are scalars or one element; a positive diagonal lies
+    ``rows``, ``columns`` and ``diagonal`` are scalars or have one element; a positive diagonal lies
     above the main one.
     """
     shape = (
         *([] if batch is None else batch.reshape(-1).tolist()),
-        _single(rows, "num_rows"),
-        _single(columns, "num_columns"),
+        _single_number(rows, "num_rows"),
+        _single_number(columns, "num_columns"),
     )
     if min(shape) < 0:
         raise ValueError(f"shape {shape} has a negative length")
     check_elements(math.prod(shape), f"the matrix of shape {shape}")
-    offset = min(max(_single(diagonal, "diagonal_index"), -shape[-2]), shape[-1])
+    offset = min(max(_single_number(diagonal, "diagonal_index"), -shape[-2]), shape[-1])
     matrix = cast(np.eye(shape[-2], shape[-1], offset, np.uint8), output_type)
     return np.broadcast_to(matrix, shape).copy() if len(shape) > 2 else matrix
 
 
-def _single(value: Array, name: str) -> int:
+def _single_number(value: Array, name: str) -> int:
     if value.size != 1:
         raise ValueError(f"{name} has shape {value.shape}, expected one element")
     return int(value.item())
@@ -76,7 +76,9 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(3, 4),
         attributes=(
             Attribute(
-                "output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC)
+                "output_type",
+                "type",
+                allowed=tuple(kind for kind in ElementType if kind in NUMERIC),
             ),
         ),
         types=(INDEX_TYPES,),

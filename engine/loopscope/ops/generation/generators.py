@@ -1,4 +1,7 @@
-"""Random 32-bit numbers: Philox 4x32-10 and Mersenne Twister, as RandomUniform-8 describes them."""
+"""Generators of random 32-bit numbers, as specified for RandomUniform-8.
+
+They are Philox 4x32-10 and Mersenne Twister.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,10 @@ _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox(key: int, counter: int, first: int, groups: int) -> np.ndarray:
-    """Four uint32 numbers, as uint64, for each of ``groups`` consecutive positions from ``first``;
-    shape (groups, 4).
+    """Return four uint32 numbers, as uint64, for each of ``groups`` positions; shape (groups, 4).
 
-    A position that overflows 64 bits carries into ``counter``. Salmon et al., "Parallel Random
-    Numbers: As Easy as 1, 2, 3".
+    The positions are consecutive from ``first``. A position that overflows 64 bits carries into
+    ``counter``. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3".
     """
     position = np.arange(groups, dtype=np.uint64) + np.uint64(first)
     carried = np.where(
@@ -40,7 +42,7 @@ def philox(key: int, counter: int, first: int, groups: int) -> np.ndarray:
 
 
 def mersenne(seed: int, count: int) -> np.ndarray:
-    """The first ``count`` uint32 numbers of MT19937, as uint64."""
+    """Return the first ``count`` uint32 numbers of MT19937, as uint64."""
     return (
         np.random.RandomState(seed & 0xFFFFFFFF)
         .randint(0, 2**32, count, np.uint32)

@@ -1,4 +1,4 @@
-"""Class numbers drawn by their probabilities."""
+"""Sampling of class numbers by their probabilities."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ def multinomial(
     op_seed: int = 0,
     state: int | Stream,
 ) -> tuple[Array, Stream]:
-    """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page
-    generation/multinomial-13.
+    """Draw class numbers, shape (batch, samples), by probabilities of shape (batch, classes).
 
-    The spec names no generator: the uniform numbers are those of RandomUniform-8 in f64 for the
-    same seeds.
+    Page generation/multinomial-13. The specification names no generator: the uniform numbers are
+    those of RandomUniform-8 in f64 for the same seeds.
     """
     count = int(samples.item()) if samples.size == 1 else -1
     if probabilities.ndim != 2 or count < 0:
         raise ValueError(
-            f"probs has shape {probabilities.shape}, num_samples is {samples}: expected rank 2 and one count"
+            f"probs has shape {probabilities.shape}, num_samples is {samples}: "
+            "expected rank 2 and one count"
         )
     batch, classes = probabilities.shape
     if not with_replacement and count > classes:
-        raise ValueError(f"{count} different classes asked for, there are {classes}")
+        raise ValueError(
+            f"num_samples is {count} without replacement, expected at most {classes} (classes)"
+        )
     check_elements(batch * count, "the samples")
     shape = np.array((batch, count), _SHAPE_TYPE)
     drawn, following = random_uniform(
@@ -62,11 +64,11 @@ def multinomial(
         raise ValueError(
             "probabilities must be finite and not negative, and at least one of each row positive"
         )
-    choose = _repeatedly if with_replacement else _without_repeating
+    choose = _draw_with_replacement if with_replacement else _draw_without_replacement
     return choose(weights, drawn).astype(convert_type.dtype), following
 
 
-def _repeatedly(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _draw_with_replacement(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     chosen = [
         np.searchsorted(_cumulative(row), numbers, "left")
         for row, numbers in zip(weights, drawn, strict=True)
@@ -74,18 +76,18 @@ def _repeatedly(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return np.array(chosen).reshape(drawn.shape)
 
 
-def _without_repeating(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Each draw takes its class out of all later ones of its row."""
-    left, rows = weights.copy(), np.arange(len(weights))
+def _draw_without_replacement(weights: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Draw classes; each drawn class gets weight 0 in the later draws of its row."""
+    remaining, rows = weights.copy(), np.arange(len(weights))
     chosen = np.zeros(drawn.shape, np.int64)
     for draw in range(drawn.shape[1]):
-        chosen[:, draw] = (_cumulative(left) < drawn[:, draw, None]).sum(axis=1)
-        left[rows, chosen[:, draw]] = 0
+        chosen[:, draw] = (_cumulative(remaining) < drawn[:, draw, None]).sum(axis=1)
+        remaining[rows, chosen[:, draw]] = 0
     return chosen
 
 
 def _cumulative(weights: np.ndarray) -> np.ndarray:
-    """Cumulative probabilities along the last axis, from weights of any sum."""
+    """Return cumulative probabilities along the last axis, from weights of any sum."""
     sums = np.cumsum(weights, axis=-1)
     return sums / sums[..., -1:]
 

@@ -20,9 +20,7 @@ Stream = tuple[int, int, int]
 
 _NUMBERS_PER_GROUP = 4
 _SKIPPED_PER_ELEMENT = 256
-"""Positions that TensorFlow, and OpenVINO's CPU with it, reserves for each element that it has
-drawn.
-"""
+"""Number of positions that TensorFlow and OpenVINO's CPU plugin reserve per drawn element."""
 _MANTISSA_BITS = {
     ElementType.F64: 52,
     ElementType.F32: 23,
@@ -44,11 +42,11 @@ def random_uniform(
     alignment: str = "TENSORFLOW",
     state: int | Stream,
 ) -> tuple[Array, Stream]:
-    """Random numbers from ``least`` to below ``most``, both scalars or one element. Page
-    generation/random-uniform-8.
+    """Draw random numbers from ``least`` to below ``most``, both scalars or of one element.
 
-    ``TENSORFLOW`` draws from Philox and goes on where the last call ended, ``PYTORCH`` from
-    Mersenne Twister, anew each time. When both seeds are 0 the run's entropy is the key.
+    Page generation/random-uniform-8. ``TENSORFLOW`` draws from Philox and continues after the last
+    call, ``PYTORCH`` starts Mersenne Twister anew each time. When both seeds are 0, the run's
+    entropy is the key.
     """
     lengths = tuple(int(length) for length in shape.reshape(-1).tolist())
     if lengths and min(lengths) < 0:
@@ -65,7 +63,7 @@ def random_uniform(
         values = _from_mersenne(key, count, low, high, output_type)
     else:
         values = _from_philox((key, counter, position), count, low, high, output_type)
-    return values.reshape(lengths), _after((key, counter, position), count)
+    return values.reshape(lengths), _next_stream((key, counter, position), count)
 
 
 def _start(global_seed: int, op_seed: int, entropy: int) -> Stream:
@@ -73,14 +71,14 @@ def _start(global_seed: int, op_seed: int, entropy: int) -> Stream:
     return key % 2**64, op_seed % 2**64, 0
 
 
-def _after(stream: Stream, count: int) -> Stream:
+def _next_stream(stream: Stream, count: int) -> Stream:
     key, counter, position = stream
     position += count * _SKIPPED_PER_ELEMENT
     return key, (counter + position // 2**64) % 2**64, position % 2**64
 
 
 def _bound(value: Array, name: str, output_type: ElementType) -> Any:
-    """A Python int or a numpy float of the output's type."""
+    """Return a bound as a Python int or as a numpy float of the output type."""
     if value.size != 1:
         raise ValueError(f"{name} has shape {value.shape}, expected one element")
     number = value.reshape(()).astype(output_type.dtype)[()]
@@ -100,12 +98,12 @@ def _from_philox(
     if output_type.is_integer:
         if width == 2:
             numbers = (numbers[1::2] << np.uint64(32)) | numbers[::2]
-        return _within(numbers, low, high, output_type)
+        return _to_integers(numbers, low, high, output_type)
     bits = _MANTISSA_BITS[output_type]
     mantissa = (numbers[::2] << np.uint64(32)) | numbers[1::2] if width == 2 else numbers
-    # The mantissa of a float in 1 .. 2, less 1.
+    # This is the mantissa of a float between 1 and 2, less 1.
     fractions = (mantissa & np.uint64(2**bits - 1)).astype(np.float64) * 2.0**-bits
-    return _scaled(fractions, low, high, output_type)
+    return _scale(fractions, low, high, output_type)
 
 
 def _from_mersenne(seed: int, count: int, low: Any, high: Any, output_type: ElementType) -> Array:
@@ -116,18 +114,18 @@ def _from_mersenne(seed: int, count: int, low: Any, high: Any, output_type: Elem
     if double:
         numbers = (numbers[::2] << np.uint64(32)) + numbers[1::2]
     if output_type.is_integer:
-        return _within(numbers, low, high, output_type)
+        return _to_integers(numbers, low, high, output_type)
     digits = _MANTISSA_BITS[output_type] + 1
     fractions = (numbers & np.uint64(2**digits - 1)).astype(np.float64) * 2.0**-digits
-    return _scaled(fractions, low, high, output_type)
+    return _scale(fractions, low, high, output_type)
 
 
-def _within(numbers: np.ndarray, low: int, high: int, output_type: ElementType) -> Array:
+def _to_integers(numbers: np.ndarray, low: int, high: int, output_type: ElementType) -> Array:
     offsets = numbers % np.uint64(high - low)
     return (offsets + np.uint64(low % 2**64)).astype(np.int64).astype(output_type.dtype)
 
 
-def _scaled(fractions: np.ndarray, low: Any, high: Any, output_type: ElementType) -> Array:
+def _scale(fractions: np.ndarray, low: Any, high: Any, output_type: ElementType) -> Array:
     values = fractions.astype(output_type.dtype)
     return values * (high - low) + low
 

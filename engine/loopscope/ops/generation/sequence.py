@@ -23,24 +23,25 @@ Number = int | float
 
 
 def sequence(start: Array, stop: Array, step: Array, /, *, output_type: ElementType) -> Array:
-    """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one
-    element.
+    """Return the numbers from ``start`` up or down to ``stop`` (excluded). Page generation/range-4.
 
-    Inputs are cut off towards zero first when the output is an integer. Page generation/range-4.
+    Each input is a scalar or has one element. Inputs are first truncated towards zero when the
+    output is an integer.
     """
-    return _made(*_numbers((start, stop, step), output_type), output_type)
+    return _build(*_numbers((start, stop, step), output_type), output_type)
 
 
 def sequence_of_own_type(start: Array, stop: Array, step: Array, /) -> Array:
-    """Numbers from ``start`` up or down to, not including, ``stop``, in the inputs' type. Page
-    generation/range-1.
+    """Return the numbers from ``start`` up or down to ``stop`` (excluded). Page generation/range-1.
+
+    The output has the type of the inputs.
     """
     element_type = ElementType.of(start)
-    return _made(*_numbers((start, stop, step), element_type), element_type)
+    return _build(*_numbers((start, stop, step), element_type), element_type)
 
 
 def _numbers(inputs: Sequence[Array], output_type: ElementType) -> tuple[Number, Number, Number]:
-    found = []
+    numbers = []
     for name, value in zip(("start", "stop", "step"), inputs, strict=True):
         if value.size != 1:
             raise ValueError(f"{name} has shape {value.shape}, expected one element")
@@ -49,8 +50,8 @@ def _numbers(inputs: Sequence[Array], output_type: ElementType) -> tuple[Number,
         )
         if not math.isfinite(number):
             raise ValueError(f"{name} is {number}, expected a finite number")
-        found.append(int(number) if output_type.is_integer else float(number))
-    start, stop, step = found
+        numbers.append(int(number) if output_type.is_integer else float(number))
+    start, stop, step = numbers
     if step == 0:
         raise ValueError(f"step is 0 as {output_type}: the range from {start} to {stop} has no end")
     return start, stop, step
@@ -63,12 +64,12 @@ def _count(start: Number, stop: Number, step: Number) -> int:
     return max(math.ceil(count), 0) if math.isfinite(count) else 2**63
 
 
-def _made(start: Number, stop: Number, step: Number, output_type: ElementType) -> Array:
+def _build(start: Number, stop: Number, step: Number, output_type: ElementType) -> Array:
     count = _count(start, stop, step)
     check_elements(count, f"the range from {start} to {stop} by {step}")
     if isinstance(start, float):
         return cast(start + np.arange(count) * step, output_type)
-    # Modulo 2**64, so that one formula serves all integers, signed and unsigned.
+    # Modulo 2**64, so that one formula covers all integers, signed and unsigned.
     steps = np.arange(count, dtype=np.uint64) * np.uint64(int(step) % 2**64)
     return cast((steps + np.uint64(start % 2**64)).astype(np.int64), output_type)
 
@@ -83,9 +84,7 @@ def _shape(inputs: Sequence[Known], output_type: ElementType | None) -> PartialS
 
 
 def _partial_count(start: Known, stop: Known, step: Known) -> Dimension:
-    """Of whole numbers whose step is known: from the shortest way between the bounds to the
-    longest.
-    """
+    """Return the possible lengths for integers of known step, from the bounds of start and stop."""
     first, last = start.elements, stop.elements
     if (
         first is None
@@ -95,10 +94,13 @@ def _partial_count(start: Known, stop: Known, step: Known) -> Dimension:
         or not step.value.item()
     ):
         return UNKNOWN
-    by = step.value.item()
-    ways = [(last.least - first.most).item() / by, (last.most - first.least).item() / by]
-    least, most = (max(np.ceil(way), 0.0) for way in sorted(ways))
-    return UNKNOWN if np.isnan(least + most) else length_within((least, most))
+    step_size = step.value.item()
+    counts = [
+        (last.least - first.most).item() / step_size,
+        (last.most - first.least).item() / step_size,
+    ]
+    lower, upper = (max(np.ceil(count), 0.0) for count in sorted(counts))
+    return UNKNOWN if np.isnan(lower + upper) else length_within((lower, upper))
 
 
 def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
@@ -111,7 +113,7 @@ def _own_type_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 
 
 _OUTPUT_TYPE = Attribute(
-    "output_type", "type", allowed=tuple(one for one in ElementType if one in NUMERIC)
+    "output_type", "type", allowed=tuple(kind for kind in ElementType if kind in NUMERIC)
 )
 
 row = family("generation")

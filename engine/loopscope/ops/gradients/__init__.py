@@ -1,3 +1,4 @@
-"""The derivatives of operations, a file for each category; rows name them as they name their
-kernels.
+"""Derivatives of operations, one file per category.
+
+Catalogue rows refer to them beside the kernels.
 """

@@ -1,6 +1,4 @@
-"""Derivatives of what takes elements from places or writes them there: adjoints go back to where
-the elements came from.
-"""
+"""Derivatives of gather and scatter operations: adjoints return to the source elements."""
 
 from __future__ import annotations
 
@@ -17,266 +15,300 @@ _FLAT = np.array([-1])
 _FIRST = np.array(0)
 
 
-def slice_(at: Reverse, /) -> Adjoints:
-    """The adjoint in the slice, 0 elsewhere."""
+def slice_(node: Reverse, /) -> Adjoints:
+    """Scatter the adjoint into the slice; 0 elsewhere."""
     return (
-        at.ops.slice_scatter(at.zeros_like(at.inputs[0]), at.adjoint, *at.inputs[1:]),
-        *[None] * (len(at.inputs) - 1),
+        node.ops.slice_scatter(node.zeros_like(node.inputs[0]), node.adjoint, *node.inputs[1:]),
+        *[None] * (len(node.inputs) - 1),
     )
 
 
-def slice_scatter(at: Reverse, /) -> Adjoints:
-    """What was overwritten counts no longer; the updates get the slice of the adjoint."""
-    _, updates, *bounds = at.inputs
-    kept = at.ops.slice_scatter(at.adjoint, at.zeros_like(updates), *bounds)
-    return (kept, at.sum_to(at.ops.slice(at.adjoint, *bounds), updates), *[None] * len(bounds))
+def slice_scatter(node: Reverse, /) -> Adjoints:
+    """Return the adjoint without the overwritten elements, and the updates' slice of it."""
+    _, updates, *bounds = node.inputs
+    of_data = node.ops.slice_scatter(node.adjoint, node.zeros_like(updates), *bounds)
+    return (
+        of_data,
+        node.sum_to(node.ops.slice(node.adjoint, *bounds), updates),
+        *[None] * len(bounds),
+    )
 
 
-def strided_slice(at: Reverse, /) -> Adjoints:
-    """The same slice of the numbers of all elements says where each came from."""
-    came_from = at.ops.strided_slice(numbered(at, at.inputs[0]), *at.inputs[1:], **at.attributes)
-    return (sent_back(at, came_from, at.inputs[0]).of_data, *[None] * (len(at.inputs) - 1))
+def strided_slice(node: Reverse, /) -> Adjoints:
+    """Send the adjoint back by slicing the numbers of all elements in the same way."""
+    source_numbers = node.ops.strided_slice(
+        numbered(node, node.inputs[0]), *node.inputs[1:], **node.attributes
+    )
+    return (
+        sent_back(node, source_numbers, node.inputs[0]).of_data,
+        *[None] * (len(node.inputs) - 1),
+    )
 
 
-def gather(at: Reverse, /) -> Adjoints:
-    """The sum over all copies of a slice. Indices outside the data, which gather zeros, are
-    refused when the gradient runs.
+def gather(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies of a slice.
+
+    Running the gradient refuses indices outside the data, which the forward operation maps to
+    zeros.
     """
-    data, indices, along = at.inputs
-    rank, picked, batch = data.rank, indices.rank, at.attributes.get("batch_dims", 0)
-    if rank is None or picked is None:
+    data, indices, axis_input = node.inputs
+    rank, indices_rank, batch = data.rank, indices.rank, node.attributes.get("batch_dims", 0)
+    if rank is None or indices_rank is None:
         raise ValueError(
-            f"the ranks of data and indices are not known ({data.shape} and {indices.shape}): give the model's inputs their ranks"
+            f"the ranks of data and indices are not known ({data.shape} and {indices.shape}): "
+            "give the model's inputs their ranks"
         )
-    axis, batch = whole_number(along, "axis") % rank, batch % picked if batch < 0 else batch
+    axis, batch = (
+        whole_number(axis_input, "axis") % rank,
+        batch % indices_rank if batch < 0 else batch,
+    )
     if axis == batch == 0:
-        rows = at.ops.unsqueeze(indices, np.array([-1]))
+        rows = node.ops.unsqueeze(indices, np.array([-1]))
         return (
-            at.ops.scatter_nd_update(at.zeros_like(data), rows, at.adjoint, reduction="sum"),
+            node.ops.scatter_nd_update(node.zeros_like(data), rows, node.adjoint, reduction="sum"),
             None,
             None,
         )
-    count = at.ops.reduce_prod(
-        at.ops.slice(at.shape_of(indices), np.array([batch]), np.array([picked]), np.array([1])),
+    count = node.ops.reduce_prod(
+        node.ops.slice(
+            node.shape_of(indices), np.array([batch]), np.array([indices_rank]), np.array([1])
+        ),
         np.array([0]),
         keep_dims=True,
     )
-    adjoint = at.ops.reshape(at.adjoint, _with_length(at, data, axis, count), special_zero=False)
-    line = at.ops.reshape(
+    adjoint = node.ops.reshape(
+        node.adjoint, _with_length(node, data, axis, count), special_zero=False
+    )
+    aligned = node.ops.reshape(
         indices,
         np.array([*[0] * batch, *[1] * (axis - batch), -1, *[1] * (rank - axis - 1)]),
         special_zero=True,
     )
-    places = at.ops.broadcast(line, at.shape_of(adjoint), mode="numpy")
-    return _summed_at(at, data, places, adjoint, axis), None, None
+    positions = node.ops.broadcast(aligned, node.shape_of(adjoint), mode="numpy")
+    return _sum_at(node, data, positions, adjoint, axis), None, None
 
 
-def gather_elements(at: Reverse, /) -> Adjoints:
-    """The sum over all copies of an element."""
-    data, indices = at.inputs
-    return _summed_at(at, data, indices, at.adjoint, at.attributes["axis"]), None
+def gather_elements(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies of an element."""
+    data, indices = node.inputs
+    return _sum_at(node, data, indices, node.adjoint, node.attributes["axis"]), None
 
 
-def gather_nd(at: Reverse, /) -> Adjoints:
-    """The sum over all copies of a slice."""
-    data, indices = at.inputs
-    if at.attributes["batch_dims"] == 0:
-        return at.ops.scatter_nd_update(
-            at.zeros_like(data), indices, at.adjoint, reduction="sum"
+def gather_nd(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies of a slice."""
+    data, indices = node.inputs
+    if node.attributes["batch_dims"] == 0:
+        return node.ops.scatter_nd_update(
+            node.zeros_like(data), indices, node.adjoint, reduction="sum"
         ), None
-    # Of version 5 the result has another shape, but its elements are in the same order.
-    came_from = at.ops.gather_nd(
-        numbered(at, data), indices, batch_dims=at.attributes["batch_dims"]
+    # The result of version 5 has another shape, but the same order of elements.
+    source_numbers = node.ops.gather_nd(
+        numbered(node, data), indices, batch_dims=node.attributes["batch_dims"]
     )
-    return sent_back(at, came_from, data).of_data, None
+    return sent_back(node, source_numbers, data).of_data, None
 
 
-def scatter_update(at: Reverse, /) -> Adjoints:
-    """What was overwritten counts no longer: the data's slices, and updates whose index comes
-    again later.
+def scatter_update(node: Reverse, /) -> Adjoints:
+    """Return the adjoints with 0 for overwritten values.
+
+    These are slices of the data, and updates whose index occurs again later.
     """
-    data, indices, updates, along = at.inputs
+    data, indices, updates, along = node.inputs
     axis = whole_number(along, "axis")
-    kept = at.ops.scatter_update(at.adjoint, indices, at.zeros_like(updates), along)
-    of_updates = at.ops.gather(at.adjoint, indices, along, batch_dims=0)
-    if not _different(indices):
+    of_data = node.ops.scatter_update(node.adjoint, indices, node.zeros_like(updates), along)
+    of_updates = node.ops.gather(node.adjoint, indices, along, batch_dims=0)
+    if not _are_distinct(indices):
         if data.rank is None:
             raise ValueError(
-                f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks"
+                f"the rank of the data is not known ({data.shape}): "
+                "give the model's inputs their ranks"
             )
-        flat = at.ops.reshape(indices, _FLAT, special_zero=False)
-        length = at.ops.gather(at.shape_of(data), np.array([axis]), _FIRST, batch_dims=0)
-        numbers = numbered(at, flat)
-        written = at.ops.scatter_update(
-            at.ops.broadcast(np.int64(0), length, mode="numpy"), flat, numbers, _FIRST
+        flat = node.ops.reshape(indices, _FLAT, special_zero=False)
+        length = node.ops.gather(node.shape_of(data), np.array([axis]), _FIRST, batch_dims=0)
+        numbers = numbered(node, flat)
+        written = node.ops.scatter_update(
+            node.ops.broadcast(np.int64(0), length, mode="numpy"), flat, numbers, _FIRST
         )
-        last = at.ops.equal(at.ops.gather(written, flat, _FIRST, batch_dims=0), numbers)
-        shape = at.ops.concat(
-            at.shape_of(indices), np.ones(data.rank - axis % data.rank - 1, np.int64), axis=0
+        is_last = node.ops.equal(node.ops.gather(written, flat, _FIRST, batch_dims=0), numbers)
+        shape = node.ops.concat(
+            node.shape_of(indices), np.ones(data.rank - axis % data.rank - 1, np.int64), axis=0
         )
-        of_updates = at.where(at.ops.reshape(last, shape, special_zero=False), of_updates)
-    return kept, None, at.reshaped(of_updates, updates), None
+        of_updates = node.where(node.ops.reshape(is_last, shape, special_zero=False), of_updates)
+    return of_data, None, node.reshaped(of_updates, updates), None
 
 
-def scatter_elements(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` everything that was added
-    does, of a fold what went into it.
+def scatter_elements(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of data and updates.
+
+    With ``none``, overwritten values get 0. With ``sum``, all addends get the adjoint. Other
+    reductions use ``folded``.
     """
-    data, indices, updates, along = at.inputs
-    reduction, axis = at.attributes.get("reduction", "none"), whole_number(along, "axis")
+    data, indices, updates, along = node.inputs
+    reduction, axis = node.attributes.get("reduction", "none"), whole_number(along, "axis")
 
     def take(value: Value) -> Value:
-        return at.ops.gather_elements(_within(at, value, indices, axis), indices, axis=axis)
+        return node.ops.gather_elements(
+            _crop_to_indices(node, value, indices, axis), indices, axis=axis
+        )
 
-    def put(into: Value, written: Value, reduction: str) -> Value:
-        return at.ops.scatter_elements_update(
-            into, indices, written, along, reduction=reduction, use_init_val=True
+    def put(target: Value, values: Value, reduction: str) -> Value:
+        return node.ops.scatter_elements_update(
+            target, indices, values, along, reduction=reduction, use_init_val=True
         )
 
     if reduction in FOLDS:
-        if not at.attributes["use_init_val"]:
+        if not node.attributes["use_init_val"]:
             raise ValueError(f"reduction is {reduction!r} without the initial values")
-        of_data, of_updates = folded(at, Places(take, put), updates, reduction)
+        of_data, of_updates = folded(node, Places(take, put), updates, reduction)
         return of_data, None, of_updates, None
-    of_updates = take(at.adjoint)
-    if reduction == "sum" and at.attributes["use_init_val"]:
-        return at.adjoint, None, of_updates, None
-    kept = put(at.adjoint, at.zeros_like(updates), "none")
-    if reduction == "none" and not _different(indices):
-        numbers = numbered(at, updates)
-        blank = at.ops.broadcast(np.int64(0), at.shape_of(data), mode="numpy")
-        last = at.ops.equal(take(put(blank, numbers, "none")), numbers)
-        of_updates = at.where(last, of_updates)
-    return kept, None, of_updates, None
+    of_updates = take(node.adjoint)
+    if reduction == "sum" and node.attributes["use_init_val"]:
+        return node.adjoint, None, of_updates, None
+    retained = put(node.adjoint, node.zeros_like(updates), "none")
+    if reduction == "none" and not _are_distinct(indices):
+        numbers = numbered(node, updates)
+        blank = node.ops.broadcast(np.int64(0), node.shape_of(data), mode="numpy")
+        is_last = node.ops.equal(take(put(blank, numbers, "none")), numbers)
+        of_updates = node.where(is_last, of_updates)
+    return retained, None, of_updates, None
 
 
-def scatter_nd(at: Reverse, /) -> Adjoints:
-    """Of ``none`` what was overwritten counts no longer, of ``sum`` and ``sub`` everything that
-    was added does, of a fold what went in.
+def scatter_nd(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of data and updates.
+
+    With ``none``, overwritten values get 0. With ``sum`` and ``sub``, all addends get the adjoint.
+    Other reductions use ``folded``.
     """
-    data, indices, updates = at.inputs
-    reduction = at.attributes.get("reduction", "none")
+    data, indices, updates = node.inputs
+    reduction = node.attributes.get("reduction", "none")
 
     def take(value: Value) -> Value:
-        return at.reshaped(at.ops.gather_nd(value, indices, batch_dims=0), updates)
+        return node.reshaped(node.ops.gather_nd(value, indices, batch_dims=0), updates)
 
-    def put(into: Value, written: Value, reduction: str) -> Value:
-        return at.ops.scatter_nd_update(into, indices, written, reduction=reduction)
+    def put(target: Value, values: Value, reduction: str) -> Value:
+        return node.ops.scatter_nd_update(target, indices, values, reduction=reduction)
 
     if reduction in FOLDS:
-        of_data, of_updates = folded(at, Places(take, put), updates, reduction)
+        of_data, of_updates = folded(node, Places(take, put), updates, reduction)
         return of_data, None, of_updates
-    of_updates = take(at.adjoint)
+    of_updates = take(node.adjoint)
     if reduction != "none":
-        return at.adjoint, None, -of_updates if reduction == "sub" else of_updates
+        return node.adjoint, None, -of_updates if reduction == "sub" else of_updates
     if not _at_most_one(indices, -1):
-        numbers = numbered(at, updates)
-        blank = at.ops.broadcast(np.int64(0), at.shape_of(data), mode="numpy")
-        last = at.ops.equal(take(put(blank, numbers, "none")), numbers)
-        of_updates = at.where(last, of_updates)
-    return put(at.adjoint, at.zeros_like(updates), "none"), None, of_updates
+        numbers = numbered(node, updates)
+        blank = node.ops.broadcast(np.int64(0), node.shape_of(data), mode="numpy")
+        is_last = node.ops.equal(take(put(blank, numbers, "none")), numbers)
+        of_updates = node.where(is_last, of_updates)
+    return put(node.adjoint, node.zeros_like(updates), "none"), None, of_updates
 
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """An adjoint at the elements that it came from, summed over their copies."""
+    """An adjoint at its source elements, summed over their copies."""
 
     of_data: Value
     of_nothing: Value
-    """The sum, [1], of what came from no element."""
+    """Sum [1] of the adjoints of elements without a source."""
 
 
-def numbered(at: Reverse, data: Value) -> Value:
-    """The numbers of all elements from 1 on, i64, in the shape of a tensor; 0 is for what comes
-    from none.
+def numbered(node: Reverse, data: Value) -> Value:
+    """Return the numbers of all elements from 1, i64, in the shape of a tensor.
+
+    0 represents elements without a source.
     """
-    shape = at.shape_of(data)
-    count = at.ops.reduce_prod(shape, _FIRST, keep_dims=False)
-    return at.ops.reshape(
-        at.ops.range(np.int64(1), count + 1, np.int64(1), output_type="i64"),
+    shape = node.shape_of(data)
+    count = node.ops.reduce_prod(shape, _FIRST, keep_dims=False)
+    return node.ops.reshape(
+        node.ops.range(np.int64(1), count + 1, np.int64(1), output_type="i64"),
         shape,
         special_zero=False,
     )
 
 
-def sent_back(at: Reverse, came_from: Value, data: Value, given: Value | None = None) -> SentBack:
-    """The adjoint of output 0, or what is given in its stead, whose elements came from those
-    with the numbers ``came_from``.
+def sent_back(
+    node: Reverse, came_from: Value, data: Value, values: Value | None = None
+) -> SentBack:
+    """Sum an adjoint at the source elements with the numbers ``came_from``.
+
+    The default adjoint is that of output 0.
     """
-    count = at.ops.reduce_prod(at.shape_of(data), np.array([0]), keep_dims=True)
-    blank = at.ops.broadcast(
+    count = node.ops.reduce_prod(node.shape_of(data), np.array([0]), keep_dims=True)
+    blank = node.ops.broadcast(
         np.zeros((), data.element_type.dtype if data.element_type else np.float32),
         count + 1,
         mode="numpy",
     )
-    places, adjoint = (
-        at.ops.reshape(one, _FLAT, special_zero=False)
-        for one in (came_from, at.adjoint if given is None else given)
+    positions, flat_adjoint = (
+        node.ops.reshape(tensor, _FLAT, special_zero=False)
+        for tensor in (came_from, node.adjoint if values is None else values)
     )
-    sums = at.ops.scatter_elements_update(
-        blank, places, adjoint, _FIRST, reduction="sum", use_init_val=True
+    sums = node.ops.scatter_elements_update(
+        blank, positions, flat_adjoint, _FIRST, reduction="sum", use_init_val=True
     )
-    of_nothing, rest = at.several("VariadicSplit", sums, _FIRST, np.array([1, -1]))
-    return SentBack(at.ops.reshape(rest, at.shape_of(data), special_zero=False), of_nothing)
+    of_nothing, rest = node.several("VariadicSplit", sums, _FIRST, np.array([1, -1]))
+    return SentBack(node.ops.reshape(rest, node.shape_of(data), special_zero=False), of_nothing)
 
 
 def whole_number(value: Value, name: str) -> int:
-    """The number that is known of an input such as an axis."""
+    """Return the known value of an input such as an axis; ``ValueError`` if it is unknown."""
     if value.known.value is None:
         raise ValueError(f"{name} is not known before the model runs: make it a constant")
     return int(np.asarray(value.known.value).reshape(()))
 
 
 def whole_numbers(value: Value, name: str) -> tuple[int, ...]:
-    """The numbers that are known of an input such as sizes."""
+    """Return the known values of an input such as sizes; ``ValueError`` if they are unknown."""
     if value.known.value is None:
         raise ValueError(f"{name} is not known before the model runs: make it a constant")
-    return tuple(int(one) for one in np.asarray(value.known.value).reshape(-1))
+    return tuple(int(number) for number in np.asarray(value.known.value).reshape(-1))
 
 
-def _summed_at(at: Reverse, data: Value, places: Value, adjoint: Value, axis: int) -> Value:
-    return at.ops.scatter_elements_update(
-        at.zeros_like(data), places, adjoint, np.array(axis), reduction="sum", use_init_val=True
+def _sum_at(node: Reverse, data: Value, places: Value, adjoint: Value, axis: int) -> Value:
+    return node.ops.scatter_elements_update(
+        node.zeros_like(data), places, adjoint, np.array(axis), reduction="sum", use_init_val=True
     )
 
 
-def _with_length(at: Reverse, data: Value, axis: int, length: Value) -> Value:
-    """The shape of a tensor with another length of an axis."""
-    shape, one = at.shape_of(data), np.array([1])
+def _with_length(node: Reverse, data: Value, axis: int, length: Value) -> Value:
+    """Return the shape of a tensor with another length of an axis."""
+    shape, step = node.shape_of(data), np.array([1])
     parts: Sequence[Value] = (
-        at.ops.slice(shape, np.array([0]), np.array([axis]), one),
+        node.ops.slice(shape, np.array([0]), np.array([axis]), step),
         length,
-        at.ops.slice(shape, np.array([axis + 1]), np.array([data.rank]), one),
+        node.ops.slice(shape, np.array([axis + 1]), np.array([data.rank]), step),
     )
-    return at.ops.concat(*parts, axis=0)
+    return node.ops.concat(*parts, axis=0)
 
 
-def _within(at: Reverse, data: Value, indices: Value, axis: int) -> Value:
-    """The data as far as the indices reach, which are shorter along other axes than the one they
-    count along.
-    """
+def _crop_to_indices(node: Reverse, data: Value, indices: Value, axis: int) -> Value:
+    """Crop the data along the other axes to the lengths of the indices, which may be shorter."""
     rank = data.rank
     if rank is None:
         raise ValueError(
             f"the rank of the data is not known ({data.shape}): give the model's inputs their ranks"
         )
-    others = np.array([one for one in range(rank) if one != axis % rank], np.int64)
+    others = np.array(
+        [other_axis for other_axis in range(rank) if other_axis != axis % rank], np.int64
+    )
     if (
         data.shape.is_static
         and indices.shape.is_static
-        and all(data.shape.lengths[one] == indices.shape.lengths[one] for one in others)
+        and all(
+            data.shape.lengths[other_axis] == indices.shape.lengths[other_axis]
+            for other_axis in others
+        )
     ):
         return data
     if not others.size:
         return data
-    ends = at.ops.gather(at.shape_of(indices), others, _FIRST, batch_dims=0)
-    return at.ops.slice(
+    ends = node.ops.gather(node.shape_of(indices), others, _FIRST, batch_dims=0)
+    return node.ops.slice(
         data, np.zeros(len(others), np.int64), ends, np.ones(len(others), np.int64), others
     )
 
 
-def _different(indices: Value) -> bool:
-    """Whether no two of them are known to name one place."""
+def _are_distinct(indices: Value) -> bool:
+    """Return True if the indices are known to be distinct."""
     value = indices.known.value
     if value is not None and indices.rank in (0, 1):
         return value.size < 2 or (value.min() >= 0 and len(np.unique(value)) == value.size)
@@ -284,13 +316,11 @@ def _different(indices: Value) -> bool:
 
 
 def _at_most_one(indices: Value, axes: int | None) -> bool:
-    """Whether the first axes surely hold no more than one place."""
+    """Return True if the first axes are known to contain at most one position."""
     return indices.shape.is_static and math.prod(indices.shape.lengths[:axes]) < 2
 
 
-def top_k(at: Reverse, /) -> Adjoints:
-    """What was taken gets the adjoint of its place among the greatest or least; which ones are
-    taken does not change.
-    """
-    data = at.inputs[0]
-    return _summed_at(at, data, at.outputs[1], at.adjoint, at.attributes["axis"]), None
+def top_k(node: Reverse, /) -> Adjoints:
+    """Send the adjoint back to the selected elements; the selection counts as constant."""
+    data = node.inputs[0]
+    return _sum_at(node, data, node.outputs[1], node.adjoint, node.attributes["axis"]), None

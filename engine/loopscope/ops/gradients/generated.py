@@ -1,4 +1,7 @@
-"""Derivatives of what makes a tensor of a few numbers: each number gets the sum of its places."""
+"""Derivatives of operations that generate a tensor from a few numbers.
+
+The adjoint of each number is a sum over the elements that depend on it.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,42 @@ import numpy as np
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
-def sequence(at: Reverse, /) -> Adjoints:
-    """The start is in every element, the step as often as the element's number; how many there
-    are does not change.
+def sequence(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of start and step of a Range; None for stop.
+
+    Every element contains the start once, and the step as often as its index. The number of
+    elements is constant.
     """
-    start, _, step = at.inputs
-    count = at.ops.reduce_prod(at.shape_of(at.adjoint), np.array([0]), keep_dims=False)
-    numbers = at.ops.convert_like(
-        at.ops.range(np.int64(0), count, np.int64(1), output_type="i64"), at.adjoint
+    start, _, step = node.inputs
+    count = node.ops.reduce_prod(node.shape_of(node.adjoint), np.array([0]), keep_dims=False)
+    indices = node.ops.convert_like(
+        node.ops.range(np.int64(0), count, np.int64(1), output_type="i64"), node.adjoint
     )
     return (
-        _converted(at, _sum(at, at.adjoint), start),
+        _to_number(node, _sum(node, node.adjoint), start),
         None,
-        _converted(at, _sum(at, at.adjoint * numbers), step),
+        _to_number(node, _sum(node, node.adjoint * indices), step),
     )
 
 
-def one_hot(at: Reverse, /) -> Adjoints:
-    """The value of the places that are named, and the one of the others."""
-    places, depth, on_value, off_value = at.inputs
-    hot = at.ops.one_hot(places, depth, np.array(True), np.array(False), **at.attributes)
-    of_on, of_off = (_sum(at, at.where(one, at.adjoint)) for one in (hot, at.ops.logical_not(hot)))
-    return None, None, _converted(at, of_on, on_value), _converted(at, of_off, off_value)
+def one_hot(node: Reverse, /) -> Adjoints:
+    """Return the sums of the adjoint over the hot and the other elements (on and off value)."""
+    indices, depth, on_value, off_value = node.inputs
+    hot = node.ops.one_hot(indices, depth, np.array(True), np.array(False), **node.attributes)
+    of_on, of_off = (
+        _sum(node, node.where(mask, node.adjoint)) for mask in (hot, node.ops.logical_not(hot))
+    )
+    return None, None, _to_number(node, of_on, on_value), _to_number(node, of_off, off_value)
 
 
-def _sum(at: Reverse, value: Value) -> Value:
-    return at.ops.reduce_sum(
-        at.ops.reshape(value, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False
+def _sum(node: Reverse, value: Value) -> Value:
+    return node.ops.reduce_sum(
+        node.ops.reshape(value, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False
     )
 
 
-def _converted(at: Reverse, total: Value, like: Value) -> Value | None:
-    """In the type and shape of the number; None for whole numbers."""
+def _to_number(node: Reverse, total: Value, like: Value) -> Value | None:
+    """Convert a sum to the type and shape of a number; None for integers."""
     if like.element_type is None or not like.element_type.is_float:
         return None
-    return at.reshaped(at.ops.convert_like(total, like), like)
+    return node.reshaped(node.ops.convert_like(total, like), like)

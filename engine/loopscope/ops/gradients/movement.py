@@ -1,4 +1,4 @@
-"""Derivatives of what moves elements: each adjoint goes back to where its element came from."""
+"""Derivatives of data movement: each adjoint returns to the position of its source element."""
 
 from __future__ import annotations
 
@@ -8,157 +8,171 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 from loopscope.ops.gradients.element_places import numbered, sent_back, whole_number
 
 
-def unchanged(at: Reverse, /) -> Adjoints:
-    """Of what gives its first input as it is."""
-    return (at.adjoint, *[None] * (len(at.inputs) - 1))
+def unchanged(node: Reverse, /) -> Adjoints:
+    """Return the adjoint for an operation that returns its first input unchanged."""
+    return (node.adjoint, *[None] * (len(node.inputs) - 1))
 
 
-def broadcast(at: Reverse, /) -> Adjoints:
-    """The sum over all copies of an element."""
-    data, rest = at.inputs[0], [None] * (len(at.inputs) - 1)
-    if at.attributes["mode"] != "explicit":
-        return (at.sum_to(at.adjoint, data), *rest)
-    mapping, rank = at.inputs[2].known.value, at.outputs[0].rank
+def broadcast(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies of an element."""
+    data, others = node.inputs[0], [None] * (len(node.inputs) - 1)
+    if node.attributes["mode"] != "explicit":
+        return (node.sum_to(node.adjoint, data), *others)
+    mapping, rank = node.inputs[2].known.value, node.outputs[0].rank
     if mapping is None or rank is None:
         raise ValueError("the axes that the data goes to are not known before it runs")
-    kept = {int(axis) % rank for axis in mapping.reshape(-1)} if rank else set()
-    added = np.array([axis for axis in range(rank) if axis not in kept], np.int64)
-    adjoint = at.ops.reduce_sum(at.adjoint, added, keep_dims=False) if added.size else at.adjoint
-    return (at.sum_to(adjoint, data), *rest)
+    mapped = {int(axis) % rank for axis in mapping.reshape(-1)} if rank else set()
+    added_axes = np.array([axis for axis in range(rank) if axis not in mapped], np.int64)
+    adjoint = (
+        node.ops.reduce_sum(node.adjoint, added_axes, keep_dims=False)
+        if added_axes.size
+        else node.adjoint
+    )
+    return (node.sum_to(adjoint, data), *others)
 
 
-def concat(at: Reverse, /) -> Adjoints:
-    """Each tensor gets its part."""
-    axis = at.attributes["axis"]
-    if len(at.inputs) == 1:
-        return (at.adjoint,)
-    if all(one.rank is not None and one.shape.at(axis).is_static for one in at.inputs):
-        lengths = at.constant(np.array([one.shape.at(axis).length for one in at.inputs], np.int64))
+def concat(node: Reverse, /) -> Adjoints:
+    """Split the adjoint into the parts of the inputs."""
+    axis = node.attributes["axis"]
+    if len(node.inputs) == 1:
+        return (node.adjoint,)
+    if all(tensor.rank is not None and tensor.shape.at(axis).is_static for tensor in node.inputs):
+        lengths = node.constant(
+            np.array([tensor.shape.at(axis).length for tensor in node.inputs], np.int64)
+        )
     else:
-        along = np.array([axis])
-        lengths = at.ops.concat(
+        axis_index = np.array([axis])
+        lengths = node.ops.concat(
             *(
-                at.ops.gather(at.shape_of(one), along, np.array(0), batch_dims=0)
-                for one in at.inputs
+                node.ops.gather(node.shape_of(tensor), axis_index, np.array(0), batch_dims=0)
+                for tensor in node.inputs
             ),
             axis=0,
         )
-    return at.several("VariadicSplit", at.adjoint, np.array(axis), lengths)
+    return node.several("VariadicSplit", node.adjoint, np.array(axis), lengths)
 
 
-def split(at: Reverse, /) -> Adjoints:
-    """Split and VariadicSplit: the parts joined, zeros for those that the target does not depend
-    on.
-    """
-    axis = whole_number(at.inputs[1], "axis")
-    parts = [at.adjoint_of(number) for number in range(len(at.outputs))]
-    return (at.ops.concat(*parts, axis=axis), *[None] * (len(at.inputs) - 1))
+def split(node: Reverse, /) -> Adjoints:
+    """Concatenate the adjoints of Split and VariadicSplit; unused parts have zeros."""
+    axis = whole_number(node.inputs[1], "axis")
+    parts = [node.adjoint_of(number) for number in range(len(node.outputs))]
+    return (node.ops.concat(*parts, axis=axis), *[None] * (len(node.inputs) - 1))
 
 
-def transpose(at: Reverse, /) -> Adjoints:
-    """The axes where they were; an empty order turns them round, and back again."""
-    order = at.inputs[1]
+def transpose(node: Reverse, /) -> Adjoints:
+    """Transpose the adjoint by the inverse order; an empty order reverses the axes, as before."""
+    order = node.inputs[1]
     if order.shape.is_static and not order.shape.lengths[0]:
-        return at.ops.transpose(at.adjoint, order), None
+        return node.ops.transpose(node.adjoint, order), None
     known = order.known.value
     if known is not None:
-        back: np.ndarray | Value = np.argsort(np.asarray(known, np.int64) % len(known)).astype(
+        inverse: np.ndarray | Value = np.argsort(np.asarray(known, np.int64) % len(known)).astype(
             np.int64
         )
     elif order.shape.is_static:
         count = order.shape.lengths[0]
-        blank, places = np.zeros(count, np.int64), np.arange(count)
-        back = at.ops.scatter_elements_update(
-            blank, order, places, np.array(0), reduction="none", use_init_val=True
+        zeros, positions = np.zeros(count, np.int64), np.arange(count)
+        inverse = node.ops.scatter_elements_update(
+            zeros, order, positions, np.array(0), reduction="none", use_init_val=True
         )
     else:
         raise ValueError("it is not known how many axes the order names: make it a constant")
-    return at.ops.transpose(at.adjoint, back), None
+    return node.ops.transpose(node.adjoint, inverse), None
 
 
-def tile(at: Reverse, /) -> Adjoints:
-    """The sum over all copies: each axis falls into the copies and the axis that they repeat."""
-    ops, (data, repeats) = at.ops, at.inputs
+def tile(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies, after splitting each axis into copies and elements."""
+    ops, (data, repeats) = node.ops, node.inputs
     if data.rank is None or not repeats.shape.is_static:
         raise ValueError(
-            f"the rank of the data ({data.shape}) or the number of repeats ({repeats.shape}) is not known"
+            f"the rank of the data ({data.shape}) or the number of repeats "
+            f"({repeats.shape}) is not known"
         )
     count = repeats.shape.lengths[0]
     rank = max(data.rank, count)
-    times = ops.convert(repeats, destination_type="i64")
-    each = [
-        ops.concat(np.ones(rank - short, np.int64), one, axis=0)
-        for short, one in ((count, times), (data.rank, at.shape_of(data)))
+    counts = ops.convert(repeats, destination_type="i64")
+    padded_lengths = [
+        ops.concat(np.ones(rank - length, np.int64), lengths, axis=0)
+        for length, lengths in ((count, counts), (data.rank, node.shape_of(data)))
     ]
-    pairs = ops.concat(*(ops.unsqueeze(one, np.array([1])) for one in each), axis=1)
-    apart = ops.reshape(
-        at.adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False
+    pairs = ops.concat(
+        *(ops.unsqueeze(lengths, np.array([1])) for lengths in padded_lengths), axis=1
     )
-    return at.reshaped(
-        ops.reduce_sum(apart, np.arange(0, 2 * rank, 2), keep_dims=False), data
+    split_axes = ops.reshape(
+        node.adjoint, ops.reshape(pairs, np.array([-1]), special_zero=False), special_zero=False
+    )
+    return node.reshaped(
+        ops.reduce_sum(split_axes, np.arange(0, 2 * rank, 2), keep_dims=False), data
     ), None
 
 
-def pad(at: Reverse, /) -> Adjoints:
-    """Of ``constant`` the adjoint is cut where the data grew, and grows where the data was cut; the
-    value gets what lies around.
+def pad(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of data and padding value.
 
-    Of the others each element gets the sum over its images.
+    With ``constant``, the adjoint is cropped where the data grew, and padded where it was cropped.
+    The value gets the sum over the padding. In other modes, each element gets the sum over its
+    copies.
     """
-    data, begin, end, *value = at.inputs
-    mode = at.attributes["pad_mode"]
+    data, begin, end, *value = node.inputs
+    mode = node.attributes["pad_mode"]
     if mode != "constant":
-        came_from = at.ops.pad(numbered(at, data), begin, end, pad_mode=mode)
-        return (sent_back(at, came_from, data).of_data, None, None, *[None] * len(value))
-    of_data = at.ops.pad(at.adjoint, -begin, -end, pad_mode=mode)
+        source_numbers = node.ops.pad(numbered(node, data), begin, end, pad_mode=mode)
+        return (sent_back(node, source_numbers, data).of_data, None, None, *[None] * len(value))
+    of_data = node.ops.pad(node.adjoint, -begin, -end, pad_mode=mode)
     if not value:
         return of_data, None, None
-    inside = at.ops.pad(
-        at.ops.broadcast(np.array(True), at.shape_of(data), mode="numpy"), begin, end, pad_mode=mode
+    inside = node.ops.pad(
+        node.ops.broadcast(np.array(True), node.shape_of(data), mode="numpy"),
+        begin,
+        end,
+        pad_mode=mode,
     )
-    around = at.ops.reshape(
-        at.where(at.ops.logical_not(inside), at.adjoint), np.array([-1]), special_zero=False
+    padding = node.ops.reshape(
+        node.where(node.ops.logical_not(inside), node.adjoint), np.array([-1]), special_zero=False
     )
     return (
         of_data,
         None,
         None,
-        at.reshaped(at.ops.reduce_sum(around, np.array([0]), keep_dims=False), value[0]),
+        node.reshaped(node.ops.reduce_sum(padding, np.array([0]), keep_dims=False), value[0]),
     )
 
 
-def roll(at: Reverse, /) -> Adjoints:
-    """Rolled back."""
-    _, shift, axes = at.inputs
-    return at.ops.roll(at.adjoint, -shift, axes), None, None
+def roll(node: Reverse, /) -> Adjoints:
+    """Roll the adjoint back."""
+    _, shift, axes = node.inputs
+    return node.ops.roll(node.adjoint, -shift, axes), None, None
 
 
-def reverse(at: Reverse, /) -> Adjoints:
-    """Turned round once more."""
-    axes = at.inputs[1:]
-    return (at.ops.reverse(at.adjoint, *axes, mode=at.attributes["mode"]), *[None] * len(axes))
+def reverse(node: Reverse, /) -> Adjoints:
+    """Reverse the adjoint."""
+    axes = node.inputs[1:]
+    return (
+        node.ops.reverse(node.adjoint, *axes, mode=node.attributes["mode"]),
+        *[None] * len(axes),
+    )
 
 
-def reverse_sequence(at: Reverse, /) -> Adjoints:
-    """Turned round once more."""
-    return at.ops.reverse_sequence(at.adjoint, at.inputs[1], **at.attributes), None
+def reverse_sequence(node: Reverse, /) -> Adjoints:
+    """Reverse the sequences of the adjoint."""
+    return node.ops.reverse_sequence(node.adjoint, node.inputs[1], **node.attributes), None
 
 
-def depth_to_space(at: Reverse, /) -> Adjoints:
-    """The blocks back into the depth."""
-    return (at.ops.space_to_depth(at.adjoint, **at.attributes),)
+def depth_to_space(node: Reverse, /) -> Adjoints:
+    """Move the blocks of the adjoint back into the depth."""
+    return (node.ops.space_to_depth(node.adjoint, **node.attributes),)
 
 
-def space_to_depth(at: Reverse, /) -> Adjoints:
-    """The depth back into blocks."""
-    return (at.ops.depth_to_space(at.adjoint, **at.attributes),)
+def space_to_depth(node: Reverse, /) -> Adjoints:
+    """Move the depth of the adjoint back into blocks."""
+    return (node.ops.depth_to_space(node.adjoint, **node.attributes),)
 
 
-def batch_to_space(at: Reverse, /) -> Adjoints:
-    """The blocks back into the batch; what was cropped gets 0."""
-    return at.ops.space_to_batch(at.adjoint, *at.inputs[1:]), None, None, None
+def batch_to_space(node: Reverse, /) -> Adjoints:
+    """Move the blocks of the adjoint back into the batch; cropped elements get 0."""
+    return node.ops.space_to_batch(node.adjoint, *node.inputs[1:]), None, None, None
 
 
-def space_to_batch(at: Reverse, /) -> Adjoints:
-    """The batch back into blocks, without what was padded."""
-    return at.ops.batch_to_space(at.adjoint, *at.inputs[1:]), None, None, None
+def space_to_batch(node: Reverse, /) -> Adjoints:
+    """Move the batch of the adjoint back into blocks, without the padding."""
+    return node.ops.batch_to_space(node.adjoint, *node.inputs[1:]), None, None, None

@@ -1,4 +1,4 @@
-"""Derivatives of normalizations: what moves or stretches all elements alike changes nothing."""
+"""Derivatives of normalizations, which do not depend on a common shift or scale of all elements."""
 
 from __future__ import annotations
 
@@ -9,99 +9,111 @@ import numpy as np
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
-def mvn(at: Reverse, /) -> Adjoints:
-    """Mean and variance over the spatial axes, the channels or the axes that are named."""
-    rank = at.inputs[0].rank
-    axes = at.attributes["reduction_axes"]
+def mvn(node: Reverse, /) -> Adjoints:
+    """Return the adjoint for statistics over the spatial axes, the channels or given axes."""
+    rank = node.inputs[0].rank
+    axes = node.attributes["reduction_axes"]
     if not axes:
         if rank is None:
             raise ValueError(
                 "the rank of the data is not known: give the model's inputs their ranks"
             )
-        axes = range(1 if at.attributes["across_channels"] else 2, rank)
-    return (_standardized(at, np.array(axes, np.int64), "inside_sqrt"),)
+        axes = range(1 if node.attributes["across_channels"] else 2, rank)
+    return (_of_standardized(node, np.array(axes, np.int64), "inside_sqrt"),)
 
 
-def mvn_with_axes(at: Reverse, /) -> Adjoints:
-    """Mean and variance over the axes that are the second input."""
-    return _standardized(at, at.inputs[1], at.attributes["eps_mode"].lower()), None
+def mvn_with_axes(node: Reverse, /) -> Adjoints:
+    """Return the adjoint for mean and variance over the axes of the second input."""
+    return _of_standardized(node, node.inputs[1], node.attributes["eps_mode"].lower()), None
 
 
-def _standardized(at: Reverse, axes: Value | np.ndarray, eps_mode: str) -> Value:
+def _of_standardized(node: Reverse, axes: Value | np.ndarray, eps_mode: str) -> Value:
     def mean(value: Value) -> Value:
-        return at.ops.reduce_mean(value, axes, keep_dims=True)
+        return node.ops.reduce_mean(value, axes, keep_dims=True)
 
-    if not at.attributes["normalize_variance"]:
-        return at.adjoint - mean(at.adjoint)
-    data, result, epsilon = at.inputs[0], at.outputs[0], float(at.attributes["eps"])
+    if not node.attributes["normalize_variance"]:
+        return node.adjoint - mean(node.adjoint)
+    data, result, epsilon = node.inputs[0], node.outputs[0], float(node.attributes["eps"])
     centred = data - mean(data)
     variance = mean(centred * centred)
     if eps_mode == "inside_sqrt":
-        spread = at.ops.sqrt(variance + epsilon)
-        return _without_mean(mean, (at.adjoint - result * mean(at.adjoint * result)) / spread)
-    # Of elements that are all equal the root of the variance has no derivative; they are 0 after
-    # they are centred.
-    some = variance > 0.0
-    root = at.ops.sqrt(at.ops.select(some, variance, at.filled(1, variance)))
-    spread = at.where(some, root) + epsilon
-    return _without_mean(
-        mean, (at.adjoint - centred * at.where(some, mean(at.adjoint * result) / root)) / spread
+        spread = node.ops.sqrt(variance + epsilon)
+        return _subtract_mean(mean, (node.adjoint - result * mean(node.adjoint * result)) / spread)
+    # If all elements are equal, the root of the variance has no derivative; the centred elements
+    # are 0.
+    has_variance = variance > 0.0
+    root = node.ops.sqrt(node.ops.select(has_variance, variance, node.filled(1, variance)))
+    spread = node.where(has_variance, root) + epsilon
+    return _subtract_mean(
+        mean,
+        (node.adjoint - centred * node.where(has_variance, mean(node.adjoint * result) / root))
+        / spread,
     )
 
 
-def _without_mean(mean: Callable[[Value], Value], value: Value) -> Value:
+def _subtract_mean(mean: Callable[[Value], Value], value: Value) -> Value:
     return value - mean(value)
 
 
-def normalize_l2(at: Reverse, /) -> Adjoints:
-    """Along the axes; with no axes it gives ones, which are flat. Where ``eps`` is the greater,
-    the length is ``eps``'s root.
+def normalize_l2(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of a normalization by the length along the axes.
+
+    Without axes the result is constant ones, so that there is nothing to pass back. Where ``eps``
+    is greater, the length is the root of ``eps``.
     """
-    data, axes = at.inputs
+    data, axes = node.inputs
     if axes.shape.is_static and 0 in axes.shape.lengths:
         return None, None
     epsilon, squares = (
-        float(at.attributes["eps"]),
-        at.ops.reduce_sum(data * data, axes, keep_dims=True),
+        float(node.attributes["eps"]),
+        node.ops.reduce_sum(data * data, axes, keep_dims=True),
     )
-    if at.attributes["eps_mode"] == "add":
-        return _by_length(at, at.ops.sqrt(squares + epsilon), axes), None
-    long = squares >= epsilon
-    length = at.ops.sqrt(at.ops.select(long, squares, at.filled(epsilon, squares)))
-    turned = at.outputs[0] * at.ops.reduce_sum(at.adjoint * at.outputs[0], axes, keep_dims=True)
-    return (at.adjoint - at.where(long, turned)) / length, None
+    if node.attributes["eps_mode"] == "add":
+        return _by_length(node, node.ops.sqrt(squares + epsilon), axes), None
+    is_regular = squares >= epsilon
+    length = node.ops.sqrt(node.ops.select(is_regular, squares, node.filled(epsilon, squares)))
+    projection = node.outputs[0] * node.ops.reduce_sum(
+        node.adjoint * node.outputs[0], axes, keep_dims=True
+    )
+    return (node.adjoint - node.where(is_regular, projection)) / length, None
 
 
-def grn(at: Reverse, /) -> Adjoints:
-    """By the length along the channels."""
-    data, channels = at.inputs[0], np.array([1])
-    squares = at.ops.reduce_sum(data * data, channels, keep_dims=True)
-    return (_by_length(at, at.ops.sqrt(squares + float(at.attributes["bias"])), channels),)
+def grn(node: Reverse, /) -> Adjoints:
+    """Return the adjoint of a normalization by the length along the channels."""
+    data, channels = node.inputs[0], np.array([1])
+    squares = node.ops.reduce_sum(data * data, channels, keep_dims=True)
+    return (_by_length(node, node.ops.sqrt(squares + float(node.attributes["bias"])), channels),)
 
 
-def _by_length(at: Reverse, length: Value, axes: Value | np.ndarray) -> Value:
-    turned = at.outputs[0] * at.ops.reduce_sum(at.adjoint * at.outputs[0], axes, keep_dims=True)
-    return (at.adjoint - turned) / length
+def _by_length(node: Reverse, length: Value, axes: Value | np.ndarray) -> Value:
+    projection = node.outputs[0] * node.ops.reduce_sum(
+        node.adjoint * node.outputs[0], axes, keep_dims=True
+    )
+    return (node.adjoint - projection) / length
 
 
-def batch_norm(at: Reverse, /) -> Adjoints:
-    """All five inputs have a derivative; gamma, beta, mean and variance sum over everything but
-    the channels.
+def batch_norm(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of all five inputs.
+
+    Those of gamma, beta, mean and variance are sums over all axes but the channels.
     """
-    return _batch_norm(at, *at.inputs)
+    return _batch_norm(node, *node.inputs)
 
 
-def batch_norm_1(at: Reverse, /) -> Adjoints:
-    """As of version 5; the data comes first or third: it alone has more axes."""
-    first, second, third, mean, variance = at.inputs
+def batch_norm_1(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of BatchNormInference-1, whose data is the first or the third input.
+
+    Only the data has more than one axis.
+    """
+    first, second, third, mean, variance = node.inputs
     if (third.rank or 0) > (first.rank or 0):
-        of_data, of_gamma, of_beta, *rest = _batch_norm(at, third, first, second, mean, variance)
+        of_data, of_gamma, of_beta, *rest = _batch_norm(node, third, first, second, mean, variance)
         return of_gamma, of_beta, of_data, *rest
-    return _batch_norm(at, *at.inputs)
+    return _batch_norm(node, *node.inputs)
 
 
 def _batch_norm(
-    at: Reverse, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value
+    node: Reverse, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value
 ) -> list[Value]:
     rank = data.rank
     if rank is None:
@@ -109,50 +121,55 @@ def _batch_norm(
     shape = np.array([1, -1, *[1] * (rank - 2)])
     others = np.array([axis for axis in range(rank) if axis != 1])
 
-    def each(value: Value) -> Value:
-        return at.ops.reshape(value, shape, special_zero=False)
+    def per_channel(value: Value) -> Value:
+        return node.ops.reshape(value, shape, special_zero=False)
 
     def total(value: Value) -> Value:
-        return at.ops.reduce_sum(value, others, keep_dims=False)
+        return node.ops.reduce_sum(value, others, keep_dims=False)
 
-    shrunk = 1.0 / at.ops.sqrt(variance + float(at.attributes["epsilon"]))
-    of_beta = total(at.adjoint)
-    of_gamma = total(at.adjoint * (data - each(mean))) * shrunk
-    of_data = at.adjoint * each(gamma * shrunk)
+    inverse_deviation = 1.0 / node.ops.sqrt(variance + float(node.attributes["epsilon"]))
+    of_beta = total(node.adjoint)
+    of_gamma = total(node.adjoint * (data - per_channel(mean))) * inverse_deviation
+    of_data = node.adjoint * per_channel(gamma * inverse_deviation)
     return [
         of_data,
         of_gamma,
         of_beta,
-        -(of_beta * gamma * shrunk),
-        of_gamma * gamma * shrunk * shrunk * -0.5,
+        -(of_beta * gamma * inverse_deviation),
+        of_gamma * gamma * inverse_deviation * inverse_deviation * -0.5,
     ]
 
 
-def group_normalization(at: Reverse, /) -> Adjoints:
-    """Each group of channels as one row; scale and bias sum over everything but the channels."""
-    data, scale, _ = at.inputs
+def group_normalization(node: Reverse, /) -> Adjoints:
+    """Return the adjoints with each group of channels as a row.
+
+    Scale and bias are sums over all axes but the channels.
+    """
+    data, scale, _ = node.inputs
     rank = data.rank
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     others, row = np.array([axis for axis in range(rank) if axis != 1]), np.array([2])
-    each, groups = (
+    channel_shape, groups = (
         np.array([1, -1, *[1] * (rank - 2)]),
-        np.array([0, at.attributes["num_groups"], -1]),
+        np.array([0, node.attributes["num_groups"], -1]),
     )
 
     def mean(value: Value) -> Value:
-        return at.ops.reduce_mean(value, row, keep_dims=True)
+        return node.ops.reduce_mean(value, row, keep_dims=True)
 
-    rows = at.ops.reshape(data, groups, special_zero=True)
+    rows = node.ops.reshape(data, groups, special_zero=True)
     centred = rows - mean(rows)
-    spread = at.ops.sqrt(mean(centred * centred) + float(at.attributes["epsilon"]))
+    spread = node.ops.sqrt(mean(centred * centred) + float(node.attributes["epsilon"]))
     standard = centred / spread
-    scaled = at.adjoint * at.ops.reshape(scale, each, special_zero=False)
-    adjoint = at.ops.reshape(scaled, groups, special_zero=True)
-    of_rows = _without_mean(mean, (adjoint - standard * mean(adjoint * standard)) / spread)
-    of_scale = at.ops.reduce_sum(at.adjoint * at.reshaped(standard, data), others, keep_dims=False)
+    scaled = node.adjoint * node.ops.reshape(scale, channel_shape, special_zero=False)
+    adjoint = node.ops.reshape(scaled, groups, special_zero=True)
+    of_rows = _subtract_mean(mean, (adjoint - standard * mean(adjoint * standard)) / spread)
+    of_scale = node.ops.reduce_sum(
+        node.adjoint * node.reshaped(standard, data), others, keep_dims=False
+    )
     return (
-        at.reshaped(of_rows, data),
+        node.reshaped(of_rows, data),
         of_scale,
-        at.ops.reduce_sum(at.adjoint, others, keep_dims=False),
+        node.ops.reduce_sum(node.adjoint, others, keep_dims=False),
     )

@@ -1,5 +1,6 @@
-"""Derivatives of GridSample: each point is a weighted sum of pixels; the same sampling of the
-pixels' numbers says which ones.
+"""Derivatives of GridSample: each point is a weighted sum of pixels.
+
+Sampling the pixels' numbers with the same grid identifies the pixels.
 """
 
 from __future__ import annotations
@@ -13,109 +14,115 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 from loopscope.ops.gradients.element_places import numbered, sent_back
 
 _CUBE = -0.75
-"""The parameter of Keys' kernel that the operation has."""
+"""Parameter of Keys' cubic kernel in this operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tap:
-    """One pixel of each point along one axis."""
+    """A pixel that contributes to each point, along one axis."""
 
     place: Value
-    """In pixels, [N, H', W']."""
+    """Position in pixels, [N, H', W']."""
     weight: Value | None
-    """None: 1, everywhere."""
+    """Weight of the pixel; None means 1 everywhere."""
     slope: Value | None
-    """How the weight changes with the point's place in pixels; None: not at all."""
+    """Derivative of the weight by the point's position in pixels; None means 0."""
 
 
-def grid_sample(at: Reverse, /) -> Adjoints:
-    """Of the image and, where weights change with the place, of the grid."""
-    image, grid = at.inputs
+def grid_sample(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of the image and, where weights depend on the position, of the grid."""
+    image, grid = node.inputs
     points = [
-        at.ops.gather(grid, np.array(number), np.array(3), batch_dims=0) for number in range(2)
+        node.ops.gather(grid, np.array(number), np.array(3), batch_dims=0) for number in range(2)
     ]
     lengths = [
-        at.ops.convert_like(
-            at.ops.gather(at.shape_of(image), np.array(axis), np.array(0), batch_dims=0), grid
+        node.ops.convert_like(
+            node.ops.gather(node.shape_of(image), np.array(axis), np.array(0), batch_dims=0), grid
         )
         for axis in (3, 2)
     ]
     columns, rows = (
-        _taps(at, _pixels(at, point, length)) for point, length in zip(points, lengths, strict=True)
+        _taps(node, _pixels(node, point, length))
+        for point, length in zip(points, lengths, strict=True)
     )
     of_image: Value | None = None
     slopes: list[Value | None] = [None, None]
-    numbers = numbered(at, image)
+    numbers = numbered(node, image)
     for row in rows:
         for column in columns:
-            places = [
-                _grid(at, tap.place, length)
+            coordinates = [
+                _grid_coordinate(node, tap.place, length)
                 for tap, length in zip((column, row), lengths, strict=True)
             ]
-            grid_of_taps = at.ops.concat(
-                *(at.ops.unsqueeze(one, np.array([3])) for one in places), axis=3
+            grid_of_taps = node.ops.concat(
+                *(node.ops.unsqueeze(coordinate, np.array([3])) for coordinate in coordinates),
+                axis=3,
             )
-            came_from = _nearest(at, numbers, grid_of_taps)
-            share = _product(at, at.adjoint, column.weight, row.weight)
-            part = sent_back(at, came_from, image, share).of_data
+            source_numbers = _sample_nearest(node, numbers, grid_of_taps)
+            share = _product(node, node.adjoint, column.weight, row.weight)
+            part = sent_back(node, source_numbers, image, share).of_data
             of_image = part if of_image is None else of_image + part
             if column.slope is None or row.slope is None:
                 continue
-            found = at.ops.reduce_sum(
-                at.adjoint * _nearest(at, image, grid_of_taps), np.array([1]), keep_dims=False
+            sampled_sum = node.ops.reduce_sum(
+                node.adjoint * _sample_nearest(node, image, grid_of_taps),
+                np.array([1]),
+                keep_dims=False,
             )
-            for number, (one, other) in enumerate(
+            for number, (slope, weight) in enumerate(
                 ((column.slope, row.weight), (row.slope, column.weight))
             ):
-                change = found * one if other is None else found * one * other
+                change = sampled_sum * slope if weight is None else sampled_sum * slope * weight
                 before = slopes[number]
                 slopes[number] = change if before is None else before + change
-    scales = [_steps(at, length) / 2.0 for length in lengths]
-    given = [
-        at.ops.unsqueeze(one * scale, np.array([3]))
-        for one, scale in zip(slopes, scales, strict=True)
-        if one is not None
+    scales = [_pixel_span(node, length) / 2.0 for length in lengths]
+    of_grid = [
+        node.ops.unsqueeze(total * scale, np.array([3]))
+        for total, scale in zip(slopes, scales, strict=True)
+        if total is not None
     ]
-    return of_image, at.ops.concat(*given, axis=3) if given else None
+    return of_image, node.ops.concat(*of_grid, axis=3) if of_grid else None
 
 
-def _nearest(at: Reverse, image: Value, grid: Value) -> Value:
+def _sample_nearest(node: Reverse, image: Value, grid: Value) -> Value:
     rest = {
-        "align_corners": at.attributes["align_corners"],
-        "padding_mode": at.attributes["padding_mode"],
+        "align_corners": node.attributes["align_corners"],
+        "padding_mode": node.attributes["padding_mode"],
     }
-    return at.ops.grid_sample(image, grid, mode="nearest", **rest)
+    return node.ops.grid_sample(image, grid, mode="nearest", **rest)
 
 
-def _steps(at: Reverse, length: Value) -> Value:
-    """How many pixels the grid's way from -1 to 1 is."""
-    return length - 1.0 if at.attributes["align_corners"] else length
+def _pixel_span(node: Reverse, length: Value) -> Value:
+    """Return the number of pixels that the grid range from -1 to 1 spans."""
+    return length - 1.0 if node.attributes["align_corners"] else length
 
 
-def _pixels(at: Reverse, point: Value, length: Value) -> Value:
+def _pixels(node: Reverse, point: Value, length: Value) -> Value:
     return (
-        (point + 1.0) * _steps(at, length) - (0.0 if at.attributes["align_corners"] else 1.0)
+        (point + 1.0) * _pixel_span(node, length)
+        - (0.0 if node.attributes["align_corners"] else 1.0)
     ) / 2.0
 
 
-def _grid(at: Reverse, pixel: Value, length: Value) -> Value:
-    """The other way round; of an axis of one pixel whose corners are its centre, every point is
-    that pixel.
+def _grid_coordinate(node: Reverse, pixel: Value, length: Value) -> Value:
+    """Return the grid coordinate of a pixel position: the inverse of ``_pixels``.
+
+    On an axis of one pixel with aligned corners, every coordinate maps to that pixel.
     """
-    if at.attributes["align_corners"]:
-        return pixel * 2.0 / at.ops.maximum(length - 1.0, np.array(1)) - 1.0
+    if node.attributes["align_corners"]:
+        return pixel * 2.0 / node.ops.maximum(length - 1.0, np.array(1)) - 1.0
     return (pixel * 2.0 + 1.0) / length - 1.0
 
 
-def _taps(at: Reverse, pixels: Value) -> Sequence[_Tap]:
-    ops, mode = at.ops, at.attributes["mode"]
+def _taps(node: Reverse, pixels: Value) -> Sequence[_Tap]:
+    ops, mode = node.ops, node.attributes["mode"]
     if mode == "nearest":
         return (_Tap(ops.round(pixels, mode="half_to_even"), None, None),)
     left = ops.floor(pixels)
     share = pixels - left
     if mode == "bilinear":
-        one = at.filled(1, share)
-        return _Tap(left, 1.0 - share, -one), _Tap(left + 1.0, share, one)
+        unit = node.filled(1, share)
+        return _Tap(left, 1.0 - share, -unit), _Tap(left + 1.0, share, unit)
     return (
         _Tap(left - 1.0, _far(share + 1.0), _slope_far(share + 1.0)),
         _Tap(left, _near(share), _slope_near(share)),
@@ -125,7 +132,7 @@ def _taps(at: Reverse, pixels: Value) -> Sequence[_Tap]:
 
 
 def _near(distance: Value) -> Value:
-    """Keys' kernel up to a distance of 1."""
+    """Return Keys' kernel for a distance of at most 1."""
     return ((_CUBE + 2) * distance - (_CUBE + 3)) * distance * distance + 1.0
 
 
@@ -134,7 +141,7 @@ def _slope_near(distance: Value) -> Value:
 
 
 def _far(distance: Value) -> Value:
-    """Keys' kernel from a distance of 1 to one of 2."""
+    """Return Keys' kernel for a distance from 1 to 2."""
     return ((_CUBE * distance - 5 * _CUBE) * distance + 8 * _CUBE) * distance - 4 * _CUBE
 
 
@@ -142,8 +149,8 @@ def _slope_far(distance: Value) -> Value:
     return (3 * _CUBE * distance - 10 * _CUBE) * distance + 8 * _CUBE
 
 
-def _product(at: Reverse, adjoint: Value, *weights: Value | None) -> Value:
-    """The adjoint [N, C, H', W'] times weights [N, H', W']."""
-    for one in weights:
-        adjoint = adjoint if one is None else adjoint * at.ops.unsqueeze(one, np.array([1]))
+def _product(node: Reverse, adjoint: Value, *weights: Value | None) -> Value:
+    """Multiply the adjoint [N, C, H', W'] by weights [N, H', W']."""
+    for weight in weights:
+        adjoint = adjoint if weight is None else adjoint * node.ops.unsqueeze(weight, np.array([1]))
     return adjoint

@@ -1,6 +1,4 @@
-"""Derivatives of scatters that fold what they write into what is there: products, least,
-greatest and mean.
-"""
+"""Derivatives of scatters with a reduction: product, minimum, maximum and mean."""
 
 from __future__ import annotations
 
@@ -14,59 +12,66 @@ FOLDS = ("prod", "min", "max", "mean")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a scatter writes: ``take`` reads these places of a tensor, ``put`` folds updates
-    into them.
+    """Functions that access the target positions of a scatter.
+
+    ``take`` reads these positions of a tensor. ``put`` reduces updates into them.
     """
 
     take: Callable[[Value], Value]
     put: Callable[[Value, Value, str], Value]
-    """Of data, updates and the name of a reduction."""
+    """Function of data, updates and the name of a reduction."""
 
 
-def folded(at: Reverse, places: Places, updates: Value, reduction: str) -> tuple[Value, Value]:
-    """The adjoints of data and updates."""
+def folded(node: Reverse, places: Places, updates: Value, reduction: str) -> tuple[Value, Value]:
+    """Return the adjoints of data and updates."""
     match reduction:
         case "prod":
-            return _product(at, places, updates)
+            return _product(node, places, updates)
         case "mean":
-            ones = at.filled(1, at.inputs[0]), at.filled(1, updates)
-            share = at.adjoint / places.put(*ones, "sum")
+            ones = node.filled(1, node.inputs[0]), node.filled(1, updates)
+            share = node.adjoint / places.put(*ones, "sum")
             return share, places.take(share)
         case _:
-            return _extreme(at, places, updates)
+            return _extreme(node, places, updates)
 
 
-def _product(at: Reverse, places: Places, updates: Value) -> tuple[Value, Value]:
-    """Each factor gets the product of the others, which is 0 where one of the others is."""
-    both = at.inputs[0], updates
-    zeros = [at.ops.equal(one, at.zeros_like(one)) for one in both]
-    counted = [at.ops.convert_like(zero, one) for zero, one in zip(zeros, both, strict=True)]
+def _product(node: Reverse, places: Places, updates: Value) -> tuple[Value, Value]:
+    """Multiply the adjoint by the product of the other factors, which is 0 if one of them is 0."""
+    operands = node.inputs[0], updates
+    zeros = [node.ops.equal(operand, node.zeros_like(operand)) for operand in operands]
+    zero_counts = [
+        node.ops.convert_like(zero, operand) for zero, operand in zip(zeros, operands, strict=True)
+    ]
     factors = [
-        at.ops.select(zero, at.filled(1, one), one) for zero, one in zip(zeros, both, strict=True)
+        node.ops.select(zero, node.filled(1, operand), operand)
+        for zero, operand in zip(zeros, operands, strict=True)
     ]
     product, count = (
         places.put(factors[0], factors[1], "prod"),
-        places.put(counted[0], counted[1], "sum"),
+        places.put(zero_counts[0], zero_counts[1], "sum"),
     )
     others = product, places.take(product)
     counts = count, places.take(count)
-    adjoints = at.adjoint, places.take(at.adjoint)
-    found = [
-        at.where(counts[n] - counted[n] < 0.5, adjoints[n] * others[n] / factors[n])
-        for n in range(2)
+    adjoints = node.adjoint, places.take(node.adjoint)
+    of_operands = [
+        node.where(
+            counts[index] - zero_counts[index] < 0.5,
+            adjoints[index] * others[index] / factors[index],
+        )
+        for index in range(2)
     ]
-    return found[0], found[1]
+    return of_operands[0], of_operands[1]
 
 
-def _extreme(at: Reverse, places: Places, updates: Value) -> tuple[Value, Value]:
-    """The least or greatest gets the adjoint; several that are equal share it."""
-    both, result = (at.inputs[0], updates), at.outputs[0]
-    won = [
-        at.ops.equal(one, found)
-        for one, found in zip(both, (result, places.take(result)), strict=True)
+def _extreme(node: Reverse, places: Places, updates: Value) -> tuple[Value, Value]:
+    """Pass the adjoint to the minimum or maximum; equal elements share it."""
+    operands, result = (node.inputs[0], updates), node.outputs[0]
+    matches = [
+        node.ops.equal(operand, extreme)
+        for operand, extreme in zip(operands, (result, places.take(result)), strict=True)
     ]
-    counted = [at.ops.convert_like(one, at.adjoint) for one in won]
-    share = at.adjoint / at.ops.maximum(
-        places.put(counted[0], counted[1], "sum"), at.filled(1, result)
+    counts = [node.ops.convert_like(match, node.adjoint) for match in matches]
+    share = node.adjoint / node.ops.maximum(
+        places.put(counts[0], counts[1], "sum"), node.filled(1, result)
     )
-    return at.where(won[0], share), at.where(won[1], places.take(share))
+    return node.where(matches[0], share), node.where(matches[1], places.take(share))

@@ -1,10 +1,10 @@
-"""Derivatives of what only changes a shape: the adjoint takes the shape of the input."""
+"""Derivative of operations that only change the shape: the adjoint takes the input's shape."""
 
 from __future__ import annotations
 
 from loopscope.ops.derivative import Adjoints, Reverse
 
 
-def same_elements(at: Reverse, /) -> Adjoints:
-    """Reshape, Squeeze, Unsqueeze: each element of the output is one of the input."""
-    return (at.reshaped(at.adjoint, at.inputs[0]), *[None] * (len(at.inputs) - 1))
+def same_elements(node: Reverse, /) -> Adjoints:
+    """Reshape the adjoint of Reshape, Squeeze and Unsqueeze to the shape of the input."""
+    return (node.reshaped(node.adjoint, node.inputs[0]), *[None] * (len(node.inputs) - 1))

@@ -1,4 +1,4 @@
-"""The derivative of FakeQuantize, as if what is rounded were not: the straight-through estimate."""
+"""Derivative of FakeQuantize by the straight-through estimate, which ignores the rounding."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ import numpy as np
 from loopscope.ops.derivative import Adjoints, Reverse
 
 
-def fake_quantize(at: Reverse, /) -> Adjoints:
-    """Straight through: the data between the input limits gets the adjoint, scaled as the range is;
-    the limits what moves the result.
+def fake_quantize(node: Reverse, /) -> Adjoints:
+    """Return the straight-through adjoints of data and limits.
 
-    The output limits are weighed by the level that was taken, which is exact.
+    Data between the input limits gets the adjoint, scaled by the ratio of the ranges. The input
+    limits get their effect on the scaled result. The adjoints of the output limits are weighted by
+    the quantized level, which is exact.
     """
-    data, low, high, target_low, target_high = at.inputs
-    if at.attributes["auto_broadcast"] not in ("numpy", "none"):
+    data, low, high, target_low, target_high = node.inputs
+    if node.attributes["auto_broadcast"] not in ("numpy", "none"):
         raise ValueError(
-            f"auto_broadcast is {at.attributes['auto_broadcast']!r}: only numpy's has a derivative here"
+            f"auto_broadcast is {node.attributes['auto_broadcast']!r}: "
+            "only numpy's has a derivative here"
         )
-    below = data <= at.ops.minimum(low, high)
-    above = data > at.ops.maximum(low, high)
-    inside = at.ops.logical_not(at.ops.logical_or(below, above))
-    span, steps = high - low, float(at.attributes["levels"] - 1)
-    part = (data - low) / span
-    one = np.ones((), data.element_type.dtype if data.element_type else np.float32)
-    level = at.ops.select(above, one, at.where(inside, at.ops.round(part * steps) / steps))
-    of_part = at.where(inside, at.adjoint * (target_high - target_low) / span)
+    below = data <= node.ops.minimum(low, high)
+    above = data > node.ops.maximum(low, high)
+    inside = node.ops.logical_not(node.ops.logical_or(below, above))
+    span, steps = high - low, float(node.attributes["levels"] - 1)
+    position = (data - low) / span
+    top_level = np.ones((), data.element_type.dtype if data.element_type else np.float32)
+    level = node.ops.select(
+        above, top_level, node.where(inside, node.ops.round(position * steps) / steps)
+    )
+    of_position = node.where(inside, node.adjoint * (target_high - target_low) / span)
     return (
-        at.sum_to(of_part, data),
-        at.sum_to(of_part * (part - 1.0), low),
-        at.sum_to(-(of_part * part), high),
-        at.sum_to(at.adjoint * (1.0 - level), target_low),
-        at.sum_to(at.adjoint * level, target_high),
+        node.sum_to(of_position, data),
+        node.sum_to(of_position * (position - 1.0), low),
+        node.sum_to(-(of_position * position), high),
+        node.sum_to(node.adjoint * (1.0 - level), target_low),
+        node.sum_to(node.adjoint * level, target_high),
     )

@@ -1,20 +1,20 @@
-"""Derivatives of conversions: between floats the adjoint is converted back."""
+"""Derivatives of conversions: the adjoint is converted back to the type of the input."""
 
 from __future__ import annotations
 
 from loopscope.ops.derivative import Adjoints, Reverse
 
 
-def convert(at: Reverse, /) -> Adjoints:
-    """The adjoint in the type of the input."""
-    return (at.ops.convert_like(at.adjoint, at.inputs[0]), *[None] * (len(at.inputs) - 1))
+def convert(node: Reverse, /) -> Adjoints:
+    """Convert the adjoint to the type of the input."""
+    return (node.ops.convert_like(node.adjoint, node.inputs[0]), *[None] * (len(node.inputs) - 1))
 
 
-def convert_both(at: Reverse, /) -> Adjoints:
-    """Each adjoint in the type of its input; of whole numbers there is none."""
+def convert_both(node: Reverse, /) -> Adjoints:
+    """Convert each adjoint to the type of its input; None for integer inputs."""
     return [
-        at.ops.convert_like(at.adjoint_of(number), one)
-        if one.element_type is None or one.element_type.is_float
+        node.ops.convert_like(node.adjoint_of(number), value)
+        if value.element_type is None or value.element_type.is_float
         else None
-        for number, one in enumerate(at.inputs)
+        for number, value in enumerate(node.inputs)
     ]

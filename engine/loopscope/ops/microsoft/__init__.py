@@ -1,5 +1,6 @@
-"""The operations that ONNX Runtime adds to ONNX, in the domain com.microsoft: files that it has
-optimized or quantized hold them.
+"""Operations that ONNX Runtime adds to ONNX in the domain com.microsoft.
+
+Files that ONNX Runtime has optimized or quantized contain them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Activations of the domain com.microsoft: the forms of GELU that ONNX Runtime fuses, and
-softmax after a bias.
-"""
+"""Activations of the domain com.microsoft: fused forms of GELU, and biased softmax."""
 
 from __future__ import annotations
 
@@ -21,56 +19,55 @@ from loopscope.ops.microsoft.row import FLOATING, row
 
 
 def bias_gelu(data: Array, bias: Array, /) -> Array:
-    """GELU of the sum of a tensor and a bias for its last axis."""
-    return gelu_of_sum(data, _bias(data, bias), approximation_mode="erf")
+    """Return GELU of the sum of a tensor and a bias for its last axis."""
+    return gelu_of_sum(data, _check_bias(data, bias), approximation_mode="erf")
 
 
 def fast_gelu(data: Array, bias: Array | None = None, /) -> Array:
-    """GELU by its approximation with tanh, of a tensor or of its sum with a bias for its last
-    axis.
-    """
+    """Return the tanh approximation of GELU, optionally after adding a bias for the last axis."""
     if bias is None:
         return gelu(data, approximation_mode="tanh")
-    return gelu_of_sum(data, _bias(data, bias), approximation_mode="tanh")
+    return gelu_of_sum(data, _check_bias(data, bias), approximation_mode="tanh")
 
 
 @through_float
 def gelu_of_sum(data: Array, bias: Array, /, *, approximation_mode: str) -> Array:
-    """Rounded once, at the end: the sum of small floats is not rounded in between."""
+    """Return GELU of a sum, rounded once: the sum of small floats is not rounded in between."""
     return gelu(data + bias, approximation_mode=approximation_mode)
 
 
-def _bias(data: Array, bias: Array) -> Array:
+def _check_bias(data: Array, bias: Array) -> Array:
     if bias.ndim != 1 or not data.ndim or bias.shape[0] != data.shape[-1]:
         raise ValueError(
-            f"the bias has shape {list(bias.shape)}, expected one number for each of the last axis of {list(data.shape)}"
+            f"the bias has shape {list(bias.shape)}, "
+            f"expected one number for each of the last axis of {list(data.shape)}"
         )
     return bias
 
 
 @through_float
 def quick_gelu(data: Array, /, *, alpha: float) -> Array:
-    """x divided by 1 + e^(-alpha x)."""
+    """Return x / (1 + e^(-alpha x))."""
     return data / (1 + np.exp(data * data.dtype.type(-alpha)))
 
 
 def bias_softmax(data: Array, bias: Array, /, *, axis: int, is_inner_broadcast: int) -> Array:
-    """Softmax over all axes from ``axis`` on, taken as one, of the sum of a tensor and a bias.
+    """Return softmax of a tensor plus a bias, over all axes from ``axis`` on as a single axis.
 
-    The bias has the shape of the softmax's rows and broadcasts as numpy does; with
-    ``is_inner_broadcast`` each of its rows serves so many rows of the tensor that follow each
-    other, otherwise its rows are used over and over.
+    The bias consists of rows of the softmax. With ``is_inner_broadcast``, each bias row applies to
+    consecutive rows of the tensor; otherwise the bias rows repeat cyclically.
     """
-    start = axis_within(axis, data.ndim)
-    outer, width = math.prod(data.shape[:start]), math.prod(data.shape[start:])
+    first_axis = axis_within(axis, data.ndim)
+    outer, width = math.prod(data.shape[:first_axis]), math.prod(data.shape[first_axis:])
     rows = bias.size // width if width else 0
     if not width or bias.size != rows * width or not rows or outer % rows:
         raise ValueError(
-            f"the bias has shape {list(bias.shape)}, expected rows of {width} numbers that divide {outer} rows of the data"
+            f"the bias has shape {list(bias.shape)}, "
+            f"expected rows of {width} numbers that divide {outer} rows of the data"
         )
-    inner = (rows, outer // rows, width) if is_inner_broadcast else (outer // rows, rows, width)
-    added = bias.reshape((rows, 1, width) if is_inner_broadcast else (1, rows, width))
-    return _softmax_of_sum(data.reshape(inner), added).reshape(data.shape)
+    shape = (rows, outer // rows, width) if is_inner_broadcast else (outer // rows, rows, width)
+    bias_rows = bias.reshape((rows, 1, width) if is_inner_broadcast else (1, rows, width))
+    return _softmax_of_sum(data.reshape(shape), bias_rows).reshape(data.shape)
 
 
 @through_float
@@ -79,7 +76,7 @@ def _softmax_of_sum(data: Array, bias: Array, /) -> Array:
 
 
 def infer_with_bias(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Type and shape of the data; the last length of the data is that of the bias."""
+    """Infer the type and shape of the data, whose last length must equal that of the bias."""
     shape, bias = inputs[0].shape, inputs[1].shape if len(inputs) > 1 else PartialShape.unknown(1)
     if shape.rank and bias.rank == 1 and shape.at(-1).intersect(bias.at(0)) is None:
         raise ValueError(f"the bias has shape {bias}, and the last axis of the data {shape}")

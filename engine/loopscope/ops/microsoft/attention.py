@@ -1,6 +1,4 @@
-"""Attention of the domain com.microsoft: queries, keys and values from one product, with a cache
-of both.
-"""
+"""Attention of com.microsoft: queries, keys and values from one product, with a cache."""
 
 from __future__ import annotations
 
@@ -16,16 +14,16 @@ from loopscope.ops.infer import common_type
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    joined_heads,
+    additive_mask,
+    join_heads,
     scaled_scores,
     split_heads,
-    to_add,
-    weighted,
+    weight_values,
 )
 from loopscope.ops.precision import computable
 
 FILTER = -10000.0
-"""What is added where a mask is 0, unless a node says otherwise."""
+"""Default score that is added where a mask is 0."""
 
 
 def attention(
@@ -48,24 +46,25 @@ def attention(
     rotary_embedding_dim: int | None,
     past_present_share_buffer: int | None,
 ) -> tuple[Array, ...]:
-    """Attention of several heads over one product of the data, which holds queries, keys and values
-    side by side.
+    """Compute multi-head attention from one product with adjacent queries, keys and values.
 
-    ``[B, S, D], [D, Q + K + V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values
-    before these, also both together.
+    ``[B, S, D], [D, Q + K + V] -> [B, S, V]``. A past of ``[2, B, N, P, H]`` contains earlier keys
+    and values; the second output is the past with the new ones appended.
     """
     if do_rotary:
         raise ValueError(
-            "do_rotary is 1, which ONNX Runtime's CPU does not compute either: export RotaryEmbedding and MultiHeadAttention"
+            "do_rotary is 1, which ONNX Runtime's CPU does not compute either: "
+            "export RotaryEmbedding and MultiHeadAttention"
         )
     if past_present_share_buffer:
         raise ValueError(
-            "past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: export without a shared buffer"
+            "past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: "
+            "export without a shared buffer"
         )
     product = _product(data, weights, bias)
     widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    made, *cache = attended(
+    result, *cache = attend(
         product,
         widths,
         mask,
@@ -77,24 +76,25 @@ def attention(
         filter_value,
     )
     return tuple(
-        one.astype(data.dtype, copy=False)
-        for one in ((made, present(*cache)) if outputs > 1 else (made,))
+        array.astype(data.dtype, copy=False)
+        for array in ((result, stack_cache(*cache)) if outputs > 1 else (result,))
     )
 
 
-def attended(
+def attend(
     product: Array,
     widths: Sequence[int],
     mask: Array | None,
     past: Array | None,
     bias: Array | None,
     heads: int,
-    in_order: bool,
+    causal: bool,
     scale: float | None,
     filter_value: float,
 ) -> tuple[Array, Array, Array]:
-    """``[B, S, V]`` of a product ``[B, S, Q + K + V]``; also the keys and values ``[B, N, P + S,
-    H]``, those of the past before.
+    """Compute ``[B, S, V]`` from a product ``[B, S, Q + K + V]``.
+
+    Also return the keys and values ``[B, N, P + S, H]``, with the past first.
     """
     if (
         len(widths) != 3
@@ -103,11 +103,12 @@ def attended(
         or min(widths) < 0
     ):
         raise ValueError(
-            f"weights of {product.shape[2]} columns do not hold queries, keys and values of the widths {list(widths)[:8]}"
+            f"weights of {product.shape[2]} columns do not hold queries, keys and values "
+            f"of the widths {list(widths)[:8]}"
         )
     query, key, value = (
-        split_heads(one, heads, "the product")
-        for one in np.split(product, np.cumsum(widths)[:2], 2)
+        split_heads(part, heads, "the product")
+        for part in np.split(product, np.cumsum(widths)[:2], 2)
     )
     if past is not None:
         key, value = (
@@ -115,17 +116,18 @@ def attended(
             for before, now in zip(_checked_past(past, key, value), (key, value), strict=True)
         )
     scores = scaled_scores(query, key, scale)
-    before = key.shape[2] - product.shape[1] if in_order else None
-    more = to_add(mask, bias, scores, filter_value, before)
-    scores = scores if more is None else scores + more
-    return joined_heads(weighted(scores, value)), key, value
+    before = key.shape[2] - product.shape[1] if causal else None
+    addend = additive_mask(mask, bias, scores, filter_value, before)
+    scores = scores if addend is None else scores + addend
+    return join_heads(weight_values(scores, value)), key, value
 
 
 def _product(data: Array, weights: Array, bias: Array | None) -> Array:
-    """Queries, keys and values side by side."""
+    """Return queries, keys and values next to each other."""
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
         raise ValueError(
-            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]"
+            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, "
+            "expected [B, S, D] and [D, widths]"
         )
     product = matmul(computable(data), computable(weights), transpose_a=False, transpose_b=False)
     if bias is not None:
@@ -146,22 +148,24 @@ def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
         or value.shape[3] != width
     ):
         raise ValueError(
-            f"the past has shape {list(past.shape)}, expected [2, {batch}, {heads}, length, {width}] for keys and values"
+            f"the past has shape {list(past.shape)}, "
+            f"expected [2, {batch}, {heads}, length, {width}] for keys and values"
         )
     return computable(past[0]), computable(past[1])
 
 
-def present(key: Array, value: Array) -> Array:
-    """The cache ``[2, B, N, P + S, H]``."""
+def stack_cache(key: Array, value: Array) -> Array:
+    """Return the cache ``[2, B, N, P + S, H]``."""
     if key.shape != value.shape:
         raise ValueError(
-            f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head cannot be given back as one tensor"
+            f"keys of width {key.shape[3]} and values of width {value.shape[3]} for a head "
+            "cannot be given back as one tensor"
         )
     return np.stack((key, value))
 
 
 def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch and length of the data, the width of the values; the cache with both lengths added."""
+    """Infer batch and length from the data, the width from the values, and the cache length."""
     kind, data, weights = common_type(inputs[:2]), inputs[0].shape, inputs[1].shape
     heads, sizes = attributes["num_heads"], attributes.get("qkv_hidden_sizes")
     width = weights.at(1) if weights.rank == 2 else UNKNOWN
@@ -176,13 +180,15 @@ def infer_attention(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     past = inputs[4].shape if len(inputs) > 4 else PartialShape()
     before = static(0) if len(inputs) < 5 else past.at(3) if past.rank == 5 else UNKNOWN
     each = static(value.least // heads) if value.is_static and heads > 0 else UNKNOWN
-    present = PartialShape((static(2), batch, static(max(heads, 0)), added(before, length), each))
-    return Known(kind, PartialShape((batch, length, value))), Known(kind, present)
+    cache = PartialShape(
+        (static(2), batch, static(max(heads, 0)), added_length(before, length), each)
+    )
+    return Known(kind, PartialShape((batch, length, value))), Known(kind, cache)
 
 
-def added(one: Dimension, other: Dimension) -> Dimension:
-    """The length of two that are joined, where both are known."""
-    return static(one.least + other.least) if one.is_static and other.is_static else UNKNOWN
+def added_length(left: Dimension, right: Dimension) -> Dimension:
+    """Return the sum of two lengths if both are known, else an unknown length."""
+    return static(left.least + right.least) if left.is_static and right.is_static else UNKNOWN
 
 
 _MASK = frozenset({ElementType.I32})

@@ -1,5 +1,6 @@
-"""Weights quantized in blocks to 2, 4 or 8 bits, as large language models ship them: products
-with them, and rows looked up in them.
+"""Products and lookups with weights quantized in blocks to 2, 4 or 8 bits.
+
+Large language models are often distributed in this form.
 """
 
 from __future__ import annotations
@@ -41,23 +42,24 @@ def matmul_n_bits(
     accuracy_level: int = 0,
     weight_prepacked: int = 0,
 ) -> Array:
-    """``[..., K] x [N, blocks, bytes] -> [..., N]``: a product with weights of few bits, ``(weight
-    - zero point) * scale``.
+    """Multiply by block-quantized weights: ``[..., K] x [N, blocks, bytes] -> [..., N]``.
 
-    The weights of each block of ``block_size`` along K lie in bytes, the first in the lowest bits;
-    zero points likewise, or as floats. ``accuracy_level`` allows a runtime to compute with less
-    precision, which is not done here.
+    A weight is ``(weight - zero point) * scale``. The weights of each block of ``block_size`` along
+    K are packed into bytes, the first in the lowest bits. Zero points are packed likewise or are
+    floats. ``accuracy_level`` permits lower precision in runtimes and is ignored here.
     """
     if weight_prepacked:
         raise ValueError(
-            f"weight_prepacked is {weight_prepacked}, expected 0: other layouts are for one make of GPU"
+            f"weight_prepacked is {weight_prepacked}, "
+            "expected 0: other layouts are for one make of GPU"
         )
-    return _multiplied(data, _weights(packed, scales, zeros, groups, K, N, bits, block_size), bias)
+    return _multiply(data, _weights(packed, scales, zeros, groups, K, N, bits, block_size), bias)
 
 
 class _OneMatrix:
-    """``matmul_n_bits`` with one and the same weights, which it keeps in f32 from the second run
-    on: a run that is the only one does not pay for memory that nothing would use again.
+    """``matmul_n_bits`` for constant weights, which are cached in f32 from the second run on.
+
+    A single run does not use memory for a cache that no later run reads.
     """
 
     def __init__(self, unpack: Callable[..., Array], most_bytes: int) -> None:
@@ -65,18 +67,18 @@ class _OneMatrix:
         self._unpack = unpack
         self._last: tuple[Array | None, ...] = ()
         self._kept: tuple[tuple[Array | None, ...], Array] | None = None
-        """What was given and what was made of it; set as one, for the threads that share a plan."""
+        """The last weights and the unpacked matrix, set together because threads share a plan."""
 
     def __call__(self, data: Array, packed: Array, scales: Array, *others: Array | None) -> Array:
         zeros, groups, bias = (*others, None, None, None)[:3]
-        given, kept = (packed, scales, zeros, groups), self._kept
-        if kept is not None and all(map(is_, kept[0], given)):
-            return _multiplied(data, kept[1], bias)
-        matrix = self._unpack(*given)
-        if self._last and all(map(is_, self._last, given)):
-            self._kept = given, matrix
-        self._last = given
-        return _multiplied(data, matrix, bias)
+        weights, cached = (packed, scales, zeros, groups), self._kept
+        if cached is not None and all(map(is_, cached[0], weights)):
+            return _multiply(data, cached[1], bias)
+        matrix = self._unpack(*weights)
+        if self._last and all(map(is_, self._last, weights)):
+            self._kept = weights, matrix
+        self._last = weights
+        return _multiply(data, matrix, bias)
 
 
 def matmul_n_bits_by_constant(
@@ -90,18 +92,18 @@ def matmul_n_bits_by_constant(
     accuracy_level: int = 0,
     weight_prepacked: int = 0,
 ) -> KeepingKernel | None:
-    """The kernel of one node whose weights are constants."""
+    """Return the kernel of a node with constant weights."""
     unpack = partial(_weights, K=K, N=N, bits=bits, block_size=block_size)
     return None if weight_prepacked or min(K, N) < 1 else _OneMatrix(unpack, 4 * K * N)
 
 
-def _multiplied(data: Array, matrix: Array, bias: Array | None) -> Array:
-    made = matmul(computable(data), matrix, transpose_a=False, transpose_b=True)
+def _multiply(data: Array, matrix: Array, bias: Array | None) -> Array:
+    result = matmul(computable(data), matrix, transpose_a=False, transpose_b=True)
     if bias is not None:
         if bias.shape != (len(matrix),):
             raise ValueError(f"the bias has shape {list(bias.shape)}, expected [{len(matrix)}]")
-        made = made + computable(bias)
-    return np.asarray(made).astype(data.dtype, copy=False)
+        result = result + computable(bias)
+    return np.asarray(result).astype(data.dtype, copy=False)
 
 
 def _weights(
@@ -114,42 +116,44 @@ def _weights(
     bits: int,
     block_size: int,
 ) -> Array:
-    """The matrix ``[N, K]`` in f32."""
+    """Return the unpacked matrix ``[N, K]`` in f32."""
     _check_block(bits, block_size)
     blocks = -(-K // block_size)
     if min(K, N) < 1 or packed.size != N * blocks * (block_size * bits // 8):
         expected = [N, blocks, block_size * bits // 8]
         raise ValueError(
-            f"the weights have shape {list(packed.shape)}, expected {expected} for K {K} and N {N} in blocks of {block_size}"
+            f"the weights have shape {list(packed.shape)}, "
+            f"expected {expected} for K {K} and N {N} in blocks of {block_size}"
         )
     if scales.size != N * blocks:
         raise ValueError(f"the scales have shape {list(scales.shape)}, expected [{N}, {blocks}]")
     check_elements(N * blocks * block_size, "the unpacked weights")
-    levels = _floats(packed, bits).reshape(N, blocks, block_size)
+    levels = _unpack_floats(packed, bits).reshape(N, blocks, block_size)
     offsets, factors = (
         _zero_points(zeros, N, blocks, bits),
         computable(scales).reshape(N, blocks, 1),
     )
     if groups is not None:
-        offsets, factors = (_of_groups(one, groups, K) for one in (offsets, factors))
+        offsets, factors = (_by_group(parameter, groups, K) for parameter in (offsets, factors))
         return (levels.reshape(N, -1)[:, :K] - offsets) * factors
     levels -= offsets
     levels *= factors
     return np.ascontiguousarray(levels.reshape(N, -1)[:, :K])
 
 
-def _of_groups(parameter: Array, groups: Array, K: int) -> Array:
-    """For each column what the group has that it names."""
-    named = groups.reshape(-1)[:K]
-    if named.size != K or named.min() < 0 or named.max() >= parameter.shape[1]:
+def _by_group(parameter: Array, groups: Array, K: int) -> Array:
+    """Return for each column the parameter of its group."""
+    columns = groups.reshape(-1)[:K]
+    if columns.size != K or columns.min() < 0 or columns.max() >= parameter.shape[1]:
         raise ValueError(
-            f"the groups have shape {list(groups.shape)}, expected {K} numbers from 0 to {parameter.shape[1] - 1}"
+            f"the groups have shape {list(groups.shape)}, "
+            f"expected {K} numbers from 0 to {parameter.shape[1] - 1}"
         )
-    return parameter[:, named, 0]
+    return parameter[:, columns, 0]
 
 
 def _zero_points(zeros: Array | None, N: int, blocks: int, bits: int) -> Array:
-    """One for each block: what is given, or the middle of what the bits hold."""
+    """Return the zero point of each block; the default is the middle of the range."""
     if zeros is None:
         return np.full((N, blocks, 1), 1 << (bits - 1), np.float32)
     if zeros.dtype != np.uint8:
@@ -160,15 +164,14 @@ def _zero_points(zeros: Array | None, N: int, blocks: int, bits: int) -> Array:
         return computable(zeros).reshape(N, blocks, 1)
     if zeros.size != N * (-(-blocks * bits // 8)):
         raise ValueError(
-            f"the zero points have shape {list(zeros.shape)}, expected [{N}, {-(-blocks * bits // 8)}]"
+            f"the zero points have shape {list(zeros.shape)}, "
+            f"expected [{N}, {-(-blocks * bits // 8)}]"
         )
     return unpacked(zeros.reshape(N, -1), bits)[:, :blocks, None].astype(np.float32)
 
 
 def unpacked(data: Array, bits: int) -> Array:
-    """The numbers that lie in bytes, the first in the lowest bits: the last axis becomes longer
-    by as many as a byte holds.
-    """
+    """Unpack numbers from bytes, the first in the lowest bits; the last axis grows accordingly."""
     if bits == 8:
         return data
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
@@ -177,12 +180,12 @@ def unpacked(data: Array, bits: int) -> Array:
     )
 
 
-def _floats(data: Array, bits: int) -> Array:
-    """As ``unpacked``, in f32."""
-    made = np.empty((*data.shape, 8 // bits), np.float32)
-    for place in range(8 // bits):
-        made[..., place] = (data >> np.uint8(place * bits)) & np.uint8((1 << bits) - 1)
-    return made.reshape(*data.shape[:-1], data.shape[-1] * (8 // bits))
+def _unpack_floats(data: Array, bits: int) -> Array:
+    """Unpack numbers as ``unpacked`` does, to f32."""
+    values = np.empty((*data.shape, 8 // bits), np.float32)
+    for index in range(8 // bits):
+        values[..., index] = (data >> np.uint8(index * bits)) & np.uint8((1 << bits) - 1)
+    return values.reshape(*data.shape[:-1], data.shape[-1] * (8 // bits))
 
 
 def _check_block(bits: int, block_size: int) -> None:
@@ -204,66 +207,70 @@ def gather_block_quantized(
     gather_axis: int,
     quantize_axis: int,
 ) -> Array:
-    """Slices of a tensor quantized in blocks along an axis, as floats: ``(data - zero point) *
-    scale``; an index outside gives zeros.
+    """Gather slices of a block-quantized tensor as floats: ``(data - zero point) * scale``.
 
-    The data is of 4-bit integers, or of bytes that hold numbers of ``bits`` bits along the last
-    axis, the first in the lowest.
+    An index outside the data gives zeros. The data has 4-bit integers, or bytes with numbers of
+    ``bits`` bits packed along the last axis, the first in the lowest bits.
     """
     _check_block(bits, block_size)
     in_bytes = data.dtype == np.uint8
-    place, cut = axis_within(gather_axis, data.ndim), axis_within(quantize_axis, data.ndim)
-    if in_bytes and (place != 0 or cut == 0):
+    axis, block_axis = axis_within(gather_axis, data.ndim), axis_within(quantize_axis, data.ndim)
+    if in_bytes and (axis != 0 or block_axis == 0):
         raise ValueError(
-            f"gather_axis is {gather_axis} and quantize_axis {quantize_axis}, expected 0 and another for data of bytes"
+            f"gather_axis is {gather_axis} and quantize_axis {quantize_axis}, "
+            "expected 0 and another for data of bytes"
         )
     check_elements(
-        indices.size * (data.size // max(data.shape[place], 1)) * (8 // bits), "the gathered tensor"
+        indices.size * (data.size // max(data.shape[axis], 1)) * (8 // bits), "the gathered tensor"
     )
-    positions, inside = _positions(indices, data.shape[place])
-    taken = data.take(positions, place)
-    taken = _floats(taken, bits) if in_bytes else taken.astype(np.float32)
-    shape = taken.shape
+    positions, inside = _positions(indices, data.shape[axis])
+    slices = data.take(positions, axis)
+    slices = _unpack_floats(slices, bits) if in_bytes else slices.astype(np.float32)
+    shape = slices.shape
     offsets = (
         zeros if zeros is None or not in_bytes else unpacked(zeros, bits)[..., : scales.shape[-1]]
     )
     if offsets is None:
-        taken -= np.float32(1 << (bits - 1) if in_bytes else 0)
+        slices -= np.float32(1 << (bits - 1) if in_bytes else 0)
     else:
-        taken -= _of_slices(offsets, positions, shape, place, cut, block_size).astype(np.float32)
-    numbers = taken * computable(_of_slices(scales, positions, shape, place, cut, block_size))
-    numbers = np.where(inside.reshape(-1, *[1] * (data.ndim - place - 1)), numbers, np.float32(0))
-    return numbers.reshape(*shape[:place], *indices.shape, *shape[place + 1 :]).astype(
+        slices -= _slice_parameters(offsets, positions, shape, axis, block_axis, block_size).astype(
+            np.float32
+        )
+    numbers = slices * computable(
+        _slice_parameters(scales, positions, shape, axis, block_axis, block_size)
+    )
+    numbers = np.where(inside.reshape(-1, *[1] * (data.ndim - axis - 1)), numbers, np.float32(0))
+    return numbers.reshape(*shape[:axis], *indices.shape, *shape[axis + 1 :]).astype(
         scales.dtype, copy=False
     )
 
 
 def _positions(indices: Array, length: int) -> tuple[Array, Array]:
-    """Where the indices point, counted from the start, and whether that is inside."""
+    """Return the positions of the indices from the start, and a mask of those inside the data."""
     flat = indices.reshape(-1).astype(np.int64)
-    counted = np.where(flat < 0, flat + length, flat)
-    inside = (counted >= 0) & (counted < length)
-    return np.where(inside, counted, 0), inside
+    from_start = np.where(flat < 0, flat + length, flat)
+    inside = (from_start >= 0) & (from_start < length)
+    return np.where(inside, from_start, 0), inside
 
 
-def _of_slices(
+def _slice_parameters(
     parameter: Array,
     positions: Array,
     shape: tuple[int, ...],
-    place: int,
-    cut: int,
+    axis: int,
+    block_axis: int,
     block_size: int,
 ) -> Array:
-    """The parameters of the slices that are taken, one for each element."""
-    if place == cut:
-        return parameter.take(positions // block_size, place)
-    return along(parameter.take(positions, place), shape, cut, block_size)
+    """Return the parameters of the gathered slices, one for each element."""
+    if axis == block_axis:
+        return parameter.take(positions // block_size, axis)
+    return along(parameter.take(positions, axis), shape, block_axis, block_size)
 
 
 def infer_matmul_n_bits(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """The data's shape, with N in place of K."""
+    """Infer the shape of the data with N in place of K."""
     shape = inputs[0].shape
     if shape.dimensions is None:
         return (Known(inputs[0].element_type, DYNAMIC),)
@@ -279,8 +286,9 @@ def infer_matmul_n_bits(
 
 
 def infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """The data's lengths, with those of the indices in place of the axis; bytes hold several
-    numbers of the last axis.
+    """Infer the lengths of the data with those of the indices in place of the axis.
+
+    Bytes contain several numbers of the last axis.
     """
     kind, data, indices = inputs[2].element_type, inputs[0].shape, inputs[1].shape
     if (
@@ -290,14 +298,14 @@ def infer_gather(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
         or inputs[0].element_type is None
     ):
         return (Known(kind),)
-    place = axis_within(attributes["gather_axis"], len(data.dimensions))
+    axis = axis_within(attributes["gather_axis"], len(data.dimensions))
     lengths = list(data.dimensions)
     if inputs[0].element_type is ElementType.U8 and attributes["bits"] < 8:
         lengths[-1] = (
             lengths[-1] * static(8 // attributes["bits"]) if lengths[-1].is_static else UNKNOWN
         )
     return (
-        Known(kind, PartialShape((*lengths[:place], *indices.dimensions, *lengths[place + 1 :]))),
+        Known(kind, PartialShape((*lengths[:axis], *indices.dimensions, *lengths[axis + 1 :]))),
     )
 
 

@@ -1,4 +1,4 @@
-"""All operations of the domain com.microsoft that are computed here, by name."""
+"""Catalogue of the supported operations of the domain com.microsoft, by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from loopscope.ops.microsoft import (
 DOMAIN = "com.microsoft"
 
 _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
-    # By the names that OpenVINO's categories have.
+    # The categories have OpenVINO's names.
     "activation": activation.OPERATIONS,
     "matrix": (
         *products.OPERATIONS,
@@ -49,10 +49,10 @@ _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
 CATEGORY: Mapping[str, str] = {
     row.name: category for category, rows in _CATEGORIES.items() for row in rows
 }
-"""Of each operation by its name."""
+"""Category of each operation, by name."""
 MICROSOFT: Mapping[str, Operation] = {
     row.name: row for rows in _CATEGORIES.values() for row in rows
 }
 
 IN_ONNX: Mapping[str, Operation] = {row.name: row for row in normalization.IN_ONNX}
-"""What ONNX Runtime adds to ONNX's own domain."""
+"""Operations that ONNX Runtime adds to ONNX's own domain, by name."""

@@ -1,4 +1,4 @@
-"""Operations of the domain com.microsoft on matrices: distances between rows, and inverses."""
+"""Matrix operations of the domain com.microsoft: distances between rows, and inverses."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.precision import computable
 
 _BLOCK = 1 << 22
-"""Differences that are held at once."""
+"""Maximum number of differences in memory at once."""
 
 
 def distances(first: Array, second: Array, /, *, metric: str) -> Array:
-    """The distance of each row of a matrix from each row of another: ``[M, N], [K, N] -> [M,
-    K]``.
-    """
+    """Compute the distances between the rows of two matrices: ``[M, N], [K, N] -> [M, K]``."""
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
         raise ValueError(
-            f"the shapes are {list(first.shape)} and {list(second.shape)}, expected [M, N] and [K, N]"
+            f"the shapes are {list(first.shape)} and {list(second.shape)}, "
+            "expected [M, N] and [K, N]"
         )
     if metric not in ("sqeuclidean", "euclidean"):
         raise ValueError(
-            f"metric is {metric[:40]!r}, which ONNX Runtime does not compute either: expected sqeuclidean or euclidean"
+            f"metric is {metric[:40]!r}, which ONNX Runtime does not compute either: "
+            "expected sqeuclidean or euclidean"
         )
     check_elements(len(first) * len(second), "the distances")
     squares = (
@@ -39,23 +39,26 @@ def distances(first: Array, second: Array, /, *, metric: str) -> Array:
 
 
 def _by_products(first: Array, second: Array) -> Array:
-    """Of f32, through products in f64: what cancels is far below the last place of f32."""
-    one, other = first.astype(np.float64), second.astype(np.float64)
-    lengths = np.square(one).sum(1)[:, None] + np.square(other).sum(1)
-    return np.asarray(np.maximum(lengths - 2 * (one @ other.T), 0)).astype(np.float32)
+    """Compute squared f32 distances through f64 products.
+
+    Their cancellation error is below f32 precision.
+    """
+    left, right = first.astype(np.float64), second.astype(np.float64)
+    lengths = np.square(left).sum(1)[:, None] + np.square(right).sum(1)
+    return np.asarray(np.maximum(lengths - 2 * (left @ right.T), 0)).astype(np.float32)
 
 
 def _by_differences(first: Array, second: Array) -> Array:
-    made = np.empty((len(first), len(second)), first.dtype)
+    squares = np.empty((len(first), len(second)), first.dtype)
     rows = max(1, _BLOCK // max(second.size, 1))
     for begin in range(0, len(first), rows):
-        apart = first[begin : begin + rows, None] - second
-        np.einsum("mkn,mkn->mk", apart, apart, out=made[begin : begin + rows])
-    return made
+        differences = first[begin : begin + rows, None] - second
+        np.einsum("mkn,mkn->mk", differences, differences, out=squares[begin : begin + rows])
+    return squares
 
 
 def inverse(data: Array, /) -> Array:
-    """The inverse of each matrix ``[..., N, N]``; ``ValueError`` where one has none."""
+    """Return the inverse of each matrix ``[..., N, N]``; ``ValueError`` if a matrix is singular."""
     if data.ndim < 2 or data.shape[-1] != data.shape[-2]:
         raise ValueError(f"the data has shape {list(data.shape)}, expected square matrices")
     try:
@@ -65,8 +68,8 @@ def inverse(data: Array, /) -> Array:
 
 
 def infer_distances(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Rows of both."""
-    lengths = [one.shape.at(0) if one.shape.rank == 2 else None for one in inputs[:2]]
+    """Infer [M, K] from the numbers of rows."""
+    lengths = [matrix.shape.at(0) if matrix.shape.rank == 2 else None for matrix in inputs[:2]]
     return (Known(common_type(inputs), PartialShape.of(lengths)),)
 
 

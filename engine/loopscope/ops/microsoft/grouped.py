@@ -1,6 +1,4 @@
-"""GroupQueryAttention of the domain com.microsoft: several heads of queries share one of keys
-and values, which a cache holds.
-"""
+"""GroupQueryAttention of com.microsoft: several query heads share a cached key and value head."""
 
 from __future__ import annotations
 
@@ -16,10 +14,10 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.cache import KeyValueCache, Stored
-from loopscope.ops.microsoft.rotary import turned
+from loopscope.ops.microsoft.cache import CacheEncoding, KeyValueCache
+from loopscope.ops.microsoft.rotary import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import checked_bias, joined_heads, split_heads
+from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
 from loopscope.ops.precision import computable
 
 
@@ -59,21 +57,22 @@ def group_query_attention(
     kv_cache_bit_width: int | None,
     qk_norm_epsilon: float,
 ) -> tuple[Array, ...]:
-    """Attention over a cache and what is new, each token to those before it and, with a window, to
-    no more than so many.
+    """Compute attention over a cache and new tokens, causal unless ``causal`` is 0.
 
-    Queries ``[B, S, N H]`` with keys and values ``[B, S, M H]`` each, or all three side by side;
-    caches ``[B, M, P, H]``. ``last_places``: for each of the batch, one less than the tokens so
-    far. ``-> [B, S, N H], [B, M, T, H] twice, [B, N, S, T]``.
+    A window limits the number of visible tokens. Queries are ``[B, S, N H]`` with keys and values
+    ``[B, S, M H]`` each, or all three packed side by side. Caches are ``[B, M, P, H]``.
+    ``last_places`` has for each batch item the number of its tokens so far, less one. ``-> [B, S, N
+    H], [B, M, T, H] twice, [B, N, S, T]``.
     """
     if query_norm is not None or key_norm is not None:
         raise ValueError(
-            "q_norm_weight or k_norm_weight is given, which ONNX Runtime's CPU does not compute either"
+            "q_norm_weight or k_norm_weight is given, "
+            "which ONNX Runtime's CPU does not compute either"
         )
     if not causal and local_window_size != -1:
         raise ValueError(f"local_window_size is {local_window_size} where causal is 0, expected -1")
     queries, keys, values = (
-        computable(one) for one in _heads(query, key, value, num_heads, kv_num_heads)
+        computable(tensor) for tensor in _split_inputs(query, key, value, num_heads, kv_num_heads)
     )
     batch, _, length, width = queries.shape
     totals = _totals(last_places, batch)
@@ -82,109 +81,125 @@ def group_query_attention(
     before = [0 if first_prompt else total - length for total in totals]
     _check_lengths(before, totals, longest)
     if do_rotary:
-        places = _places(before, length, positions, first_prompt)
-        queries, keys = _turned(queries, keys, places, cosines, sines, bool(rotary_interleaved))
+        token_positions = _token_positions(before, length, positions, first_prompt)
+        queries, keys = _rotate(
+            queries, keys, token_positions, cosines, sines, bool(rotary_interleaved)
+        )
     window, bits = local_window_size if sliding_window_cache else None, kv_cache_bit_width or 8
     caches = [
         KeyValueCache.of(
-            past, now, Stored.of(kind, amount, past, bits, query.dtype), window, longest
+            past, now, CacheEncoding.of(kind, amount, past, bits, query.dtype), window, longest
         )
         for past, now, kind, amount in (
             (past_key, keys, k_quant_type, key_scale),
             (past_value, values, v_quant_type, value_scale),
         )
     ]
-    sinks = _sinks(sinks, smooth_softmax, num_heads)
-    rule = _Rule(
+    sinks = _sink_scores(sinks, smooth_softmax, num_heads)
+    rule = _ScoreRule(
         scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks
     )
     bias = (
         None
         if attention_bias is None
-        else computable(checked_bias(attention_bias, (batch, num_heads, length, longest)))
+        else computable(check_bias(attention_bias, (batch, num_heads, length, longest)))
     )
     check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
-    shown = np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
-    made = _attended(rule, queries, caches, before, totals, bias, shown, shares=qk_output == 2)
-    given = [joined_heads(made).astype(query.dtype, copy=False)]
+    visible_scores = (
+        np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
+    )
+    result = _attend(
+        rule, queries, caches, before, totals, bias, visible_scores, shares=qk_output == 2
+    )
+    results = [join_heads(result).astype(query.dtype, copy=False)]
     if outputs > 1:
-        given += [cache.handed_on(before, totals) for cache in caches]
-    return (*given, shown.astype(query.dtype, copy=False)) if shown is not None else tuple(given)
+        results += [cache.with_new_tokens(before, totals) for cache in caches]
+    return (
+        (*results, visible_scores.astype(query.dtype, copy=False))
+        if visible_scores is not None
+        else tuple(results)
+    )
 
 
-def _attended(
-    rule: _Rule,
+def _attend(
+    rule: _ScoreRule,
     queries: Array,
     caches: Sequence[KeyValueCache],
     before: Sequence[int],
     totals: Sequence[int],
     bias: Array | None,
-    shown: Array | None,
+    visible_scores: Array | None,
     *,
     shares: bool,
 ) -> Array:
-    """``[B, N, S, H]``, one of the batch after the other, as they may have caches of other lengths.
+    """Compute ``[B, N, S, H]`` for each batch item separately.
 
-    Into ``shown`` go the scores of what is seen, or the shares that they become.
+    Their cache lengths may differ. ``visible_scores`` receives the scores of visible keys, or their
+    softmax shares.
     """
-    made = np.zeros_like(queries)
+    result = np.zeros_like(queries)
     for number, (query, earlier, total) in enumerate(zip(queries, before, totals, strict=True)):
         key, value = (cache.seen(number, earlier, total) for cache in caches)
         scores = rule.scores(
             query, key.rows, key.first, None if bias is None else bias[number % len(bias)]
         )
-        seen = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
-        weights = rule.shares(scores, seen)
-        made[number] = _summed(weights, value.rows)
-        if shown is not None:
-            shown[number, :, :, key.first : key.first + scores.shape[2]] = (
-                weights if shares else np.where(seen, scores, 0)
+        visible = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
+        weights = rule.shares(scores, visible)
+        result[number] = _weighted_sum(weights, value.rows)
+        if visible_scores is not None:
+            visible_scores[number, :, :, key.first : key.first + scores.shape[2]] = (
+                weights if shares else np.where(visible, scores, 0)
             )
-    return made
+    return result
 
 
-def _heads(
-    query: Array, key: Array | None, value: Array | None, heads: int, shared: int
+def _split_inputs(
+    query: Array, key: Array | None, value: Array | None, heads: int, key_heads: int
 ) -> tuple[Array, Array, Array]:
-    """Queries, keys and values as heads, given apart or side by side."""
-    if shared < 1 or heads % shared:
-        raise ValueError(f"{heads} heads of queries are not a multiple of {shared} heads of keys")
+    """Split separate or packed queries, keys and values into heads."""
+    if key_heads < 1 or heads % key_heads:
+        raise ValueError(
+            f"{heads} heads of queries are not a multiple of {key_heads} heads of keys"
+        )
     if (key is None) != (value is None):
         raise ValueError("keys come with values, or both are packed into the queries")
     if key is not None and value is not None:
-        given = (
+        split = (
             split_heads(query, heads, "query"),
-            split_heads(key, shared, "key"),
-            split_heads(value, shared, "value"),
+            split_heads(key, key_heads, "key"),
+            split_heads(value, key_heads, "value"),
         )
-        if len({(one.shape[0], one.shape[2], one.shape[3]) for one in given}) > 1:
-            shapes = [list(one.shape) for one in (query, key, value)]
+        if len({(array.shape[0], array.shape[2], array.shape[3]) for array in split}) > 1:
+            shapes = [list(tensor.shape) for tensor in (query, key, value)]
             raise ValueError(
-                f"queries, keys and values have shapes {shapes}, expected the same batch, length and width of a head"
+                f"queries, keys and values have shapes {shapes}, "
+                "expected the same batch, length and width of a head"
             )
-        return given
-    whole = split_heads(query, heads + 2 * shared, "query, packed with keys and values,")
-    return whole[:, :heads], whole[:, heads : heads + shared], whole[:, heads + shared :]
+        return split
+    whole = split_heads(query, heads + 2 * key_heads, "query, packed with keys and values,")
+    return whole[:, :heads], whole[:, heads : heads + key_heads], whole[:, heads + key_heads :]
 
 
 def _totals(last_places: Array, batch: int) -> list[int]:
     if last_places.size != batch:
         raise ValueError(f"seqlens_k has shape {list(last_places.shape)}, expected [{batch}]")
-    return [int(one) + 1 for one in last_places.reshape(-1)]
+    return [int(last_place) + 1 for last_place in last_places.reshape(-1)]
 
 
 def _check_lengths(before: Sequence[int], totals: Sequence[int], longest: int) -> None:
     if min(before, default=0) < 0 or max(totals, default=0) > longest or min(totals, default=0) < 0:
         raise ValueError(
-            f"seqlens_k says {[one - 1 for one in totals[:8]]}, which does not fit total_sequence_length {longest}"
+            f"seqlens_k says {[total - 1 for total in totals[:8]]}, "
+            f"which does not fit total_sequence_length {longest}"
         )
 
 
-def _places(
+def _token_positions(
     before: Sequence[int], length: int, positions: Array | None, first_prompt: bool
 ) -> Array:
-    """The position of each token, ``[B, S]``: of a first prompt those that follow the first
-    position given, as its page says.
+    """Return the position of each token, ``[B, S]``.
+
+    A first prompt has consecutive positions from the first given one, as ONNX Runtime documents.
     """
     if positions is None or (first_prompt and not positions.size):
         return np.array(before)[:, None] + np.arange(length)
@@ -195,7 +210,7 @@ def _places(
     )
 
 
-def _turned(
+def _rotate(
     queries: Array,
     keys: Array,
     places: Array,
@@ -207,14 +222,14 @@ def _turned(
         raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
     width = 2 * cosines.shape[-1]
     query, key = (
-        turned(one, places, cosines, sines, interleaved=interleaved, width=width)
-        for one in (queries, keys)
+        rotate(tensor, places, cosines, sines, interleaved=interleaved, width=width)
+        for tensor in (queries, keys)
     )
     return query, key
 
 
-def _sinks(sinks: Array | None, smooth: int, heads: int) -> Array | None:
-    """For each head a score of nothing, which takes its share; None without."""
+def _sink_scores(sinks: Array | None, smooth: int, heads: int) -> Array | None:
+    """Return for each head the score of an additional empty key; None without sinks."""
     if sinks is None:
         return np.zeros((heads, 1, 1), np.float32) if smooth == 1 else None
     if sinks.shape != (heads,):
@@ -223,19 +238,20 @@ def _sinks(sinks: Array | None, smooth: int, heads: int) -> Array | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rule:
-    """How scores are made and become shares."""
+class _ScoreRule:
+    """The computation of scores and of their softmax shares."""
 
     scale: float
     softcap: float
     window: int
-    """How many keys a token sees, its own the last of them; negative for no limit."""
+    """Number of keys that a token sees, its own included; negative for no limit."""
     causal: bool
     sinks: Array | None
 
     def scores(self, query: Array, key: Array, first: int, bias: Array | None) -> Array:
-        """``[N, S, H], [M, R, H] -> [N, S, R]``; the first key has the position ``first``, which
-        the last axis of the bias counts.
+        """Compute scores: ``[N, S, H], [M, R, H] -> [N, S, R]``.
+
+        The first key has the position ``first`` on the last axis of the bias.
         """
         heads, length, width = query.shape
         shared, count = key.shape[:2]
@@ -247,9 +263,7 @@ class _Rule:
         return scores if bias is None else scores + bias[..., first : first + count]
 
     def shares(self, scores: Array, seen: Array) -> Array:
-        """The softmax of what each query sees; 0 elsewhere, and everywhere for one that sees
-        nothing.
-        """
+        """Return the softmax over the visible keys of each query, with 0 for all other keys."""
         powers = np.where(seen, scores, np.float32(-np.inf))
         top = powers.max(-1, keepdims=True, initial=-np.inf)
         top = top if self.sinks is None else np.maximum(top, self.sinks)
@@ -261,15 +275,15 @@ class _Rule:
         return powers
 
     def seen(self, length: int, count: int, first: int, before: int) -> Array:
-        """Which keys each query may look at, by the positions of the first of both."""
+        """Return a mask of the keys that each query sees, from the first positions of both."""
         keys, queries = np.arange(first, first + count), np.arange(before, before + length)[:, None]
         if not self.causal:
             return np.ones((length, count), np.bool_)
         return (keys <= queries) & ((keys > queries - self.window) if self.window >= 0 else True)
 
 
-def _summed(shares: Array, value: Array) -> Array:
-    """``[N, S, R], [M, R, H] -> [N, S, H]``."""
+def _weighted_sum(shares: Array, value: Array) -> Array:
+    """Weight the values: ``[N, S, R], [M, R, H] -> [N, S, H]``."""
     heads, length, count = shares.shape
     return np.matmul(shares.reshape(len(value), -1, length, count), value[:, None]).reshape(
         heads, length, -1
@@ -279,7 +293,7 @@ def _summed(shares: Array, value: Array) -> Array:
 def infer_group_query_attention(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batch and length of the queries; where all is packed, the width of the queries among them."""
+    """Infer batch and length from the queries, and the query width of packed inputs."""
     query, kind = inputs[0].shape, inputs[0].element_type
     heads, shared = attributes["num_heads"], attributes["kv_num_heads"]
     if query.rank != 3:

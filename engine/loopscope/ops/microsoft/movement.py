@@ -1,6 +1,4 @@
-"""Operations of the domain com.microsoft that move, cut and fill: Pad, ExpandDims, Trilu,
-Unique, Range, CropAndResize.
-"""
+"""Data movement of com.microsoft: Pad, ExpandDims, Trilu, Unique, Range, CropAndResize."""
 
 from __future__ import annotations
 
@@ -26,30 +24,29 @@ _AXIS = frozenset({ElementType.I32})
 
 
 def pad(data: Array, pads: Array, value: Array | None = None, /, *, mode: str) -> Array:
-    """As ONNX's Pad; the numbers may lie in a row, ``[1, 2 rank]``."""
+    """Compute ONNX's Pad; the padding may also have the shape ``[1, 2 rank]``."""
     return np.asarray(padding.pad(data, pads.reshape(-1), value, mode=mode))
 
 
 def expand_dims(data: Array, axis: Array, /) -> Array:
-    """A new axis of length 1."""
+    """Insert a new axis of length 1."""
     return np.expand_dims(data, axis_within(whole_number(axis), data.ndim + 1))
 
 
 def trilu(data: Array, diagonal: Array | None = None, /, *, upper: int) -> Array:
-    """Matrices with 0 below (or, without ``upper``, above) a diagonal."""
+    """Set matrix elements below (or, without ``upper``, above) a diagonal to 0."""
     if data.ndim < 2:
         raise ValueError(f"the data has shape {list(data.shape)}, expected matrices")
-    # Beyond the lengths all diagonals are alike.
-    most = sum(data.shape[-2:])
-    chosen = 0 if diagonal is None else max(-most, min(whole_number(diagonal), most))
-    return (np.triu if upper else np.tril)(data, chosen)
+    # All diagonals beyond the matrix have the same effect.
+    limit = sum(data.shape[-2:])
+    offset = 0 if diagonal is None else max(-limit, min(whole_number(diagonal), limit))
+    return (np.triu if upper else np.tril)(data, offset)
 
 
 def unique(data: Array, /) -> tuple[Array, Array, Array]:
-    """The distinct elements of ``[N]`` in the order in which they come first; which of them each
-    is; how often each is there.
+    """Return the distinct elements of ``[N]`` by first occurrence, element indices, and counts.
 
-    Every NaN is distinct from every other.
+    Every NaN is distinct from every other NaN.
     """
     if data.ndim != 1:
         raise ValueError(f"the data has shape {list(data.shape)}, expected one axis")
@@ -58,12 +55,13 @@ def unique(data: Array, /) -> tuple[Array, Array, Array]:
 
 
 def sequence(start: Array, limit: Array, delta: Array | None = None, /) -> Array:
-    """From the start in steps up to the limit, which is left out; each number is the one before
-    and the step, in their own type.
+    """Return the numbers from the start in steps up to the limit (excluded), in their own type.
+
+    Each number is the sum of its predecessor and the step.
     """
-    first, last = (_one(one) for one in (start, limit))
-    step = first.dtype.type(1) if delta is None else _one(delta)
-    if not step or not all(np.isfinite(one) for one in (first, last, step)):
+    first, last = (_single_number(bound) for bound in (start, limit))
+    step = first.dtype.type(1) if delta is None else _single_number(delta)
+    if not step or not all(np.isfinite(number) for number in (first, last, step)):
         raise ValueError(f"a range from {first} to {last} in steps of {step} has no end")
     count = max(0, math.ceil((last.item() - first.item()) / step.item()))
     check_elements(count, "the range")
@@ -74,7 +72,7 @@ def sequence(start: Array, limit: Array, delta: Array | None = None, /) -> Array
     return np.cumsum(steps, dtype=first.dtype)
 
 
-def _one(number: Array) -> Any:
+def _single_number(number: Array) -> Any:
     if number.size != 1:
         raise ValueError(f"expected one number, the tensor has shape {list(number.shape)}")
     return number.reshape(-1)[0]
@@ -90,10 +88,10 @@ def crop_and_resize(
     mode: str,
     extrapolation_value: float,
 ) -> Array:
-    """Regions of images, each laid over a grid of places of which the outer ones are its corners.
+    """Sample regions of images on a grid whose outer points are the corners of the region.
 
     ``[N, C, H, W], [R, 4] (top, left, bottom, right; 0 and 1 are the borders), [R], [2] -> [R, C,
-    height, width]``. What lies outside of the image is ``extrapolation_value``.
+    height, width]``. Points outside of the image get ``extrapolation_value``.
     """
     if (
         images.ndim != 4
@@ -102,56 +100,59 @@ def crop_and_resize(
         or numbers.shape != (len(regions),)
         or size.shape != (2,)
     ):
-        shapes = [list(one.shape) for one in (images, regions, numbers, size)]
+        shapes = [list(array.shape) for array in (images, regions, numbers, size)]
         raise ValueError(f"the shapes are {shapes}, expected [N, C, H, W], [R, 4], [R] and [2]")
     height, width = whole_numbers(size)
     if min(height, width) < 1 or (
         numbers.size and not 0 <= numbers.min() <= numbers.max() < len(images)
     ):
         raise ValueError(
-            f"a size of {height} by {width} and images {numbers[:8].tolist()} of {len(images)}, expected sizes above 0"
+            f"a size of {height} by {width} and images {numbers[:8].tolist()} of {len(images)}, "
+            "expected sizes above 0"
         )
     check_elements(len(regions) * images.shape[1] * height * width, "the crops")
-    wide = computable(images)
-    made = np.full((len(regions), images.shape[1], height, width), extrapolation_value, wide.dtype)
+    values = computable(images)
+    result = np.full(
+        (len(regions), images.shape[1], height, width), extrapolation_value, values.dtype
+    )
     for number, region in enumerate(computable(regions)):
-        rows = _places(region[0], region[2], height, images.shape[2])
-        columns = _places(region[1], region[3], width, images.shape[3])
+        rows = _pixel_positions(region[0], region[2], height, images.shape[2])
+        columns = _pixel_positions(region[1], region[3], width, images.shape[3])
         inside = [
-            np.flatnonzero((one >= 0) & (one <= length - 1))
-            for one, length in zip((rows, columns), images.shape[2:], strict=True)
+            np.flatnonzero((positions >= 0) & (positions <= length - 1))
+            for positions, length in zip((rows, columns), images.shape[2:], strict=True)
         ]
-        cropped = _sampled(wide[int(numbers[number])], rows[inside[0]], columns[inside[1]], mode)
-        made[number][:, inside[0][:, None], inside[1]] = cropped
-    return made.astype(images.dtype, copy=False)
+        cropped = _sample(values[int(numbers[number])], rows[inside[0]], columns[inside[1]], mode)
+        result[number][:, inside[0][:, None], inside[1]] = cropped
+    return result.astype(images.dtype, copy=False)
 
 
-def _places(begin: Any, end: Any, count: int, length: int) -> Array:
-    """Where places between two borders lie, in pixels."""
-    most = np.float32(length - 1)
+def _pixel_positions(begin: Any, end: Any, count: int, length: int) -> Array:
+    """Return the positions of equidistant points between two borders, in pixels."""
+    last_pixel = np.float32(length - 1)
     if count == 1:
-        return np.array([np.float32(0.5) * (begin + end) * most])
+        return np.array([np.float32(0.5) * (begin + end) * last_pixel])
     return np.asarray(
-        begin * most
-        + np.arange(count, dtype=np.float32) * ((end - begin) * most / np.float32(count - 1))
+        begin * last_pixel
+        + np.arange(count, dtype=np.float32) * ((end - begin) * last_pixel / np.float32(count - 1))
     )
 
 
-def _sampled(image: Array, rows: Array, columns: Array, mode: str) -> Array:
-    """``[C, H, W] -> [C, rows, columns]``."""
+def _sample(image: Array, rows: Array, columns: Array, mode: str) -> Array:
+    """Sample ``[C, H, W] -> [C, rows, columns]``."""
     if mode == "nearest":
         return image[
             :, np.floor(rows + 0.5).astype(int)[:, None], np.floor(columns + 0.5).astype(int)
         ]
     above, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
-    down, across = (rows - above)[:, None], columns - left
+    vertical, horizontal = (rows - above)[:, None], columns - left
     low, high = (
-        _between(image[:, one.astype(int)], left, across) for one in (above, np.ceil(rows))
+        _interpolate(image[:, row.astype(int)], left, horizontal) for row in (above, np.ceil(rows))
     )
-    return np.asarray(low + (high - low) * down)
+    return np.asarray(low + (high - low) * vertical)
 
 
-def _between(lines: Array, left: Array, across: Array) -> Array:
+def _interpolate(lines: Array, left: Array, across: Array) -> Array:
     begin, end = lines[..., left], lines[..., np.minimum(left + (across > 0), lines.shape[-1] - 1)]
     return np.asarray(begin + (end - begin) * across)
 
@@ -159,7 +160,7 @@ def _between(lines: Array, left: Array, across: Array) -> Array:
 def infer_expand_dims(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """A length of 1 more, where the axis is known."""
+    """Infer the lengths with a length of 1 inserted, if the axis is known."""
     shape, axis = inputs[0].shape, inputs[1].value
     if shape.dimensions is None:
         return (Known(inputs[0].element_type),)
@@ -171,43 +172,43 @@ def infer_expand_dims(
 
 
 def infer_pad(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Lengths and what is added, where that is known."""
+    """Infer the padded lengths, if the padding is known."""
     shape, pads = inputs[0].shape, inputs[1].value
     if shape.dimensions is None:
         return (Known(inputs[0].element_type),)
     rank = len(shape.dimensions)
     if pads is None or pads.size != 2 * rank or not shape.is_static:
         return (Known(inputs[0].element_type, PartialShape.unknown(rank)),)
-    both = pads.reshape(2, rank).sum(0).tolist()
+    padding = pads.reshape(2, rank).sum(0).tolist()
     return (
         Known(
             inputs[0].element_type,
             PartialShape.of(
-                max(one + more, 0) for one, more in zip(shape.lengths, both, strict=True)
+                max(length + extra, 0) for length, extra in zip(shape.lengths, padding, strict=True)
             ),
         ),
     )
 
 
 def infer_unique(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """One axis of unknown length, and an index for each element."""
-    some = PartialShape.unknown(1)
+    """Infer an axis of unknown length, and an index for each element."""
+    unknown_length = PartialShape.unknown(1)
     return (
-        Known(inputs[0].element_type, some),
+        Known(inputs[0].element_type, unknown_length),
         Known(ElementType.I64, inputs[0].shape),
-        Known(ElementType.I64, some),
+        Known(ElementType.I64, unknown_length),
     )
 
 
 def infer_sequence(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """One axis."""
+    """Infer one axis of unknown length."""
     return (Known(inputs[0].element_type, PartialShape.unknown(1)),)
 
 
 def infer_crop_and_resize(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Regions, channels and the size, where that is known."""
+    """Infer regions, channels and, if known, the size."""
     images, regions, size = inputs[0].shape, inputs[1].shape, inputs[3].value
     if images.rank != 4 or regions.rank != 2:
         return (Known(inputs[0].element_type, DYNAMIC),)

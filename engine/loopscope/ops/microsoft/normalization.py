@@ -1,5 +1,6 @@
-"""Normalizations of the domain com.microsoft: layer normalization of a sum, with or without the
-mean, and of embeddings.
+"""Normalizations of com.microsoft: layer normalization of sums and of embeddings.
+
+Simplified forms do not subtract the mean.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ def skip_layer_normalization(
     *,
     epsilon: float,
 ) -> tuple[Array, Array, Array, Array]:
-    """The sum of two tensors (and a bias) to mean 0 and variance 1 along the last axis, times gamma
-    plus beta.
+    """Normalize the sum of two tensors (and a bias) along the last axis, times gamma plus beta.
 
-    ``[..., H]`` and what its leading axes repeat; also the mean, 1 by the deviation, and the sum.
+    The inputs are ``[..., H]`` and a tensor that its leading axes repeat. Also return the mean, the
+    reciprocal deviation and the sum.
     """
-    total = _sum(data, skip, bias, gamma, beta)
+    total = _checked_sum(data, skip, bias, gamma, beta)
     mean = means(total, -1)
-    made, scale = _scaled(total - mean, gamma, epsilon)
+    normalized, scale = _scale(total - mean, gamma, epsilon)
     if beta is not None:
-        made += computable(beta)
+        normalized += computable(beta)
     return (
-        made.astype(data.dtype, copy=False),
-        _f32(mean),
-        _f32(scale),
+        normalized.astype(data.dtype, copy=False),
+        _to_f32(mean),
+        _to_f32(scale),
         total.astype(data.dtype, copy=False),
     )
 
@@ -50,17 +51,17 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     data: Array, skip: Array, gamma: Array, bias: Array | None = None, /, *, epsilon: float
 ) -> tuple[Array, Array, Array, Array]:
-    """The sum of two tensors (and a bias) divided by its root mean square along the last axis,
-    times gamma.
+    """Divide a sum of two tensors (and a bias) by its root mean square, times gamma.
 
-    Also a mean of 0, 1 by the root mean square, and the sum.
+    The root mean square is taken along the last axis. Also return a mean of 0, the reciprocal root
+    mean square and the sum.
     """
-    total = _sum(data, skip, bias, gamma)
-    made, scale = _scaled(total, gamma, epsilon)
+    total = _checked_sum(data, skip, bias, gamma)
+    normalized, scale = _scale(total, gamma, epsilon)
     return (
-        made.astype(data.dtype, copy=False),
+        normalized.astype(data.dtype, copy=False),
         np.zeros(scale.shape, np.float32),
-        _f32(scale),
+        _to_f32(scale),
         total.astype(data.dtype, copy=False),
     )
 
@@ -68,50 +69,55 @@ def skip_simplified_layer_normalization(
 def simplified_layer_normalization(
     data: Array, gamma: Array, /, *, axis: int, epsilon: float, stash_type: int
 ) -> tuple[Array, Array]:
-    """Divided by the root mean square over all axes from ``axis`` on, times gamma; also 1 by
-    that root.
+    """Divide by the root mean square over all axes from ``axis`` on, times gamma.
+
+    Also return the reciprocal of that root.
     """
     first = axis + data.ndim if axis < 0 else axis
     if not 0 <= first < max(data.ndim, 1) or stash_type != 1:
         raise ValueError(
-            f"axis is {axis} for data of shape {list(data.shape)}, and stash_type {stash_type}, expected an axis and 1"
+            f"axis is {axis} for data of shape {list(data.shape)}, and stash_type {stash_type}, "
+            "expected an axis and 1"
         )
-    before = data.shape[:first]
-    rows = computable(data).reshape(*before, -1)
+    leading = data.shape[:first]
+    rows = computable(data).reshape(*leading, -1)
     scale = _reciprocal_of_root(rows, epsilon)
-    made = (rows * scale).reshape(data.shape) * computable(gamma)
-    return made.astype(data.dtype, copy=False), _f32(scale).reshape(
-        *before, *[1] * (data.ndim - first)
+    normalized = (rows * scale).reshape(data.shape) * computable(gamma)
+    return normalized.astype(data.dtype, copy=False), _to_f32(scale).reshape(
+        *leading, *[1] * (data.ndim - first)
     )
 
 
-def _sum(data: Array, skip: Array, bias: Array | None, *each: Array | None) -> Array:
-    """``ValueError`` where the skip does not repeat along leading axes, or something has not a
-    number for each of the last axis.
+def _checked_sum(data: Array, skip: Array, bias: Array | None, *parameters: Array | None) -> Array:
+    """Return the sum of data, skip and bias.
+
+    ``ValueError`` if the skip does not repeat along leading axes, or if a parameter does not match
+    the last axis.
     """
     if (
         not data.ndim
         or skip.shape[-1:] != data.shape[-1:]
-        or skip.shape not in _repeating(data.shape)
+        or skip.shape not in _skip_shapes(data.shape)
     ):
-        expected = " or ".join(str(list(one)) for one in _repeating(data.shape))
+        expected = " or ".join(str(list(shape)) for shape in _skip_shapes(data.shape))
         raise ValueError(f"the skip has shape {list(skip.shape)}, expected {expected}")
-    for one in (bias, *each):
-        if one is not None and one.shape != data.shape[-1:]:
+    for parameter in (bias, *parameters):
+        if parameter is not None and parameter.shape != data.shape[-1:]:
             raise ValueError(
-                f"gamma, beta or bias has shape {list(one.shape)}, expected {list(data.shape[-1:])}"
+                f"gamma, beta or bias has shape {list(parameter.shape)}, "
+                f"expected {list(data.shape[-1:])}"
             )
     total = computable(data) + computable(skip)
     return total if bias is None else total + computable(bias)
 
 
-def _repeating(shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The shapes that a skip may have."""
+def _skip_shapes(shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the allowed shapes of a skip."""
     whole = tuple(shape)
     return (whole, (1, *whole[1:]), whole[1:]) if len(whole) == 3 else (whole,)
 
 
-def _scaled(values: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
+def _scale(values: Array, gamma: Array, epsilon: float) -> tuple[Array, Array]:
     scale = _reciprocal_of_root(values, epsilon)
     return values * scale * computable(gamma), scale
 
@@ -121,7 +127,7 @@ def _reciprocal_of_root(values: Array, epsilon: float) -> Array:
     return np.asarray(np.reciprocal(np.sqrt(square + values.dtype.type(epsilon))))
 
 
-def _f32(values: Array) -> Array:
+def _to_f32(values: Array) -> Array:
     return values.astype(np.float32, copy=False)
 
 
@@ -140,22 +146,23 @@ def embed_layer_normalization(
     epsilon: float,
     mask_index_type: int | None,
 ) -> tuple[Array, Array, Array]:
-    """Rows of tables for words, positions and segments added, and layer normalization of that.
+    """Apply layer normalization to the sum of table rows for words, positions and segments.
 
-    ``[B, S] -> [B, S, H]``; also how many 1 each row of the mask has (0 without a mask), and the
-    sum.
+    ``[B, S] -> [B, S, H]``. Also return the number of 1 in each row of the mask (0 without a mask),
+    and the sum.
     """
     if words.ndim != 2 or (segments is None) != (segment_table is None):
         raise ValueError(
-            f"the words have shape {list(words.shape)}, expected [batch, length], and segments come with their table"
+            f"the words have shape {list(words.shape)}, expected [batch, length], "
+            "and segments come with their table"
         )
     tables = [word_table, position_table, *([] if segment_table is None else [segment_table])]
     if (
         gamma.ndim != 1
         or beta.shape != gamma.shape
-        or any(one.ndim != 2 or one.shape[1:] != gamma.shape for one in tables)
+        or any(table.ndim != 2 or table.shape[1:] != gamma.shape for table in tables)
     ):
-        shapes = [list(one.shape) for one in (*tables, gamma, beta)]
+        shapes = [list(table.shape) for table in (*tables, gamma, beta)]
         raise ValueError(
             f"tables, gamma and beta have shapes {shapes}, expected rows as long as gamma and beta"
         )
@@ -167,49 +174,49 @@ def embed_layer_normalization(
     if segments is not None and segment_table is not None:
         total = total + computable(_rows(segment_table, segments, "segment"))
     mean = means(total, -1)
-    made, _ = _scaled(total - mean, gamma, epsilon)
-    made += computable(beta)
-    counted = np.zeros(len(words), np.int32) if mask is None else (mask == 1).sum(1, dtype=np.int32)
-    return made.astype(gamma.dtype, copy=False), counted, total.astype(gamma.dtype, copy=False)
+    normalized, _ = _scale(total - mean, gamma, epsilon)
+    normalized += computable(beta)
+    counts = np.zeros(len(words), np.int32) if mask is None else (mask == 1).sum(1, dtype=np.int32)
+    return normalized.astype(gamma.dtype, copy=False), counts, total.astype(gamma.dtype, copy=False)
 
 
-def _rows(table: Array, places: Array, name: str) -> Array:
-    if places.size and (places.min() < 0 or places.max() >= len(table)):
+def _rows(table: Array, indices: Array, name: str) -> Array:
+    if indices.size and (indices.min() < 0 or indices.max() >= len(table)):
         raise ValueError(
-            f"a {name} is {places.min()} or {places.max()}, and the table has {len(table)} rows"
+            f"a {name} is {indices.min()} or {indices.max()}, and the table has {len(table)} rows"
         )
-    return table[places]
+    return table[indices]
 
 
 def infer_skip(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """As the data; mean and deviation with one number for each row."""
+    """Infer the shape of the data; mean and deviation have one number per row."""
     kind, shape = common_type(inputs), inputs[0].shape
-    each = Known(
+    per_row = Known(
         ElementType.F32,
         DYNAMIC if shape.dimensions is None else PartialShape((*shape.dimensions[:-1], static(1))),
     )
-    whole = Known(kind, shape)
-    return whole, each, each, whole
+    result = Known(kind, shape)
+    return result, per_row, per_row, result
 
 
 def infer_embedding(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """[B, S, H], a count for each of B, and the sum like the first."""
+    """Infer [B, S, H], a count per batch item, and the sum with the shape of the first output."""
     words, width = inputs[0].shape, inputs[5].shape
     if words.rank not in (None, 2):
         raise ValueError(f"the words have shape {words}, expected [batch, length]")
-    whole = Known(
+    result = Known(
         inputs[2].element_type,
         PartialShape(
             (*(words.at(axis) for axis in (0, 1)), width.at(0) if width.rank else DYNAMIC.at(0))
         ),
     )
-    return whole, Known(ElementType.I32, PartialShape((words.at(0),))), whole
+    return result, Known(ElementType.I32, PartialShape((words.at(0),))), result
 
 
 def infer_normalized(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As the data."""
+    """Infer the shape and type of the data."""
     return (Known(inputs[0].element_type, inputs[0].shape),)
 
 
@@ -250,7 +257,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
 )
 
-_ALONE = (
+_SIMPLE_ATTRIBUTES = (
     Attribute("axis", "int", -1),
     Attribute("epsilon", "float", 1e-5),
     Attribute("stash_type", "int", 1),
@@ -262,7 +269,7 @@ IN_ONNX: tuple[Operation, ...] = (
         infer=infer_normalized,
         inputs=(2, 3),
         outputs=3,
-        attributes=_ALONE,
+        attributes=_SIMPLE_ATTRIBUTES,
         types=(FLOATING,),
     ),
     row(
@@ -271,10 +278,11 @@ IN_ONNX: tuple[Operation, ...] = (
         infer=infer_normalized,
         inputs=(2, 2),
         outputs=2,
-        attributes=_ALONE,
+        attributes=_SIMPLE_ATTRIBUTES,
         types=(FLOATING,),
     ),
 )
-"""What ONNX Runtime adds to ONNX's own domain: files optimized at an opset before 17 hold
-LayerNormalization as well.
+"""Operations that ONNX Runtime adds to ONNX's own domain.
+
+Files optimized at an opset before 17 contain LayerNormalization too.
 """

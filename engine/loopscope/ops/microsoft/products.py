@@ -1,5 +1,6 @@
-"""Products of the domain com.microsoft: matrices transposed and scaled on the way, and products
-with the activation that follows.
+"""Matrix products and convolutions of com.microsoft with fused operations.
+
+These are transposition, scaling and activation.
 """
 
 from __future__ import annotations
@@ -34,13 +35,12 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Array:
-    """``alpha`` times the product of the matrices in the last two axes, either transposed before;
-    vectors are not transposed.
+    """Return ``alpha`` times the product of the matrices in the last two axes.
 
-    With ``transBatch`` the rows of that side are its first axis, before all batches: ``[M, ...,
-    K]`` is taken as ``[..., M, K]``.
+    ``transA`` and ``transB`` transpose the operands first, but not vectors. With ``transBatch``,
+    the rows of that operand are its first axis: ``[M, ..., K]`` is taken as ``[..., M, K]``.
     """
-    return _fused(
+    return _scaled_product(
         partial(matmul, transpose_a=bool(transA), transpose_b=bool(transB)),
         alpha,
         transBatchA,
@@ -50,7 +50,7 @@ def fused_matmul(
     )
 
 
-def _fused(
+def _scaled_product(
     multiply: Kernel, alpha: float, batch_a: int, batch_b: int, first: Array, second: Array, /
 ) -> Array:
     product = multiply(
@@ -62,7 +62,8 @@ def _fused(
 def _rows_last(array: Array) -> Array:
     if array.ndim < 3:
         raise ValueError(
-            f"a matrix of shape {list(array.shape)} has no batches, and transBatch asks for them"
+            f"a matrix of shape {list(array.shape)} does not have batches, "
+            "which transBatch requires"
         )
     return np.moveaxis(array, 0, -2)
 
@@ -82,20 +83,20 @@ def fused_gemm(
     activation_beta: float | None,
     activation_gamma: float | None,
 ) -> Array:
-    """An activation of what Gemm gives."""
+    """Apply an activation to the result of Gemm."""
     numbers = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     name = activation or ""
     product = gemm(first, second, third, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    if name not in _OF_GEMM:
+    if name not in _GEMM_ACTIVATIONS:
         raise ValueError(
-            f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(_OF_GEMM)}"
+            f"the activation is {shorten(name, 40)!r}, "
+            f"expected one of {', '.join(_GEMM_ACTIVATIONS)}"
         )
-    given = [numbers[one] for one in _OF_GEMM[name]]
-    if None in given:
-        raise ValueError(
-            f"the activation {name} needs {' and '.join(f'activation_{one}' for one in _OF_GEMM[name])}"
-        )
-    return _activated(product, name, [float(one) for one in given if one is not None])
+    values = [numbers[parameter] for parameter in _GEMM_ACTIVATIONS[name]]
+    if None in values:
+        needed = " and ".join(f"activation_{parameter}" for parameter in _GEMM_ACTIVATIONS[name])
+        raise ValueError(f"the activation {name} needs {needed}")
+    return _activate(product, name, [float(value) for value in values if value is not None])
 
 
 def fused_conv(
@@ -109,41 +110,42 @@ def fused_conv(
     activation_params: tuple[float, ...] | None,
     **window: Any,
 ) -> Array:
-    """An activation of the sum of a convolution, its bias and a tensor of the convolution's
-    shape.
-    """
+    """Apply an activation to the sum of a convolution, its bias and a tensor of the same shape."""
     name, numbers = activation or "", activation_params or ()
-    if name not in _OF_CONV:
+    if name not in _CONV_ACTIVATIONS:
         raise ValueError(
-            f"the activation is {shorten(name, 40)!r}, expected one of {', '.join(filter(None, _OF_CONV))}"
+            f"the activation is {shorten(name, 40)!r}, "
+            f"expected one of {', '.join(filter(None, _CONV_ACTIVATIONS))}"
         )
-    if len(numbers) < _OF_CONV[name]:
+    if len(numbers) < _CONV_ACTIVATIONS[name]:
         raise ValueError(
-            f"activation_params is {list(numbers)[:8]}, and the activation {name} needs {_OF_CONV[name]} numbers"
+            f"activation_params is {list(numbers)[:8]}, "
+            f"and the activation {name} needs {_CONV_ACTIVATIONS[name]} numbers"
         )
-    made = conv(
-        data, filters, bias, **{one: value for one, value in window.items() if value is not None}
+    result = conv(
+        data, filters, bias, **{key: value for key, value in window.items() if value is not None}
     )
     if added is not None:
-        if added.shape != made.shape:
+        if added.shape != result.shape:
             raise ValueError(
-                f"the tensor to add has shape {list(added.shape)}, expected that of the convolution, {list(made.shape)}"
+                f"the tensor to add has shape {list(added.shape)}, "
+                f"expected that of the convolution, {list(result.shape)}"
             )
-        made = made + added
-    return _activated(made, name, numbers[: _OF_CONV[name]])
+        result = result + added
+    return _activate(result, name, numbers[: _CONV_ACTIVATIONS[name]])
 
 
-def _activated(data: Array, name: str, numbers: Sequence[float]) -> Array:
-    """Computed in f32 where the tensor's floats are smaller, and rounded once."""
-    wide = computable(data)
-    return np.asarray(_ACTIVATIONS[name](wide, *(wide.dtype.type(one) for one in numbers))).astype(
-        data.dtype, copy=False
-    )
+def _activate(data: Array, name: str, numbers: Sequence[float]) -> Array:
+    """Apply an activation in f32 or wider, and round once."""
+    values = computable(data)
+    return np.asarray(
+        _ACTIVATIONS[name](values, *(values.dtype.type(number) for number in numbers))
+    ).astype(data.dtype, copy=False)
 
 
 _ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
     "": lambda data: data,
-    "Clip": lambda data, least, most: np.clip(data, least, most),
+    "Clip": lambda data, lower, upper: np.clip(data, lower, upper),
     "Elu": lambda data, alpha: np.where(data >= 0, data, alpha * np.expm1(np.minimum(data, 0))),
     "HardSigmoid": lambda data, alpha, beta: np.clip(alpha * data + beta, 0, 1),
     "HardSwish": hswish,
@@ -160,8 +162,8 @@ _ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
     "Tanh": np.tanh,
     "ThresholdedRelu": lambda data, alpha: np.where(data > alpha, data, data.dtype.type(0)),
 }
-_OF_GEMM: Mapping[str, tuple[str, ...]] = {
-    # The attributes, after "activation_", from which ONNX Runtime takes the numbers.
+_GEMM_ACTIVATIONS: Mapping[str, tuple[str, ...]] = {
+    # These are the attributes, after "activation_", from which ONNX Runtime takes the parameters.
     "Elu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
     "LeakyRelu": ("alpha",),
@@ -175,7 +177,7 @@ _OF_GEMM: Mapping[str, tuple[str, ...]] = {
     "Tanh": (),
     "ThresholdedRelu": ("alpha",),
 }
-_OF_CONV: Mapping[str, int] = {
+_CONV_ACTIVATIONS: Mapping[str, int] = {
     "": 0,
     "Clip": 2,
     "HardSigmoid": 2,
@@ -185,17 +187,17 @@ _OF_CONV: Mapping[str, int] = {
     "Sigmoid": 0,
     "Tanh": 0,
 }
-"""How many numbers each takes."""
+"""Number of parameters of each activation."""
 
 
 def infer_fused_matmul(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batches broadcast, rows of the first and columns of the second."""
+    """Infer the broadcast batches, rows of the first and columns of the second matrix."""
     kind = common_type(inputs)
     first, second = (
-        _turned(one.shape, attributes[f"trans{side}"], attributes.get(f"transBatch{side}", 0))
-        for one, side in zip(inputs[:2], "AB", strict=True)
+        _transpose(matrix.shape, attributes[f"trans{side}"], attributes.get(f"transBatch{side}", 0))
+        for matrix, side in zip(inputs[:2], "AB", strict=True)
     )
     if first.dimensions is None or second.dimensions is None:
         return (Known(kind),)
@@ -213,7 +215,7 @@ def infer_fused_matmul(
     return (Known(kind, PartialShape((*(batch.dimensions or ()), *rows, *columns))),)
 
 
-def _turned(shape: PartialShape, transposed: int, by_batch: int) -> PartialShape:
+def _transpose(shape: PartialShape, transposed: int, by_batch: int) -> PartialShape:
     lengths = list(shape.dimensions or ())
     if by_batch and len(lengths) > 2:
         lengths.insert(-1, lengths.pop(0))
@@ -225,12 +227,12 @@ def _turned(shape: PartialShape, transposed: int, by_batch: int) -> PartialShape
 def infer_fused_gemm(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Rows of the first, columns of the second."""
+    """Infer rows of the first and columns of the second matrix."""
     shapes = [
-        _turned(one.shape, attributes[name], 0)
-        for one, name in zip(inputs[:2], ("transA", "transB"), strict=True)
+        _transpose(matrix.shape, attributes[name], 0)
+        for matrix, name in zip(inputs[:2], ("transA", "transB"), strict=True)
     ]
-    if any(one.rank not in (None, 2) for one in shapes):
+    if any(shape.rank not in (None, 2) for shape in shapes):
         raise ValueError(f"shapes {inputs[0].shape} and {inputs[1].shape}, expected two matrices")
     return (Known(common_type(inputs), PartialShape((shapes[0].at(0), shapes[1].at(1)))),)
 
@@ -238,7 +240,7 @@ def infer_fused_gemm(
 def infer_fused_conv(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Batch and filters; the lengths are left to the run, but for a tensor that is added."""
+    """Infer batch and filters; the lengths are known only from an added tensor."""
     data, filters = inputs[0].shape, inputs[1].shape
     if len(inputs) > 3 and inputs[3].shape.dimensions is not None:
         return (Known(common_type(inputs[:2]), inputs[3].shape),)

@@ -1,6 +1,4 @@
-"""Operations of the domain com.microsoft that work on quantized tensors element by element, or
-along one axis.
-"""
+"""Elementwise operations of com.microsoft on quantized tensors, and operations along one axis."""
 
 from __future__ import annotations
 
@@ -35,9 +33,10 @@ _QUANTA = frozenset(
 )
 
 
-def one_number(parameter: Array | None, like: Array) -> Array:
-    """A scale or zero point of a whole tensor, of whatever rank it was written; 0 of a tensor's
-    type where it is left out.
+def single_number(parameter: Array | None, like: Array) -> Array:
+    """Return a scale or zero point of a whole tensor as a scalar.
+
+    The default is 0 in the tensor's type.
     """
     if parameter is None:
         return np.zeros((), like.dtype)
@@ -59,17 +58,20 @@ def q_linear_add(
     zero: Array | None = None,
     /,
 ) -> Array:
-    """The sum of two quantized tensors, quantized: rounded once, with the zero point in it, in the
-    steps of ONNX Runtime.
+    """Add two quantized tensors, with a quantized result.
 
-    ``first * r + (second * s + rest)``, where ``r`` and ``s`` are the scales by that of the sum and
-    both products are added unrounded.
+    The result, including the zero point, is rounded once, in the order of ONNX Runtime: ``first * r
+    + (second * s + rest)``. ``r`` and ``s`` are the scales divided by that of the sum, and both
+    products are added unrounded.
     """
-    whole = one_number(scale, scale)
+    sum_scale = single_number(scale, scale)
     by_first, by_second = (
-        np.float32(one_number(one, one) / whole) for one in (first_scale, second_scale)
+        np.float32(single_number(parameter, parameter) / sum_scale)
+        for parameter in (first_scale, second_scale)
     )
-    zeros = [np.float32(one_number(one, first)) for one in (first_zero, second_zero, zero)]
+    zeros = [
+        np.float32(single_number(parameter, first)) for parameter in (first_zero, second_zero, zero)
+    ]
     rest = zeros[2] - (by_first * zeros[0] + by_second * zeros[1])
     inner = (second.astype(np.float64) * by_second + rest).astype(np.float32)
     return quanta(
@@ -88,28 +90,31 @@ def q_linear_mul(
     zero: Array | None = None,
     /,
 ) -> Array:
-    """The product of two quantized tensors, quantized: rounded once, with the zero point in it."""
+    """Multiply two quantized tensors, with a quantized result.
+
+    The result, including the zero point, is rounded once.
+    """
     ratio = (
-        one_number(first_scale, first) * one_number(second_scale, first) / one_number(scale, first)
+        single_number(first_scale, first)
+        * single_number(second_scale, first)
+        / single_number(scale, first)
     )
-    one, other = (
-        data.astype(np.float32) - one_number(offset, first).astype(np.float32)
+    left, right = (
+        data.astype(np.float32) - single_number(offset, first).astype(np.float32)
         for data, offset in ((first, first_zero), (second, second_zero))
     )
     return quanta(
-        one * other * ratio + one_number(zero, first).astype(np.float32), None, first.dtype
+        left * right * ratio + single_number(zero, first).astype(np.float32), None, first.dtype
     )
 
 
 def by_table(function: Callable[[Array], Array], data: Array) -> Array:
-    """A function of each element of an 8-bit tensor: computed once for each value that there is,
-    and looked up.
-    """
-    every = np.arange(256, dtype=np.uint8).view(data.dtype)
-    return np.take(function(every), np.asarray(data).view(np.uint8))
+    """Apply a function to an 8-bit tensor by a table of its 256 values."""
+    all_values = np.arange(256, dtype=np.uint8).view(data.dtype)
+    return np.take(function(all_values), np.asarray(data).view(np.uint8))
 
 
-def _requantized(
+def _requantize(
     function: Callable[[Array], Array],
     data: Array,
     scale: Array,
@@ -117,21 +122,21 @@ def _requantized(
     to_scale: Array,
     to_zero: Array | None,
 ) -> Array:
-    """A function of the numbers that a quantized tensor stands for, quantized."""
-    offsets = [one_number(one, data) for one in (zero, to_zero)]
+    """Apply a function to the values of a quantized tensor, and quantize the result."""
+    offsets = [single_number(parameter, data) for parameter in (zero, to_zero)]
 
-    def whole(quantized: Array) -> Array:
-        numbers = function(dequantize_linear(quantized, one_number(scale, data), offsets[0]))
-        return quantize_linear(numbers, one_number(to_scale, data), offsets[1])
+    def apply(quantized: Array) -> Array:
+        numbers = function(dequantize_linear(quantized, single_number(scale, data), offsets[0]))
+        return quantize_linear(numbers, single_number(to_scale, data), offsets[1])
 
-    return by_table(whole, data)
+    return by_table(apply, data)
 
 
 def q_linear_sigmoid(
     data: Array, scale: Array, zero: Array | None, to_scale: Array, to_zero: Array | None = None, /
 ) -> Array:
-    """1 / (1 + e^-x) of a quantized tensor, quantized."""
-    return _requantized(sigmoid, data, scale, zero, to_scale, to_zero)
+    """Return 1 / (1 + e^-x) of a quantized tensor, quantized."""
+    return _requantize(sigmoid, data, scale, zero, to_scale, to_zero)
 
 
 def q_linear_leaky_relu(
@@ -144,11 +149,13 @@ def q_linear_leaky_relu(
     *,
     alpha: float,
 ) -> Array:
-    """x of a quantized tensor where x is 0 or more, ``alpha`` x elsewhere, quantized."""
-    return _requantized(partial(_leaky, np.float32(alpha)), data, scale, zero, to_scale, to_zero)
+    """Return x where x >= 0 and ``alpha`` x elsewhere, for a quantized tensor, quantized."""
+    return _requantize(
+        partial(_leaky_relu, np.float32(alpha)), data, scale, zero, to_scale, to_zero
+    )
 
 
-def _leaky(alpha: np.float32, numbers: Array) -> Array:
+def _leaky_relu(alpha: np.float32, numbers: Array) -> Array:
     return np.where(numbers >= 0, numbers, alpha * numbers)
 
 
@@ -163,35 +170,33 @@ def q_linear_softmax(
     axis: int,
     opset: int,
 ) -> Array:
-    """Softmax of a quantized tensor, quantized: along an axis, or before ``opset`` 13 over all axes
-    from it on.
+    """Return the softmax of a quantized tensor along an axis, quantized.
 
-    1 by the output's scale is taken as a whole number, as ONNX Runtime does: 254 where the scale is
-    the f32 next to 1 / 255.
+    Before ``opset`` 13, it spans all axes from ``axis`` on. As in ONNX Runtime, the reciprocal of
+    the output scale is truncated to an integer: 254 if the scale is the f32 next to 1 / 255.
     """
-    numbers = dequantize_linear(data, one_number(scale, data), one_number(zero, data))
+    numbers = dequantize_linear(data, single_number(scale, data), single_number(zero, data))
     rows = numbers if opset >= 13 else flattened(numbers, axis=axis)
-    made = softmax(rows, axis=axis if opset >= 13 else 1).reshape(data.shape)
-    levels = np.floor(np.float32(1) / one_number(to_scale, data))
-    return quanta(made * levels, one_number(to_zero, data), data.dtype)
+    shares = softmax(rows, axis=axis if opset >= 13 else 1).reshape(data.shape)
+    levels = np.floor(np.float32(1) / single_number(to_scale, data))
+    return quanta(shares * levels, single_number(to_zero, data), data.dtype)
 
 
 def q_linear_concat(to_scale: Array, to_zero: Array, /, *inputs: Array, axis: int) -> Array:
-    """Quantized tensors, each with its scale and zero point, with the same scale and zero point
-    after one another along an axis.
-    """
+    """Concatenate quantized tensors along an axis, requantized to a common scale and zero point."""
     if len(inputs) % 3:
         raise ValueError(
-            f"there are {len(inputs)} inputs after the first two, expected a tensor, a scale and a zero point each"
+            f"there are {len(inputs)} inputs after the first two, "
+            "expected a tensor, a scale and a zero point each"
         )
     parts = [
-        _requantized(_unchanged, data, scale, zero, to_scale, to_zero)
+        _requantize(_identity, data, scale, zero, to_scale, to_zero)
         for data, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
     ]
     return concat(*parts, axis=axis)
 
 
-def _unchanged(numbers: Array) -> Array:
+def _identity(numbers: Array) -> Array:
     return numbers
 
 
@@ -207,30 +212,28 @@ def q_linear_where(
     zero: Array,
     /,
 ) -> Array:
-    """Elements of one quantized tensor where the condition is true, of another elsewhere,
-    quantized alike.
-    """
-    one = _requantized(_unchanged, then, then_scale, then_zero, scale, zero)
-    other = _requantized(_unchanged, otherwise, otherwise_scale, otherwise_zero, scale, zero)
-    return np.where(condition, one, other)
+    """Select elements of two quantized tensors by a condition, requantized to a common scale."""
+    when_true = _requantize(_identity, then, then_scale, then_zero, scale, zero)
+    when_false = _requantize(_identity, otherwise, otherwise_scale, otherwise_zero, scale, zero)
+    return np.where(condition, when_true, when_false)
 
 
 def quantize(
     data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None
 ) -> Array:
-    """ONNX's QuantizeLinear, also to 16 and 4 bits."""
+    """Compute ONNX's QuantizeLinear, also to 16 and 4 bits."""
     return quantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
 
 
 def dequantize(
     data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None
 ) -> Array:
-    """ONNX's DequantizeLinear, also from 16 and 4 bits."""
+    """Compute ONNX's DequantizeLinear, also from 16 and 4 bits."""
     return dequantize_linear(data, scale, zero_point, axis=1 if axis is None else axis)
 
 
 def infer_of_two(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Shapes of the two tensors broadcast together."""
+    """Infer the broadcast shape of both tensors."""
     return (
         Known(
             common_type([inputs[0], inputs[3]]), broadcast_shapes(inputs[0].shape, inputs[3].shape)
@@ -241,13 +244,13 @@ def infer_of_two(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 def infer_concat_of_quanta(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Lengths along the axis added up."""
-    (joined,) = infer_concat([Known(None, one.shape) for one in inputs[2::3]], attributes)
-    return (Known(inputs[1].element_type, joined.shape),)
+    """Infer the sum of the lengths along the axis."""
+    (result,) = infer_concat([Known(None, tensor.shape) for tensor in inputs[2::3]], attributes)
+    return (Known(inputs[1].element_type, result.shape),)
 
 
 def infer_where(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Shapes of the condition and the two tensors broadcast together."""
+    """Infer the broadcast shape of the condition and both tensors."""
     return (
         Known(
             common_type([inputs[1], inputs[4], inputs[8]]),
@@ -257,7 +260,7 @@ def infer_where(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tu
 
 
 def infer_quantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Shape of the data, type of the zero point."""
+    """Infer the shape of the data and the type of the zero point."""
     kind = inputs[2].element_type if len(inputs) > 2 else ElementType.U8
     return (Known(kind, inputs[0].shape),)
 
@@ -265,12 +268,12 @@ def infer_quantize(inputs: Sequence[Known], attributes: Mapping[str, Any], /) ->
 def infer_dequantize(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """Shape of the data, type of the scale."""
+    """Infer the shape of the data and the type of the scale."""
     return (Known(inputs[1].element_type, inputs[0].shape),)
 
 
-_OF_ONE = (BYTES, SCALES, BYTES, SCALES, BYTES)
-_OF_TWO = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
+_UNARY_TYPES = (BYTES, SCALES, BYTES, SCALES, BYTES)
+_BINARY_TYPES = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
 _AXIS = (Attribute("axis", "int", None),)
 OPERATIONS: tuple[Operation, ...] = (
     row(
@@ -279,7 +282,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_of_two,
         inputs=(7, 8),
         optional_inputs=frozenset({2, 5}),
-        types=_OF_TWO,
+        types=_BINARY_TYPES,
     ),
     row(
         "QLinearMul",
@@ -287,7 +290,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_of_two,
         inputs=(7, 8),
         optional_inputs=frozenset({2, 5}),
-        types=_OF_TWO,
+        types=_BINARY_TYPES,
     ),
     row(
         "QLinearSigmoid",
@@ -295,7 +298,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=same,
         inputs=(4, 5),
         optional_inputs=frozenset({2}),
-        types=_OF_ONE,
+        types=_UNARY_TYPES,
     ),
     row(
         "QLinearLeakyRelu",
@@ -304,7 +307,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(4, 5),
         optional_inputs=frozenset({2}),
         attributes=(Attribute("alpha", "float", 0.01),),
-        types=_OF_ONE,
+        types=_UNARY_TYPES,
     ),
     row(
         "QLinearSoftmax",
@@ -313,7 +316,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(5, 5),
         optional_inputs=frozenset({2}),
         attributes=(Attribute("axis", "int", -1), Attribute("opset", "int")),
-        types=_OF_ONE,
+        types=_UNARY_TYPES,
     ),
     row(
         "QLinearConcat",

@@ -1,4 +1,4 @@
-"""Attention of the domain com.microsoft whose data and weights are quantized."""
+"""Attention of the domain com.microsoft with quantized data and weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.attention import FILTER, attended, infer_attention, present
-from loopscope.ops.microsoft.quantized import BYTES, one_number
+from loopscope.ops.microsoft.attention import FILTER, attend, infer_attention, stack_cache
+from loopscope.ops.microsoft.quantized import BYTES, single_number
 from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.precision import computable
@@ -36,39 +36,41 @@ def q_attention(
     do_rotary: int | None,
     past_present_share_buffer: int | None,
 ) -> tuple[Array, ...]:
-    """Attention of several heads over one product of quantized data and weights; all after that
-    product is in floats.
+    """Compute multi-head attention from one product of quantized data and weights.
 
-    ``[B, S, D], [D, 3 V] -> [B, S, V]``; with a past of ``[2, B, N, P, H]`` keys and values before
-    these, also both together.
+    Everything after the product is in floats. ``[B, S, D], [D, 3 V] -> [B, S, V]``. A past of ``[2,
+    B, N, P, H]`` contains earlier keys and values; the second output is the past with the new ones
+    appended.
     """
     if do_rotary or past_present_share_buffer:
         raise ValueError(
-            "do_rotary or past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either"
+            "do_rotary or past_present_share_buffer is 1, "
+            "which ONNX Runtime's CPU does not compute either"
         )
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
         raise ValueError(
-            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, expected [B, S, D] and [D, widths]"
+            f"data of shape {list(data.shape)} and weights of shape {list(weights.shape)}, "
+            "expected [B, S, D] and [D, widths]"
         )
-    zero = one_number(data_zero, data)
+    zero = single_number(data_zero, data)
     product = computable(
         matmul_integer_to_float(data, weights, data_scale, weights_scale, zero, weights_zero, bias)
     )
     widths = (weights.shape[1] // 3,) * 3
     filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    made, *cache = attended(
+    result, *cache = attend(
         product, widths, mask, past, None, num_heads, bool(unidirectional), scale, filter_value
     )
     return tuple(
-        np.asarray(one).astype(bias.dtype, copy=False)
-        for one in ((made, present(*cache)) if outputs > 1 else (made,))
+        np.asarray(array).astype(bias.dtype, copy=False)
+        for array in ((result, stack_cache(*cache)) if outputs > 1 else (result,))
     )
 
 
 def infer_q_attention(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As Attention, in the type of the bias."""
+    """Infer the shapes of Attention, in the type of the bias."""
     kind = inputs[2].element_type
     past = [Known(kind, inputs[8].shape)] if len(inputs) > 8 else []
     known = [

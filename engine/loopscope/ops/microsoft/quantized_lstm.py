@@ -1,6 +1,4 @@
-"""The LSTM of the domain com.microsoft whose weights are 8-bit integers, and whose inputs and
-states are quantized as it runs.
-"""
+"""The LSTM of com.microsoft with 8-bit weights, which quantizes inputs and states at run time."""
 
 from __future__ import annotations
 
@@ -42,44 +40,40 @@ def dynamic_quantize_lstm(
     /,
     **attributes: Any,
 ) -> tuple[Array, Array, Array]:
-    """ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``, each with one
-    scale, or one for each gate's unit.
+    """Compute ONNX's LSTM with weights ``[directions, I, 4 H]`` and ``[directions, H, 4 H]``.
 
-    The inputs of all times are quantized together to u8, those after the ends of sequences too, and
-    so are the states of a whole batch before each step: that is how ONNX Runtime finds the range.
+    Each weight has one scale, or one per unit of a gate. As in ONNX Runtime, the inputs of all
+    times, including those after the ends of sequences, are quantized together to u8. The states of
+    a whole batch are quantized together before each step.
     """
-    inner, outer = _of_directions(w, w_scale, w_zero), _of_directions(r, r_scale, r_zero)
+    inner, outer = _prepare(w, w_scale, w_zero), _prepare(r, r_scale, r_zero)
     return _layer(inner, outer, x, bias, lengths, hidden, cell, peepholes, **attributes)
 
 
 class _OneLayer:
-    """``dynamic_quantize_lstm`` with one and the same weights, which are made ready when the
-    first run asks for it.
-    """
+    """``dynamic_quantize_lstm`` for constant weights, which are prepared in the first run."""
 
     def __init__(self, kernel_attributes: Mapping[str, Any], most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._attributes = kernel_attributes
         self._kept: tuple[tuple[Array, ...], Sequence[_Weights], Sequence[_Weights]] | None = None
-        """The arrays that were given, and what was made of them; set as one, for the threads
-        that share a plan.
-        """
+        """The last weights and their prepared form, set together because threads share a plan."""
 
     def __call__(self, *arrays: Any) -> tuple[Array, Array, Array]:
         x, w, r, bias, lengths, hidden, cell, peepholes, *others = arrays
-        given, kept = (w, r, *others), self._kept
-        if kept is None or not all(map(is_, kept[0], given)):
+        weights, prepared = (w, r, *others), self._kept
+        if prepared is None or not all(map(is_, prepared[0], weights)):
             w_scale, w_zero, r_scale, r_zero = others
-            kept = self._kept = (
-                given,
-                _of_directions(w, w_scale, w_zero),
-                _of_directions(r, r_scale, r_zero),
+            prepared = self._kept = (
+                weights,
+                _prepare(w, w_scale, w_zero),
+                _prepare(r, r_scale, r_zero),
             )
-        return _layer(*kept[1:], x, bias, lengths, hidden, cell, peepholes, **self._attributes)
+        return _layer(*prepared[1:], x, bias, lengths, hidden, cell, peepholes, **self._attributes)
 
 
 def dynamic_quantize_lstm_by_constant(w: Known, /, **attributes: Any) -> KeepingKernel | None:
-    """The kernel of one node whose weights are constants, which it keeps ready for products."""
+    """Return the kernel of a node with constant weights, which caches the prepared weights."""
     if not w.shape.is_static or w.shape.rank != 3:
         return None
     directions, size, gates = w.shape.lengths
@@ -105,43 +99,49 @@ def _layer(
     steps, batch, width = x.shape
     directions, size = len(inner), outer[0].rows
     if (
-        any(one.shape != (width, 4 * size) for one in inner)
-        or any(one.shape != (size, 4 * size) for one in outer)
+        any(matrix.shape != (width, 4 * size) for matrix in inner)
+        or any(matrix.shape != (size, 4 * size) for matrix in outer)
         or len(outer) != directions
     ):
         expected = f"[{directions}, {width}, {4 * size}] and [{directions}, {size}, {4 * size}]"
-        found = [[len(each), *each[0].shape] for each in (inner, outer)]
-        raise ValueError(f"the weights have shapes {found[0]} and {found[1]}, expected {expected}")
+        actual = [[len(matrices), *matrices[0].shape] for matrices in (inner, outer)]
+        raise ValueError(
+            f"the weights have shapes {actual[0]} and {actual[1]}, expected {expected}"
+        )
     counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
         raise ValueError(
-            f"the lengths of the sequences are {counts.tolist()[:8]}, expected {batch} numbers of 0 to {steps}"
+            f"the lengths of the sequences are {counts.tolist()[:8]}, "
+            f"expected {batch} numbers of 0 to {steps}"
         )
     functions = activations_of(settings, ("Sigmoid", "Tanh", "Tanh"), directions)
     sums = np.zeros((directions, 8 * size), np.float32) if bias is None else bias
-    last = [initial_state(one, directions, batch, size, x.dtype, False) for one in (hidden, cell)]
-    made = np.zeros((steps, directions, batch, size), np.float32)
+    last = [
+        initial_state(initial, directions, batch, size, x.dtype, False)
+        for initial in (hidden, cell)
+    ]
+    result = np.zeros((steps, directions, batch, size), np.float32)
     for index, backwards in enumerate(directions_of(direction, directions)):
-        data = _turned(x, counts) if backwards else x
+        data = _reverse_sequences(x, counts) if backwards else x
         gates = inner[index].times(data.reshape(-1, width)).reshape(steps, batch, -1)
         gates += sums[index, : 4 * size] + sums[index, 4 * size :]
-        seen = None if peepholes is None else peepholes[index]
-        shown = _over_time(
-            gates, last, index, counts, outer[index], seen, functions[index], settings
+        peephole = None if peepholes is None else peepholes[index]
+        outputs = _over_time(
+            gates, last, index, counts, outer[index], peephole, functions[index], settings
         )
-        made[:, index] = _turned(shown, counts) if backwards else shown
-    return made, last[0], last[1]
+        result[:, index] = _reverse_sequences(outputs, counts) if backwards else outputs
+    return result, last[0], last[1]
 
 
 class _Weights:
-    """Of one direction, made ready once: quantizes rows together and multiplies them."""
+    """The prepared weights of one direction, which quantize rows together and multiply them."""
 
     def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
         self.shape, self.rows = weights.shape, weights.shape[0]
         self._matrix, self._scale = ByteMatrix.of(weights, zero), scale
 
     def times(self, rows: Array) -> Array:
-        """``[B, I] -> [B, 4 H]``."""
+        """Multiply ``[B, I] -> [B, 4 H]``."""
         steps, scale = dynamic_bytes(rows)
         return np.asarray(
             np.multiply(
@@ -150,10 +150,10 @@ class _Weights:
         )
 
 
-def _of_directions(weights: Array, scale: Array, zero: Array) -> list[_Weights]:
+def _prepare(weights: Array, scale: Array, zero: Array) -> list[_Weights]:
     if weights.ndim != 3:
         raise ValueError(f"the weights have shape {list(weights.shape)}, expected 3 lengths")
-    of_columns, offsets = (one.reshape(len(weights), -1) for one in (scale, zero))
+    of_columns, offsets = (parameter.reshape(len(weights), -1) for parameter in (scale, zero))
     return [
         _Weights(matrix, factor, offset)
         for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)
@@ -170,35 +170,36 @@ def _over_time(
     functions: Sequence[Activation],
     settings: Mapping[str, Any],
 ) -> Array:
-    """What one direction shows [T, B, H], zeros after the end of a sequence; ``last`` gets the
-    states at the ends.
+    """Return the outputs of one direction [T, B, H], with zeros after the end of a sequence.
+
+    The final states are stored in ``last``.
     """
     hidden, cell = (state[index].copy() for state in last)
-    shown = np.zeros((len(gates), *hidden.shape), np.float32)
+    outputs = np.zeros((len(gates), *hidden.shape), np.float32)
     shortest = int(counts.min(initial=len(gates)))
     for time, projected in enumerate(gates):
         sums = projected + recurrent.times(hidden)
         hidden, cell = (
-            one.astype(np.float32, copy=False)
-            for one in lstm_of_gates(sums, cell, peepholes, functions, settings)
+            state.astype(np.float32, copy=False)
+            for state in lstm_of_gates(sums, cell, peepholes, functions, settings)
         )
         if time >= shortest - 1:
-            runs = time < counts
-            hidden[~runs] = 0
-            for state, now in zip(last, (hidden, cell), strict=True):
-                state[index, runs] = now[runs]
-        shown[time] = hidden
-    return shown
+            is_active = time < counts
+            hidden[~is_active] = 0
+            for stored, value in zip(last, (hidden, cell), strict=True):
+                stored[index, is_active] = value[is_active]
+        outputs[time] = hidden
+    return outputs
 
 
-def _turned(data: Array, counts: Array) -> Array:
-    """Each sequence [T, B, ...] the other way round; what comes after its end stays."""
+def _reverse_sequences(data: Array, counts: Array) -> Array:
+    """Reverse each sequence in [T, B, ...]; elements after its end stay in place."""
     times = np.arange(len(data))[:, None]
     return data[np.where(times < counts, counts - 1 - times, times), np.arange(len(counts))]
 
 
 def infer_lstm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """What is shown at all times, and the last states."""
+    """Infer the outputs of all times and the last states."""
     times, batch = inputs[0].shape.at(0), inputs[0].shape.at(1)
     directions = static(2 if attributes["direction"] == "bidirectional" else 1)
     size = static(attributes["hidden_size"]) if attributes["hidden_size"] else inputs[2].shape.at(1)

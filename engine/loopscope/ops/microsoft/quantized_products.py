@@ -1,6 +1,4 @@
-"""Matrix products of quantized tensors in the domain com.microsoft, whose sums are exact and
-whose scales come after them.
-"""
+"""Matrix products of quantized tensors in com.microsoft: exact sums, scaled afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
-from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
+from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
 from loopscope.ops.onnx.integers import MadeReady, matmul_integer
@@ -33,12 +31,12 @@ def matmul_integer_to_float(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """The product of quantized matrices as floats, plus a bias for each column.
+    """Return the product of quantized matrices as floats, plus a bias for each column.
 
-    ``[..., M, K] x [..., K, N] -> [..., M, N]``; the first has one scale, or one for each row, the
-    second one, or one for each column.
+    ``[..., M, K] x [..., K, N] -> [..., M, N]``. The first matrix has one scale or one per row, the
+    second one scale or one per column.
     """
-    return _scaled(
+    return _scaled_product(
         ready, rows_less(first, first_zero), first_scale, second, second_scale, second_zero, bias
     )
 
@@ -53,14 +51,15 @@ def dynamic_quantize_matmul(
     *,
     ready: MadeReady = ByteMatrix.of,
 ) -> Array:
-    """The product of floats and a quantized matrix, for which all of the floats are quantized to
-    u8 between their extremes.
+    """Return the product of a float and a quantized matrix.
+
+    The floats are quantized together to u8 between their minimum and maximum.
     """
     steps, scale = dynamic_bytes(first)
-    return _scaled(ready, steps, scale, second, second_scale, second_zero, bias)
+    return _scaled_product(ready, steps, scale, second, second_scale, second_zero, bias)
 
 
-def _scaled(
+def _scaled_product(
     ready: MadeReady,
     first: Bytes,
     first_scale: Array,
@@ -91,7 +90,8 @@ def _scale_of_rows(scale: Array, matrix: Array) -> Array:
         return scale.reshape(-1, 1)
     if scale.ndim < 2:
         raise ValueError(
-            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each row"
+            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, "
+            "expected one, or one for each row"
         )
     return scale
 
@@ -101,7 +101,8 @@ def _scale_of_columns(scale: Array, matrix: Array) -> Array:
         return scale.reshape(())
     if scale.shape[-1] != matrix.shape[-1]:
         raise ValueError(
-            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, expected one, or one for each column"
+            f"there are {scale.size} scales for a matrix of shape {list(matrix.shape)}, "
+            "expected one, or one for each column"
         )
     return scale
 
@@ -122,27 +123,29 @@ def q_gemm(
     transA: int,
     transB: int,
 ) -> Array:
-    """``alpha`` times the product of two quantized matrices, and a third of i32 that is added to
-    its sums: quantized, or in f32.
+    """Return ``alpha`` times the product of two quantized matrices plus an i32 matrix.
 
-    It is in f32 where the output has no scale or no zero point.
+    The result is quantized, or f32 if the output has no scale or no zero point. The third matrix is
+    added to the integer sums.
     """
     if first.ndim != 2 or second.ndim != 2:
         raise ValueError(
             f"the shapes are {list(first.shape)} and {list(second.shape)}, expected two matrices"
         )
     left, right = first.T if transA else first, second.T if transB else second
-    sums = matmul_integer(left, right, one_number(first_zero, first), second_zero)
+    sums = matmul_integer(left, right, single_number(first_zero, first), second_zero)
     if third is not None:
         sums = sums + _broadcast_to(third, sums)
     factors = (
-        np.float32(alpha) * one_number(first_scale, first) * _scale_of_columns(second_scale, right)
+        np.float32(alpha)
+        * single_number(first_scale, first)
+        * _scale_of_columns(second_scale, right)
     )
     if scale is None or zero is None:
         return sums.astype(np.float32) * factors
     return quanta(
-        sums.astype(np.float32) * (factors / one_number(scale, first)),
-        one_number(zero, first),
+        sums.astype(np.float32) * (factors / single_number(scale, first)),
+        single_number(zero, first),
         zero.dtype,
     )
 
@@ -153,14 +156,15 @@ def _broadcast_to(third: Array, sums: Array) -> Array:
         for length, whole in zip(third.shape[::-1], sums.shape[::-1], strict=False)
     ):
         raise ValueError(
-            f"the third shape is {list(third.shape)}, expected one that is broadcast to {list(sums.shape)}"
+            f"the third shape is {list(third.shape)}, "
+            f"expected one that is broadcast to {list(sums.shape)}"
         )
     return third
 
 
 def matmul_integer_16(first: Array, second: Array, /) -> Array:
-    """The product of matrices of 16-bit integers, in 32 bits, which wrap around."""
-    # f64 holds every sum of fewer than 2^22 such products, and BLAS does the work.
+    """Return the product of matrices of 16-bit integers in 32 bits, with wrap-around."""
+    # f64 represents every sum of fewer than 2^22 such products exactly, and allows BLAS.
     return (
         matmul(
             first.astype(np.float64),
@@ -174,29 +178,35 @@ def matmul_integer_16(first: Array, second: Array, /) -> Array:
 
 
 def infer_product(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batches broadcast, rows of the first and columns of the second; the type of the scale of
-    the second.
+    """Infer the broadcast batches, rows of the first and columns of the second matrix.
+
+    The type is that of the second scale.
     """
-    (made,) = infer_fused_matmul(
-        [Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0}
+    (product,) = infer_fused_matmul(
+        [Known(None, matrix.shape) for matrix in inputs[:2]], {"transA": 0, "transB": 0}
     )
-    return (Known(inputs[2].element_type, made.shape),)
+    return (Known(inputs[2].element_type, product.shape),)
 
 
 def infer_product_16(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """As a product of any other matrices, in i32."""
-    (made,) = infer_fused_matmul(
-        [Known(None, one.shape) for one in inputs[:2]], {"transA": 0, "transB": 0}
+    """Infer the shape of a matrix product, in i32."""
+    (product,) = infer_fused_matmul(
+        [Known(None, matrix.shape) for matrix in inputs[:2]], {"transA": 0, "transB": 0}
     )
-    return (Known(ElementType.I32, made.shape),)
+    return (Known(ElementType.I32, product.shape),)
 
 
 def infer_q_gemm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Rows of the first, columns of the second; f32 without a zero point of the output."""
-    (made,) = infer_fused_gemm([Known(None, inputs[number].shape) for number in (0, 3)], attributes)
-    return (Known(inputs[8].element_type if len(inputs) > 8 else None, made.shape),)
+    """Infer rows of the first and columns of the second matrix.
+
+    The type is f32 if the output has no zero point.
+    """
+    (product,) = infer_fused_gemm(
+        [Known(None, inputs[number].shape) for number in (0, 3)], attributes
+    )
+    return (Known(inputs[8].element_type if len(inputs) > 8 else None, product.shape),)
 
 
 _HALVES = frozenset({ElementType.F16, ElementType.F32})

@@ -1,6 +1,4 @@
-"""Convolutions and poolings of quantized tensors in the domain com.microsoft, with channels
-second or last.
-"""
+"""Convolutions and poolings of quantized tensors in com.microsoft, with channels second or last."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.quantized import BYTES, SCALES, one_number
+from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.integers import qlinear_conv
 from loopscope.ops.onnx.quantizing import dequantize_linear, difference, quanta
@@ -36,10 +34,12 @@ def q_linear_conv(
     channels_last: int,
     **window: Any,
 ) -> Array:
-    """ONNX's QLinearConv; with ``channels_last`` the data and what is made of it are ``[N,
-    lengths..., C]``, the filters as ever.
+    """Compute ONNX's QLinearConv, with channels second or last.
+
+    With ``channels_last``, data and result are ``[N, lengths..., C]``. The layout of the filters
+    does not change.
     """
-    made = qlinear_conv(
+    result = qlinear_conv(
         _channels_second(data, channels_last),
         data_scale,
         data_zero,
@@ -51,7 +51,7 @@ def q_linear_conv(
         bias,
         **window,
     )
-    return _as_it_came(made, channels_last)
+    return _restore_layout(result, channels_last)
 
 
 def q_linear_average_pool(
@@ -65,15 +65,17 @@ def q_linear_average_pool(
     channels_last: int,
     **window: Any,
 ) -> Array:
-    """AveragePool of the numbers that a quantized tensor stands for, quantized: rounded once,
-    with the zero point in it.
+    """Compute AveragePool of a quantized tensor, quantized.
+
+    The result, including the zero point, is rounded once.
     """
     numbers = dequantize_linear(
-        _channels_second(data, channels_last), one_number(scale, data), one_number(zero, data)
+        _channels_second(data, channels_last), single_number(scale, data), single_number(zero, data)
     )
     averages = average_pool(numbers, **window)
-    moved = averages / one_number(to_scale, data) + one_number(to_zero, data).astype(np.float32)
-    return _as_it_came(quanta(moved, None, data.dtype), channels_last)
+    divisor, offset = single_number(to_scale, data), single_number(to_zero, data)
+    shifted = averages / divisor + offset.astype(np.float32)
+    return _restore_layout(quanta(shifted, None, data.dtype), channels_last)
 
 
 def q_linear_global_average_pool(
@@ -86,27 +88,30 @@ def q_linear_global_average_pool(
     *,
     channels_last: int,
 ) -> Array:
-    """The mean over all places of each channel of a quantized tensor, quantized; the sums are
-    exact.
+    """Compute the quantized mean over all positions of each channel of a quantized tensor.
+
+    The sums are exact.
     """
     images = _channels_second(data, channels_last)
-    places = math.prod(images.shape[2:])
-    if not places:
-        raise ValueError(f"the data has shape {list(data.shape)}: there is no mean of no places")
-    sums = difference(images, one_number(zero, data)).sum(
+    count = math.prod(images.shape[2:])
+    if not count:
+        raise ValueError(
+            f"the data has shape {list(data.shape)}: expected at least one position for a mean"
+        )
+    sums = difference(images, single_number(zero, data)).sum(
         axis=tuple(range(2, images.ndim)), dtype=np.float64, keepdims=True
     )
-    ratio = one_number(scale, data) / (one_number(to_scale, data) * np.float32(places))
-    return _as_it_came(
-        quanta(sums.astype(np.float32) * ratio, one_number(to_zero, data), data.dtype),
+    ratio = single_number(scale, data) / (single_number(to_scale, data) * np.float32(count))
+    return _restore_layout(
+        quanta(sums.astype(np.float32) * ratio, single_number(to_zero, data), data.dtype),
         channels_last,
     )
 
 
 def nhwc_max_pool(data: Array, /, **window: Any) -> Array:
-    """MaxPool of ``[N, lengths..., C]``."""
+    """Compute MaxPool of ``[N, lengths..., C]``."""
     largest = max_pool(_channels_second(data, 1), outputs=1, **window)
-    return _as_it_came(largest, 1)
+    return _restore_layout(largest, 1)
 
 
 def _channels_second(data: Array, channels_last: int) -> Array:
@@ -117,18 +122,18 @@ def _channels_second(data: Array, channels_last: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(data, -1, 1)) if channels_last else data
 
 
-def _as_it_came(data: Array, channels_last: int) -> Array:
+def _restore_layout(data: Array, channels_last: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(data, 1, -1)) if channels_last else data
 
 
 def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch and channels of the data, places of the windows."""
-    shape = _turned(inputs[0].shape, attributes.get("channels_last", 1), to=1)
+    """Infer batch and channels from the data, and the number of windows."""
+    shape = _move_channels(inputs[0].shape, attributes.get("channels_last", 1), to=1)
     window = pool_of(attributes, len(attributes["kernel_shape"]))
     return (
         Known(
             inputs[0].element_type,
-            _turned(pooled_shape(shape, window), attributes.get("channels_last", 1), to=-1),
+            _move_channels(pooled_shape(shape, window), attributes.get("channels_last", 1), to=-1),
         ),
     )
 
@@ -136,23 +141,26 @@ def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
 def infer_global_pool(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    """One place for each channel."""
+    """Infer one position for each channel."""
     shape = inputs[0].shape
     if shape.dimensions is None:
         return (Known(inputs[0].element_type, DYNAMIC),)
-    kept = (0, len(shape.dimensions) - 1 if attributes["channels_last"] else 1)
-    lengths = tuple(one if axis in kept else static(1) for axis, one in enumerate(shape.dimensions))
+    kept_axes = (0, len(shape.dimensions) - 1 if attributes["channels_last"] else 1)
+    lengths = tuple(
+        length if axis in kept_axes else static(1) for axis, length in enumerate(shape.dimensions)
+    )
     return (Known(inputs[0].element_type, PartialShape(lengths)),)
 
 
 def infer_conv(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    """Batch of the data, one channel for each filter, places of the windows; the type of the
-    last zero point.
+    """Infer the batch from the data, the channels from the filters, and the number of windows.
+
+    The type is that of the last zero point.
     """
     kind, filters = inputs[7].element_type, inputs[3].shape
     if filters.dimensions is None or inputs[0].shape.dimensions is None:
         return (Known(kind),)
-    shape = _turned(inputs[0].shape, attributes["channels_last"], to=1)
+    shape = _move_channels(inputs[0].shape, attributes["channels_last"], to=1)
     if shape.rank != filters.rank or len(filters.dimensions) < 3:
         raise ValueError(
             f"data of shape {inputs[0].shape} and filters of shape {filters} differ in spatial axes"
@@ -160,15 +168,15 @@ def infer_conv(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     lengths = PartialShape(filters.dimensions[2:])
     if not lengths.is_static:
         return (Known(kind, PartialShape.unknown(len(filters.dimensions))),)
-    places = pooled_shape(
+    windows = pooled_shape(
         shape, pool_of({**attributes, "kernel_shape": lengths.lengths}, len(lengths.lengths))
     )
-    made = PartialShape((shape.at(0), filters.at(0), *(places.dimensions or ())[2:]))
-    return (Known(kind, _turned(made, attributes["channels_last"], to=-1)),)
+    result = PartialShape((shape.at(0), filters.at(0), *(windows.dimensions or ())[2:]))
+    return (Known(kind, _move_channels(result, attributes["channels_last"], to=-1)),)
 
 
-def _turned(shape: PartialShape, channels_last: int, *, to: int) -> PartialShape:
-    """A shape whose channels, second or last, are moved to the other place."""
+def _move_channels(shape: PartialShape, channels_last: int, *, to: int) -> PartialShape:
+    """Move the channels of a shape between the second and the last axis."""
     if shape.dimensions is None or not channels_last or len(shape.dimensions) < 2:
         return shape
     batch, *others = shape.dimensions

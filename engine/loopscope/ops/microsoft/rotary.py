@@ -1,6 +1,4 @@
-"""Rotary position embedding of the domain com.microsoft: pairs of numbers turned by an angle
-that follows from the position.
-"""
+"""Rotary position embedding of com.microsoft: rotation of pairs by position-dependent angles."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.infer import same
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import joined_heads, split_heads
+from loopscope.ops.microsoft.scores import join_heads, split_heads
 from loopscope.ops.precision import computable
 
 
@@ -27,19 +25,20 @@ def rotary_embedding(
     is_packed_batching: int | None,
     scale: float | None,
 ) -> Array:
-    """``[B, S, N H]`` or ``[B, N, S, H]`` with the first numbers of each head turned, as wide as
-    twice the tables.
+    """Rotate the first numbers of each head in ``[B, S, N H]`` or ``[B, N, S, H]``.
 
-    ``positions``: the first one of all, ``[1]``, or one for each token, ``[B, S]``. Without
-    ``rotary_embedding_dim`` a head is as wide as twice the tables. ``scale`` has no effect, as in
-    ONNX Runtime, whatever its page says.
+    Their number is twice the width of the tables. ``positions`` is the first position of all,
+    ``[1]``, or a position per token, ``[B, S]``. Without ``rotary_embedding_dim``, a head is twice
+    as wide as the tables. ``scale`` has no effect, as in ONNX Runtime, contrary to its
+    documentation.
     """
     if rotary_embedding_dim and not num_heads:
         raise ValueError(
-            f"rotary_embedding_dim is {rotary_embedding_dim}, and num_heads is missing, which goes with it"
+            f"rotary_embedding_dim is {rotary_embedding_dim}, "
+            "and num_heads is missing, which goes with it"
         )
     if data.ndim == 4:
-        return turned(
+        return rotate(
             data,
             positions,
             cosines,
@@ -56,23 +55,24 @@ def rotary_embedding(
         if rotary_embedding_dim and num_heads
         else data.shape[2] // max(2 * cosines.shape[1], 1)
     )
-    each = split_heads(data, heads, "the data")
-    made = turned(
-        each,
+    split = split_heads(data, heads, "the data")
+    rotated = rotate(
+        split,
         positions,
         cosines,
         sines,
         interleaved=bool(interleaved),
-        width=rotary_embedding_dim or each.shape[3],
+        width=rotary_embedding_dim or split.shape[3],
     )
-    return joined_heads(made)
+    return join_heads(rotated)
 
 
-def turned(
+def rotate(
     data: Array, positions: Array, cosines: Array, sines: Array, *, interleaved: bool, width: int
 ) -> Array:
-    """``[B, N, S, H]``: of each head the first ``width`` numbers, in pairs of neighbours or of
-    the two halves.
+    """Rotate the first ``width`` numbers of each head in ``[B, N, S, H]``.
+
+    A pair consists of neighbours if ``interleaved``, else of corresponding numbers of both halves.
     """
     batch, _, length, _ = data.shape
     if (
@@ -82,31 +82,32 @@ def turned(
         or width > data.shape[3]
     ):
         raise ValueError(
-            f"tables of shape {list(cosines.shape)} and {list(sines.shape)} for heads of width {data.shape[3]}, "
-            f"of which {width} numbers are turned: expected [positions, {width // 2}] twice"
+            f"tables of shape {list(cosines.shape)} and {list(sines.shape)} for heads of width "
+            f"{data.shape[3]}, of which {width} numbers are turned: "
+            f"expected [positions, {width // 2}] twice"
         )
-    places = _places(positions, batch, length)
-    if places.size and not 0 <= places.min() <= places.max() < len(cosines):
+    rows = _token_positions(positions, batch, length)
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(cosines):
         raise ValueError(
-            f"positions of {places.min()} to {places.max()}, and the tables hold {len(cosines)}"
+            f"positions of {rows.min()} to {rows.max()}, and the tables hold {len(cosines)}"
         )
-    cosine, sine = (computable(table)[places][:, None] for table in (cosines, sines))
-    wide = computable(data)
+    cosine, sine = (computable(table)[rows][:, None] for table in (cosines, sines))
+    values = computable(data)
     pairs = (
         (slice(0, width, 2), slice(1, width, 2))
         if interleaved
         else (slice(0, width // 2), slice(width // 2, width))
     )
-    real, imaginary = (wide[..., one] for one in pairs)
-    made = np.empty(wide.shape, wide.dtype)
-    np.subtract(cosine * real, sine * imaginary, out=made[..., pairs[0]])
-    np.add(sine * real, cosine * imaginary, out=made[..., pairs[1]])
-    made[..., width:] = wide[..., width:]
-    return made.astype(data.dtype, copy=False)
+    real, imaginary = (values[..., part] for part in pairs)
+    result = np.empty(values.shape, values.dtype)
+    np.subtract(cosine * real, sine * imaginary, out=result[..., pairs[0]])
+    np.add(sine * real, cosine * imaginary, out=result[..., pairs[1]])
+    result[..., width:] = values[..., width:]
+    return result.astype(data.dtype, copy=False)
 
 
-def _places(positions: Array, batch: int, length: int) -> Array:
-    """The position of each token, [B or 1, S]."""
+def _token_positions(positions: Array, batch: int, length: int) -> Array:
+    """Return the position of each token, [B or 1, S]."""
     if positions.size == 1 and positions.ndim < 2:
         return (positions.reshape(1, 1) + np.arange(length)).astype(np.int64)
     if positions.shape != (batch, length):

@@ -1,5 +1,6 @@
-"""How an operation of the domain com.microsoft is declared: all are of version 1, and all read a
-page of ONNX Runtime.
+"""Declaration of operations of the domain com.microsoft.
+
+All have version 1 and a section in ONNX Runtime's documentation.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from loopscope.ops.family import Fields
 from loopscope.ops.onnx.row import LAST
 
 FLOATING = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32, ElementType.F64})
-"""What ONNX Runtime's documentation allows for tensors of floats, over all its devices; its CPU
-mostly computes f32 alone.
+"""Float types that ONNX Runtime's documentation allows for any device.
+
+Its CPU mostly supports f32.
 """
 INDICES = frozenset({ElementType.I32, ElementType.I64})
 
 
 def row(name: str, kernel: Kernel, /, **declared: Unpack[Fields]) -> Operation:
-    """A row; its page is of ContribOperators.md of ONNX Runtime."""
+    """Declare an operation; its page is a section of ContribOperators.md of ONNX Runtime."""
     return Operation(
         name=name,
         version=1,

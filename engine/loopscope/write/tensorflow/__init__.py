@@ -1,1 +1,1 @@
-"""Model to TensorFlow: a GraphDef with the functions that its loops and branches are."""
+"""Writing of models as TensorFlow GraphDefs, with functions for loops and branches."""

@@ -1,4 +1,4 @@
-"""A model as a GraphDef, TensorFlow's file of a graph."""
+"""Conversion of a model to a GraphDef, TensorFlow's file format of a graph."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from loopscope.write.tensorflow.nodes import GraphDefNodes
 from loopscope.write.tensorflow.while_functions import write_region
 
 _PRODUCER = 27
-"""The version of TensorFlow's graphs from which on they mean what is written here."""
+"""Version of TensorFlow's graph format from which on the written graph is valid."""
 
 
 def graph_def(model: Model) -> Any:
-    """The message: a Placeholder for each input and an Identity for each output, under their names;
-    loops and branches with functions.
+    """Return the GraphDef message of a model.
 
-    ``WriteError`` for an operation that TensorFlow has nothing for, or whose element types are not
-    known.
+    Each input becomes a Placeholder and each output an Identity of the same name; loops and
+    branches become functions.
+
+    ``WriteError`` for an operation without a translation or with unknown element types.
     """
-    made = MESSAGES["GraphDef"]()
-    made.versions.producer = _PRODUCER
-    nodes = GraphDefNodes(made.node, made.library.function)
-    given = {}
+    message = MESSAGES["GraphDef"]()
+    message.versions.producer = _PRODUCER
+    nodes = GraphDefNodes(message.node, message.library.function)
+    parameters = {}
     for node in model.graph.parameters:
         known = declared(node, "")
         name = nodes.add(
@@ -36,16 +37,16 @@ def graph_def(model: Model) -> Any:
             dtype=known.element_type,
             shape=known.shape,
         )[0].text
-        given[node.id] = declared(node, name)
-    # Before the other nodes take them.
-    names = {node.id: nodes.free(node.name) for node in model.graph.results}
-    results = write_graph(model.graph, given, nodes, "main", write_region)
+        parameters[node.id] = declared(node, name)
+    # Reserve the names of outputs before other nodes take them.
+    names = {node.id: nodes.unique_name(node.name) for node in model.graph.results}
+    results = write_graph(model.graph, parameters, nodes, "main", write_region)
     for node in model.graph.results:
-        nodes.taken.discard(names[node.id].lower())
+        nodes.used_names.discard(names[node.id].lower())
         tensor = results[node.id]
         nodes.add(
             "Identity", [tensor], [tensor.element_type], names[node.id], T=tensor.element_type
         )
-    if not made.node:
+    if not message.node:
         raise WriteError("the model has no node")
-    return made
+    return message

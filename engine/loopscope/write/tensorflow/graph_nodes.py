@@ -1,6 +1,4 @@
-"""One graph of a model as nodes of TensorFlow's: the outermost one, or a body in the function
-that it becomes.
-"""
+"""Conversion of one graph of a model (the outermost graph or a body) to TensorFlow nodes."""
 
 from __future__ import annotations
 
@@ -11,38 +9,40 @@ import numpy as np
 
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
-from loopscope.write.tensorflow.asked_node import NodeRequest
-from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, of_port
+from loopscope.write.tensorflow.node_request import NodeRequest
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, with_port
 from loopscope.write.tensorflow.translations import RULES
 
 Region = Callable[[GraphDefNodes, Node, Sequence[GraphDefTensor], str], Sequence[GraphDefTensor]]
-"""Writes a node with bodies: its nodes, itself, its inputs, its address; gives its outputs."""
+"""Function that writes a node with bodies: (nodes, node, inputs, address) -> outputs."""
 
 
 def write_graph(
     graph: ModelGraph,
-    given: Mapping[LayerId, GraphDefTensor],
+    parameters: Mapping[LayerId, GraphDefTensor],
     nodes: GraphDefNodes,
     address: str,
     region: Region,
 ) -> Mapping[LayerId, GraphDefTensor]:
-    """What each Result gets; ``given``: a tensor for each Parameter. ``WriteError`` names the
-    node that TensorFlow has nothing for.
+    """Write the nodes of a graph, and return the tensor that feeds each Result.
+
+    ``parameters`` has a tensor for each Parameter. ``WriteError`` names a node without a
+    translation.
     """
-    made: dict[OutputRef, GraphDefTensor] = {
-        OutputRef(layer, 0): tensor for layer, tensor in given.items()
+    tensors: dict[OutputRef, GraphDefTensor] = {
+        OutputRef(layer, 0): tensor for layer, tensor in parameters.items()
     }
     results: dict[LayerId, GraphDefTensor] = {}
-    for node in _in_order(graph):
+    for node in _topological_order(graph):
         sources = graph.sources[node.id]
-        place = f"{address}/{node.name}"
-        inputs = _inputs(sources, made, place)
+        node_address = f"{address}/{node.name}"
+        inputs = _inputs(sources, tensors, node_address)
         if node.type == "Result":
             results[node.id] = inputs[0]
-        elif node.id not in given:
-            outputs = _outputs(graph, node, inputs, nodes, place, region)
-            for at, (tensor, port) in enumerate(zip(outputs, node.outputs, strict=True)):
-                made[OutputRef(node.id, at)] = of_port(tensor, port)
+        elif node.id not in parameters:
+            outputs = _outputs(graph, node, inputs, nodes, node_address, region)
+            for index, (tensor, port) in enumerate(zip(outputs, node.outputs, strict=True)):
+                tensors[OutputRef(node.id, index)] = with_port(tensor, port)
     return results
 
 
@@ -51,45 +51,49 @@ def _outputs(
     node: Node,
     inputs: Sequence[GraphDefTensor],
     nodes: GraphDefNodes,
-    place: str,
+    node_address: str,
     region: Region,
 ) -> Sequence[GraphDefTensor]:
     try:
         if node.constant is not None:
             return [nodes.constant(node.constant.array(), node.name)]
         if node.bodies:
-            return _as_many(region(nodes, node, inputs, place), node)
+            return _check_count(region(nodes, node, inputs, node_address), node)
         if node.type not in RULES:
-            raise WriteError(f"there is no rule for {shorten(node.type, 60)}")
+            raise WriteError(f"there is no translation of {shorten(node.type, 60)}")
         constants = [_constant(graph, source) for source in graph.sources[node.id]]
-        return _as_many(RULES[node.type](NodeRequest(nodes, node, inputs, constants)), node)
+        return _check_count(RULES[node.type](NodeRequest(nodes, node, inputs, constants)), node)
     except WriteError as error:
         if error.args[0].startswith("main/"):
             raise
         raise WriteError(
-            f"{shorten(place, 200)} cannot be written as a TensorFlow graph: {error}"
+            f"{shorten(node_address, 200)} cannot be written as a TensorFlow graph: {error}"
         ) from None
 
 
-def _as_many(outputs: Sequence[GraphDefTensor], node: Node) -> Sequence[GraphDefTensor]:
-    """The outputs, as many as a node declares."""
+def _check_count(outputs: Sequence[GraphDefTensor], node: Node) -> Sequence[GraphDefTensor]:
+    """Return the outputs; ``WriteError`` if the node declares a different number."""
     if len(outputs) != len(node.outputs):
         raise WriteError(
-            f"it declares {len(node.outputs)} outputs, expected {len(outputs)}: see what the checks say"
+            f"it declares {len(node.outputs)} outputs, expected {len(outputs)}: "
+            "see what the checks say"
         )
     return outputs
 
 
 def _inputs(
-    sources: Sequence[OutputRef | None], made: Mapping[OutputRef, GraphDefTensor], place: str
+    sources: Sequence[OutputRef | None],
+    tensors: Mapping[OutputRef, GraphDefTensor],
+    node_address: str,
 ) -> list[GraphDefTensor]:
-    found = [None if source is None else made.get(source) for source in sources]
-    while found and found[-1] is None:
-        found.pop()
-    inputs = [one for one in found if one is not None]
-    if len(inputs) < len(found):
+    candidates = [None if source is None else tensors.get(source) for source in sources]
+    while candidates and candidates[-1] is None:
+        candidates.pop()
+    inputs = [tensor for tensor in candidates if tensor is not None]
+    if len(inputs) < len(candidates):
         raise WriteError(
-            f"{shorten(place, 200)} cannot be written as a TensorFlow graph: it leaves an input out"
+            f"{shorten(node_address, 200)} cannot be written as a TensorFlow graph: "
+            "an input is missing"
         )
     return inputs
 
@@ -99,35 +103,36 @@ def _constant(graph: ModelGraph, source: OutputRef | None) -> np.ndarray | None:
     return node.constant.array() if node and node.constant else None
 
 
-def _in_order(graph: ModelGraph) -> Iterator[Node]:
-    """Each node after those that feed it."""
-    waiting = {
+def _topological_order(graph: ModelGraph) -> Iterator[Node]:
+    """Yield each node after the nodes that feed it."""
+    unmet = {
         node.id: {source.layer for source in graph.sources[node.id] if source}
         for node in graph.nodes
     }
     readers: dict[LayerId, list[LayerId]] = {}
-    for layer, before in waiting.items():
-        for one in before:
-            readers.setdefault(one, []).append(layer)
-    ready = [node.id for node in reversed(graph.nodes) if not waiting[node.id]]
+    for layer, sources in unmet.items():
+        for source in sources:
+            readers.setdefault(source, []).append(layer)
+    ready = [node.id for node in reversed(graph.nodes) if not unmet[node.id]]
     count = 0
     while ready:
         layer = ready.pop()
         count += 1
         yield graph.by_id[layer]
         for reader in readers.get(layer, ()):
-            waiting[reader].discard(layer)
-            if not waiting[reader]:
+            unmet[reader].discard(layer)
+            if not unmet[reader]:
                 ready.append(reader)
     if count < len(graph.nodes):
-        raise WriteError("the graph has a circle of edges: a TensorFlow graph has none")
+        raise WriteError("the graph has a cycle of edges, which a TensorFlow graph cannot have")
 
 
 def declared(node: Node, text: str) -> GraphDefTensor:
-    """A Parameter's tensor, as it is referred to; ``WriteError`` when its element type is not
-    known.
+    """Return the tensor of a Parameter under a reference.
+
+    ``WriteError`` for an unknown element type.
     """
     port = node.outputs[0]
     if port.element_type is None:
-        raise WriteError(f"the Parameter {shorten(node.name)!r} does not say its element type")
+        raise WriteError(f"the Parameter {shorten(node.name)!r} does not declare its element type")
     return replace(GraphDefTensor(text, port.element_type), shape=port.shape)

@@ -1,4 +1,4 @@
-"""The rules of operations that move elements: shapes, parts, and what is put together of them."""
+"""Translation rules of operations that move elements: shapes, slices, concatenation and others."""
 
 from __future__ import annotations
 
@@ -9,88 +9,101 @@ import numpy as np
 
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
-from loopscope.write.tensorflow.asked_node import NodeRequest, Rule
+from loopscope.write.tensorflow.node_request import NodeRequest, Rule
 from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
 
 
-def _reshape(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    lengths = _without_zeros(asked) if asked.is_true("special_zero") else asked.inputs[1]
-    attributes = {"T": asked.kind, "Tshape": lengths.element_type}
+def _reshape(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    lengths = _resolve_zeros(request) if request.is_true("special_zero") else request.inputs[1]
+    attributes = {"T": request.kind, "Tshape": lengths.element_type}
     return [
-        asked.nodes.one(
-            "Reshape", [asked.inputs[0], lengths], asked.kind, asked.node.name, **attributes
+        request.nodes.add_one(
+            "Reshape", [request.inputs[0], lengths], request.kind, request.node.name, **attributes
         )
     ]
 
 
-def _without_zeros(asked: NodeRequest) -> GraphDefTensor:
-    """The lengths of a Reshape, of which a 0 means the one that was there."""
-    wanted = asked.constant(1).reshape(-1)
-    if 0 not in wanted:
-        return asked.inputs[1]
-    nodes, there = asked.nodes, shape_of(asked.nodes, asked.inputs[0])
+def _resolve_zeros(request: NodeRequest) -> GraphDefTensor:
+    """Return the lengths of a Reshape, with each 0 replaced by the input's length at that axis."""
+    lengths = request.constant(1).reshape(-1)
+    if 0 not in lengths:
+        return request.inputs[1]
+    nodes, input_shape = request.nodes, shape_of(request.nodes, request.inputs[0])
     first = nodes.constant(np.int64(0))
     parts = [
-        nodes.numbers(int(one)) if one else gathered(nodes, there, nodes.numbers(at), first)
-        for at, one in enumerate(wanted)
+        nodes.numbers(int(length))
+        if length
+        else gather(nodes, input_shape, nodes.numbers(axis), first)
+        for axis, length in enumerate(lengths)
     ]
-    return joined(nodes, parts, 0)
+    return concatenate(nodes, parts, 0)
 
 
-def _unsqueeze(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    rank, axes = asked.inputs[0].shape.rank, [int(one) for one in asked.constant(1).reshape(-1)]
+def _unsqueeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    rank, axes = (
+        request.inputs[0].shape.rank,
+        [int(axis) for axis in request.constant(1).reshape(-1)],
+    )
     if rank is None and len(axes) > 1 and min(axes) < 0:
         raise WriteError(
-            "Unsqueeze counts several axes from the end of a tensor whose rank is not known"
+            "Unsqueeze has several negative axes, but the rank of its input is not known"
         )
-    whole = [axis + rank + len(axes) if axis < 0 and rank is not None else axis for axis in axes]
-    found = asked.inputs[0]
-    for axis in sorted(whole):
-        found = asked.nodes.one(
+    normalized = [
+        axis + rank + len(axes) if axis < 0 and rank is not None else axis for axis in axes
+    ]
+    tensor = request.inputs[0]
+    for axis in sorted(normalized):
+        tensor = request.nodes.add_one(
             "ExpandDims",
-            [found, asked.nodes.constant(np.int64(axis))],
-            asked.kind,
-            T=asked.kind,
+            [tensor, request.nodes.constant(np.int64(axis))],
+            request.kind,
+            T=request.kind,
             Tdim=I64,
         )
-    return [asked.nodes.one("Identity", [found], asked.kind, asked.node.name, T=asked.kind)]
-
-
-def _squeeze(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    axes = [int(one) for one in asked.constant(1).reshape(-1)] if len(asked.inputs) > 1 else []
     return [
-        asked.nodes.one(
+        request.nodes.add_one("Identity", [tensor], request.kind, request.node.name, T=request.kind)
+    ]
+
+
+def _squeeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    axes = (
+        [int(axis) for axis in request.constant(1).reshape(-1)] if len(request.inputs) > 1 else []
+    )
+    return [
+        request.nodes.add_one(
             "Squeeze",
-            asked.inputs[:1],
-            asked.kind,
-            asked.node.name,
-            T=asked.kind,
+            request.inputs[:1],
+            request.kind,
+            request.node.name,
+            T=request.kind,
             squeeze_dims=axes,
         )
     ]
 
 
-def _transpose(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    kind = asked.inputs[1].element_type
+def _transpose(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    kind = request.inputs[1].element_type
     return [
-        asked.nodes.one(
-            "Transpose", asked.inputs, asked.kind, asked.node.name, T=asked.kind, Tperm=kind
+        request.nodes.add_one(
+            "Transpose", request.inputs, request.kind, request.node.name, T=request.kind, Tperm=kind
         )
     ]
 
 
-def _concat(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    return [joined(asked.nodes, asked.inputs, int(asked.text("axis")), asked.node.name)]
+def _concat(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    return [
+        concatenate(request.nodes, request.inputs, int(request.text("axis")), request.node.name)
+    ]
 
 
-def joined(
+def concatenate(
     nodes: GraphDefNodes, parts: Sequence[GraphDefTensor], axis: int, name: str = ""
 ) -> GraphDefTensor:
-    """Parts in a row along an axis."""
+    """Concatenate tensors along an axis."""
     kind = parts[0].element_type
-    return nodes.one(
+    return nodes.add_one(
         "ConcatV2",
         [*parts, nodes.constant(np.int64(axis))],
         kind,
@@ -101,37 +114,37 @@ def joined(
     )
 
 
-def _gather(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    data, indices, axis = asked.inputs[:3]
-    known = asked.constants[1]
+def _gather(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    data, indices, axis = request.inputs[:3]
+    known = request.constants[1]
     if known is None or (known < 0).any():
-        indices = _from_the_front(asked.nodes, data, indices, axis)
+        indices = _normalize_indices(request.nodes, data, indices, axis)
     return [
-        gathered(
-            asked.nodes,
+        gather(
+            request.nodes,
             data,
             indices,
             axis,
-            batch_dims=int(asked.text("batch_dims", "0")),
-            name=asked.node.name,
+            batch_dims=int(request.text("batch_dims", "0")),
+            name=request.node.name,
         )
     ]
 
 
-def _from_the_front(
+def _normalize_indices(
     nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: GraphDefTensor
 ) -> GraphDefTensor:
-    """Indices of which negative ones count from the end: TensorFlow knows none."""
+    """Return the indices with negative ones normalized, because TensorFlow does not allow them."""
     kind = indices.element_type
-    length = gathered(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
-    whole = nodes.one("AddV2", [indices, nodes.cast(length, kind)], kind, T=kind)
-    negative = nodes.one(
+    length = gather(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
+    shifted = nodes.add_one("AddV2", [indices, nodes.cast(length, kind)], kind, T=kind)
+    negative = nodes.add_one(
         "Less", [indices, nodes.constant(np.zeros((), kind.dtype))], BOOLEAN, T=kind
     )
-    return nodes.one("SelectV2", [negative, whole, indices], kind, T=kind)
+    return nodes.add_one("SelectV2", [negative, shifted, indices], kind, T=kind)
 
 
-def gathered(
+def gather(
     nodes: GraphDefNodes,
     data: GraphDefTensor,
     indices: GraphDefTensor,
@@ -140,13 +153,13 @@ def gathered(
     batch_dims: int = 0,
     name: str = "",
 ) -> GraphDefTensor:
-    """Parts of a tensor, by their numbers along an axis."""
+    """Return the slices of a tensor with these indices along an axis."""
     kinds = {
         "Tparams": data.element_type,
         "Tindices": indices.element_type,
         "Taxis": axis.element_type,
     }
-    return nodes.one(
+    return nodes.add_one(
         "GatherV2",
         [data, indices, nodes.scalar(axis)],
         data.element_type,
@@ -156,78 +169,83 @@ def gathered(
     )
 
 
-def _scatter_update(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    data, indices, updates = asked.inputs[:3]
+def _scatter_update(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    data, indices, updates = request.inputs[:3]
     if indices.shape.is_static and np.prod(indices.shape.lengths) == 1:
-        return [_with_one_part(asked, data, indices, updates)]
-    if asked.axis(3) != 0:
-        raise WriteError(
-            "ScatterUpdate of several parts along another axis than the first is none of TensorFlow's"
-        )
-    last = asked.nodes.constant(np.int64(-1))
-    rows = asked.nodes.one(
+        return [_replace_part(request, data, indices, updates)]
+    if request.axis(3) != 0:
+        raise WriteError("TensorFlow has ScatterUpdate of several parts along the first axis only")
+    last = request.nodes.constant(np.int64(-1))
+    rows = request.nodes.add_one(
         "ExpandDims", [indices, last], indices.element_type, T=indices.element_type, Tdim=I64
     )
-    attributes = {"T": asked.kind, "Tindices": indices.element_type}
+    attributes = {"T": request.kind, "Tindices": indices.element_type}
     return [
-        asked.nodes.one(
-            "TensorScatterUpdate", [data, rows, updates], asked.kind, asked.node.name, **attributes
+        request.nodes.add_one(
+            "TensorScatterUpdate",
+            [data, rows, updates],
+            request.kind,
+            request.node.name,
+            **attributes,
         )
     ]
 
 
-def _with_one_part(
-    asked: NodeRequest, data: GraphDefTensor, index: GraphDefTensor, updates: GraphDefTensor
+def _replace_part(
+    request: NodeRequest, data: GraphDefTensor, index: GraphDefTensor, updates: GraphDefTensor
 ) -> GraphDefTensor:
-    """What is before a part, the part, and what is after it: runtimes know that which do not
-    know TensorScatterUpdate.
+    """Replace one slice: concatenate the part before it, the update and the part after it.
+
+    This form also runs in runtimes without TensorScatterUpdate.
     """
-    nodes, axis = asked.nodes, asked.axis(3)
+    nodes, axis = request.nodes, request.axis(3)
     if axis < 0:
-        raise WriteError("ScatterUpdate counts its axis from the end")
-    part = nodes.reshaped(nodes.cast(index, I64), [1])
+        raise WriteError("ScatterUpdate has a negative axis, expected one from 0")
+    part = nodes.reshape_to(nodes.cast(index, I64), [1])
     if index.shape.rank == 0:
-        updates = nodes.one(
+        updates = nodes.add_one(
             "ExpandDims",
             [updates, nodes.constant(np.int64(axis))],
-            asked.kind,
-            T=asked.kind,
+            request.kind,
+            T=request.kind,
             Tdim=I64,
         )
-    behind = nodes.one("AddV2", [part, nodes.numbers(1)], I64, T=I64)
-    zeros, ones, others = (
+    part_end = nodes.add_one("AddV2", [part, nodes.numbers(1)], I64, T=I64)
+    zeros, ones, other_axes_mask = (
         nodes.numbers(*[0] * axis),
         nodes.numbers(*[1] * (axis + 1)),
         (1 << axis) - 1,
     )
-    until, since = (joined(nodes, [zeros, bound], 0) if axis else bound for bound in (part, behind))
-    attributes: dict[str, Any] = {"T": asked.kind, "Index": I64}
-    before = nodes.one(
+    before_bound, after_bound = (
+        concatenate(nodes, [zeros, bound], 0) if axis else bound for bound in (part, part_end)
+    )
+    attributes: dict[str, Any] = {"T": request.kind, "Index": I64}
+    before = nodes.add_one(
         "StridedSlice",
-        [data, until, until, ones],
-        asked.kind,
-        begin_mask=others | 1 << axis,
-        end_mask=others,
+        [data, before_bound, before_bound, ones],
+        request.kind,
+        begin_mask=other_axes_mask | 1 << axis,
+        end_mask=other_axes_mask,
         **attributes,
     )
-    after = nodes.one(
+    after = nodes.add_one(
         "StridedSlice",
-        [data, since, since, ones],
-        asked.kind,
-        begin_mask=others,
-        end_mask=others | 1 << axis,
+        [data, after_bound, after_bound, ones],
+        request.kind,
+        begin_mask=other_axes_mask,
+        end_mask=other_axes_mask | 1 << axis,
         **attributes,
     )
-    return joined(nodes, [before, updates, after], axis, asked.node.name)
+    return concatenate(nodes, [before, updates, after], axis, request.node.name)
 
 
-def _shape_of(asked: NodeRequest) -> Sequence[GraphDefTensor]:
+def _shape_of(request: NodeRequest) -> Sequence[GraphDefTensor]:
     return [
         shape_of(
-            asked.nodes,
-            asked.inputs[0],
-            ElementType(asked.text("output_type", "i64")),
-            asked.node.name,
+            request.nodes,
+            request.inputs[0],
+            ElementType(request.text("output_type", "i64")),
+            request.node.name,
         )
     ]
 
@@ -235,118 +253,125 @@ def _shape_of(asked: NodeRequest) -> Sequence[GraphDefTensor]:
 def shape_of(
     nodes: GraphDefNodes, tensor: GraphDefTensor, kind: ElementType = I64, name: str = ""
 ) -> GraphDefTensor:
-    """The lengths of a tensor."""
-    return nodes.one("Shape", [tensor], kind, name, T=tensor.element_type, out_type=kind)
+    """Return the lengths of a tensor."""
+    return nodes.add_one("Shape", [tensor], kind, name, T=tensor.element_type, out_type=kind)
 
 
-def _strided_slice(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    inputs = list(asked.inputs)
+def _strided_slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    inputs = list(request.inputs)
     if len(inputs) < 4:
-        inputs.append(asked.nodes.numbers(*[1] * len(asked.numbers("begin_mask"))))
-    same = {one.element_type for one in inputs[1:]}
+        inputs.append(request.nodes.numbers(*[1] * len(request.numbers("begin_mask"))))
+    kinds = {tensor.element_type for tensor in inputs[1:]}
     inputs[1:] = (
-        inputs[1:] if len(same) == 1 else [asked.nodes.cast(one, I64) for one in inputs[1:]]
+        inputs[1:]
+        if len(kinds) == 1
+        else [request.nodes.cast(tensor, I64) for tensor in inputs[1:]]
     )
     masks = {
-        f"{name}_mask": asked.numbers(f"{name}_mask")
+        f"{name}_mask": request.numbers(f"{name}_mask")
         for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
     }
     bits = {
-        name: sum((bit != 0) << at for at, bit in enumerate(mask)) for name, mask in masks.items()
+        name: sum((bit != 0) << position for position, bit in enumerate(mask))
+        for name, mask in masks.items()
     }
-    attributes = {"T": asked.kind, "Index": inputs[1].element_type}
+    attributes = {"T": request.kind, "Index": inputs[1].element_type}
     return [
-        asked.nodes.one("StridedSlice", inputs, asked.kind, asked.node.name, **attributes, **bits)
+        request.nodes.add_one(
+            "StridedSlice", inputs, request.kind, request.node.name, **attributes, **bits
+        )
     ]
 
 
-def _slice(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    """Along one axis after the other: bounds that are computed may be of any number."""
-    nodes, found = asked.nodes, asked.inputs[0]
-    bounds = [nodes.cast(one, I64) for one in asked.inputs[1:4]]
+def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    """Slice one axis after another: the number of computed bounds may be arbitrary."""
+    nodes, tensor = request.nodes, request.inputs[0]
+    bounds = [nodes.cast(bound, I64) for bound in request.inputs[1:4]]
     axes = (
-        asked.constant(4).reshape(-1).tolist()
-        if len(asked.inputs) > 4
-        else list(range(asked.constant(3).size))
+        request.constant(4).reshape(-1).tolist()
+        if len(request.inputs) > 4
+        else list(range(request.constant(3).size))
     )
     if min(axes, default=0) < 0:
-        if found.shape.rank is None:
-            raise WriteError(
-                "Slice counts its axes from the end of a tensor whose rank is not known"
-            )
-        axes = [axis % found.shape.rank for axis in axes]
-    for at, axis in enumerate(axes):
+        if tensor.shape.rank is None:
+            raise WriteError("Slice has negative axes, but the rank of its input is not known")
+        axes = [axis % tensor.shape.rank for axis in axes]
+    for index, axis in enumerate(axes):
         first = nodes.constant(np.int64(0))
-        start, stop, step = (gathered(nodes, one, nodes.numbers(at), first) for one in bounds)
-        zeros, ones, others = (
+        start, stop, step = (gather(nodes, bound, nodes.numbers(index), first) for bound in bounds)
+        zeros, ones, other_axes_mask = (
             nodes.numbers(*[0] * axis),
             nodes.numbers(*[1] * axis),
             (1 << axis) - 1,
         )
         inputs = (
             [
-                joined(nodes, [zeros, start], 0),
-                joined(nodes, [zeros, stop], 0),
-                joined(nodes, [ones, step], 0),
+                concatenate(nodes, [zeros, start], 0),
+                concatenate(nodes, [zeros, stop], 0),
+                concatenate(nodes, [ones, step], 0),
             ]
             if axis
             else [start, stop, step]
         )
-        found = nodes.one(
+        tensor = nodes.add_one(
             "StridedSlice",
-            [found, *inputs],
-            asked.kind,
-            T=asked.kind,
+            [tensor, *inputs],
+            request.kind,
+            T=request.kind,
             Index=I64,
-            begin_mask=others,
-            end_mask=others,
+            begin_mask=other_axes_mask,
+            end_mask=other_axes_mask,
         )
-    return [nodes.one("Identity", [found], asked.kind, asked.node.name, T=asked.kind)]
+    return [nodes.add_one("Identity", [tensor], request.kind, request.node.name, T=request.kind)]
 
 
-def _range(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    kind = ElementType(asked.text("output_type", str(asked.kind)))
-    bounds = [asked.nodes.scalar(asked.nodes.cast(one, kind)) for one in asked.inputs]
-    return [asked.nodes.one("Range", bounds, kind, asked.node.name, Tidx=kind)]
+def _range(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    kind = ElementType(request.text("output_type", str(request.kind)))
+    bounds = [request.nodes.scalar(request.nodes.cast(bound, kind)) for bound in request.inputs]
+    return [request.nodes.add_one("Range", bounds, kind, request.node.name, Tidx=kind)]
 
 
-def _broadcast(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    if asked.text("mode", "numpy") not in ("numpy", "bidirectional"):
-        raise WriteError(f"Broadcast works as {asked.text('mode')}, and TensorFlow as numpy")
-    lengths = asked.inputs[1]
-    everywhere = asked.nodes.one(
+def _broadcast(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    if request.text("mode", "numpy") not in ("numpy", "bidirectional"):
+        raise WriteError(
+            f"Broadcast has mode {request.text('mode')}, but TensorFlow broadcasts as numpy"
+        )
+    lengths = request.inputs[1]
+    everywhere = request.nodes.add_one(
         "Fill",
-        [lengths, asked.nodes.constant(np.bool_(True))],
+        [lengths, request.nodes.constant(np.bool_(True))],
         BOOLEAN,
         T=BOOLEAN,
         index_type=lengths.element_type,
     )
-    # SelectV2 broadcasts all that it is given, both ways; BroadcastTo has fewer runtimes.
+    # SelectV2 broadcasts all its inputs, in both directions; fewer runtimes support BroadcastTo.
     return [
-        asked.nodes.one(
+        request.nodes.add_one(
             "SelectV2",
-            [everywhere, asked.inputs[0], asked.inputs[0]],
-            asked.kind,
-            asked.node.name,
-            T=asked.kind,
+            [everywhere, request.inputs[0], request.inputs[0]],
+            request.kind,
+            request.node.name,
+            T=request.kind,
         )
     ]
 
 
-def _tile(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    attributes = {"T": asked.kind, "Tmultiples": asked.inputs[1].element_type}
-    return [asked.nodes.one("Tile", asked.inputs, asked.kind, asked.node.name, **attributes)]
+def _tile(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    attributes = {"T": request.kind, "Tmultiples": request.inputs[1].element_type}
+    return [
+        request.nodes.add_one("Tile", request.inputs, request.kind, request.node.name, **attributes)
+    ]
 
 
-def _split(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    parts = int(asked.text("num_splits"))
-    axis = asked.nodes.constant(np.int32(asked.axis(1)))
-    return asked.nodes.add(
+def _split(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    parts = int(request.text("num_splits"))
+    axis = request.nodes.constant(np.int32(request.axis(1)))
+    return request.nodes.add(
         "Split",
-        [axis, asked.inputs[0]],
-        [asked.kind] * parts,
-        asked.node.name,
-        T=asked.kind,
+        [axis, request.inputs[0]],
+        [request.kind] * parts,
+        request.node.name,
+        T=request.kind,
         num_split=parts,
     )
 
@@ -367,4 +392,4 @@ MOVEMENTS: Mapping[str, Rule] = {
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
-"""By the type of a layer."""
+"""Rules by layer type."""

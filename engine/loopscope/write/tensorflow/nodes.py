@@ -1,6 +1,4 @@
-"""The nodes of a GraphDef or of one of its functions while they are written, and the tensors
-between them.
-"""
+"""The nodes of a GraphDef or function under construction, and the tensors between them."""
 
 from __future__ import annotations
 
@@ -89,15 +87,16 @@ _OUTPUTS = {
     "Cumsum": "out",
     "TopKV2": "values indices",
 }
-"""What an operation calls its output, where that is not ``output``: functions refer to it so. Of
-several names each is one output.
+"""Output names that differ from ``output``, by operation; functions refer to outputs by name.
+
+Several names mean several outputs.
 """
 _STATEFUL = frozenset({"Print", "While", "If"})
 
 
 @dataclass(frozen=True, slots=True)
 class GraphDefTensor:
-    """What a node can take: how it is referred to, and what is known of it."""
+    """An input for a node: its reference, element type and shape."""
 
     text: str
     element_type: ElementType
@@ -105,28 +104,28 @@ class GraphDefTensor:
 
     @property
     def control(self) -> str:
-        """For a node that only waits for it."""
+        """The reference of a control dependency on this tensor."""
         return f"^{self.text.partition(':')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The name of a function, as the value of an attribute."""
+    """The name of a function, as an attribute value."""
 
     name: str
 
 
 @dataclass(slots=True)
 class GraphDefNodes:
-    """Nodes that are added one by one, under names of their own."""
+    """The nodes of a graph or function under construction, with unique names."""
 
     target: Any
     """The repeated field of NodeDefs."""
     library: Any
-    """The repeated field of FunctionDefs, of the whole graph."""
+    """The repeated field of FunctionDefs of the whole graph."""
     inside: bool = False
-    """Whether this is a function, where outputs are referred to by name."""
-    taken: set[str] = field(default_factory=set[str])
+    """True for a function, whose nodes refer to outputs by name."""
+    used_names: set[str] = field(default_factory=set[str])
     stateful: bool = False
 
     def add(
@@ -140,19 +139,24 @@ class GraphDefNodes:
         waits_for: Iterable[GraphDefTensor] = (),
         **attributes: Any,
     ) -> list[GraphDefTensor]:
-        """A node; a tensor for each of its outputs, of these types."""
-        node = self.target.add(name=self.free(name or operation), op=operation)
-        node.input.extend([*(one.text for one in inputs), *(one.control for one in waits_for)])
+        """Add a node, and return a tensor of the given type for each output."""
+        node = self.target.add(name=self.unique_name(name or operation), op=operation)
+        node.input.extend(
+            [*(tensor.text for tensor in inputs), *(tensor.control for tensor in waits_for)]
+        )
         for key, value in attributes.items():
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
-        called = _OUTPUTS.get(operation, "output").split()
+        output_names = _OUTPUTS.get(operation, "output").split()
         return [
-            GraphDefTensor(f"{node.name}:{_output(called, at) if self.inside else at}", kind)
-            for at, kind in enumerate(outputs)
+            GraphDefTensor(
+                f"{node.name}:{_output_reference(output_names, index) if self.inside else index}",
+                kind,
+            )
+            for index, kind in enumerate(outputs)
         ]
 
-    def one(
+    def add_one(
         self,
         operation: str,
         inputs: Sequence[GraphDefTensor],
@@ -161,118 +165,120 @@ class GraphDefNodes:
         name: str = "",
         **attributes: Any,
     ) -> GraphDefTensor:
-        """A node with one output."""
+        """Add a node with one output."""
         return self.add(operation, inputs, [kind], name, **attributes)[0]
 
     def constant(self, array: np.ndarray | np.generic, name: str = "") -> GraphDefTensor:
-        made = np.asarray(array)
-        kind = ElementType.of(made)
+        value = np.asarray(array)
+        kind = ElementType.of(value)
         return replace(
-            self.one("Const", [], kind, name, dtype=kind, value=made),
-            shape=PartialShape.of(made.shape),
+            self.add_one("Const", [], kind, name, dtype=kind, value=value),
+            shape=PartialShape.of(value.shape),
         )
 
     def numbers(self, *values: int) -> GraphDefTensor:
-        """A vector of i64."""
+        """Add a constant vector of i64."""
         return self.constant(np.array(values, np.int64))
 
     def scalar(self, tensor: GraphDefTensor) -> GraphDefTensor:
-        """A tensor of one element without axes."""
-        return tensor if tensor.shape.rank == 0 else self.reshaped(tensor, [])
+        """Return a tensor of one element without axes."""
+        return tensor if tensor.shape.rank == 0 else self.reshape_to(tensor, [])
 
-    def reshaped(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
-        wanted = self.numbers(*lengths)
-        made = self.one(
+    def reshape_to(self, tensor: GraphDefTensor, lengths: Sequence[int]) -> GraphDefTensor:
+        shape = self.numbers(*lengths)
+        result = self.add_one(
             "Reshape",
-            [tensor, wanted],
+            [tensor, shape],
             tensor.element_type,
             T=tensor.element_type,
             Tshape=ElementType.I64,
         )
-        return replace(made, shape=PartialShape.of(lengths))
+        return replace(result, shape=PartialShape.of(lengths))
 
     def cast(self, tensor: GraphDefTensor, kind: ElementType, name: str = "") -> GraphDefTensor:
         if tensor.element_type is kind and not name:
             return tensor
         return replace(
-            self.one("Cast", [tensor], kind, name, SrcT=tensor.element_type, DstT=kind),
+            self.add_one("Cast", [tensor], kind, name, SrcT=tensor.element_type, DstT=kind),
             shape=tensor.shape,
         )
 
-    def free(self, wanted: str) -> str:
-        """A name that TensorFlow takes and that no other node has."""
-        plain = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", wanted)
-        base = plain if re.match(r"[A-Za-z0-9.]", plain) else f"n{plain}"
-        name, number = base, 0
-        while name.lower() in self.taken:
+    def unique_name(self, hint: str) -> str:
+        """Return a name that TensorFlow accepts and no other node has."""
+        valid = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", hint)
+        base = valid if re.match(r"[A-Za-z0-9.]", valid) else f"n{valid}"
+        candidate, number = base, 0
+        while candidate.lower() in self.used_names:
             number += 1
-            name = f"{base}_{number}"
-        self.taken.add(name.lower())
-        return name
+            candidate = f"{base}_{number}"
+        self.used_names.add(candidate.lower())
+        return candidate
 
-    def function(self, wanted: str) -> tuple[Any, GraphDefNodes]:
-        """A new function of the graph, and its nodes."""
-        names = {one.signature.name for one in self.library}
-        base = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
+    def function(self, name_hint: str) -> tuple[Any, GraphDefNodes]:
+        """Add a function to the graph, and return it with its nodes."""
+        names = {entry.signature.name for entry in self.library}
+        base = re.sub(r"[^A-Za-z0-9_]", "_", name_hint)
         name, number = base, 0
         while name in names:
             number += 1
             name = f"{base}_{number}"
-        made = self.library.add()
-        made.signature.name = name
-        return made, GraphDefNodes(made.node_def, self.library, inside=True)
+        definition = self.library.add()
+        definition.signature.name = name
+        return definition, GraphDefNodes(definition.node_def, self.library, inside=True)
 
 
-def _output(called: Sequence[str], at: int) -> str:
-    """How a function refers to an output: one of several, or a part of the only one, which is a
-    list.
+def _output_reference(names: Sequence[str], index: int) -> str:
+    """Return the reference of an output inside a function.
+
+    It is one of several named outputs, or an element of the only output, which is a list.
     """
-    return f"{called[at]}:0" if len(called) > 1 else f"{called[0]}:{at}"
+    return f"{names[index]}:0" if len(names) > 1 else f"{names[0]}:{index}"
 
 
-def of_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
-    """With what a port declares of it."""
+def with_port(tensor: GraphDefTensor, port: Port) -> GraphDefTensor:
+    """Return the tensor with the element type and shape that a port declares."""
     return replace(tensor, element_type=port.element_type or tensor.element_type, shape=port.shape)
 
 
 def data_type(kind: ElementType | None) -> int:
-    """TensorFlow's number of an element type; ``WriteError`` for one that it has not, or that is
-    not known.
+    """Return TensorFlow's number of an element type.
+
+    ``WriteError`` for an unsupported or unknown type.
     """
     if kind not in _TYPES:
-        raise WriteError(
-            f"there is no type of TensorFlow's for {kind or 'an element type that the model does not say'}"
-        )
+        raise WriteError(f"TensorFlow does not have {kind or 'an unknown element type'}")
     return DATA_TYPES[f"DT_{_TYPES[kind]}"]
 
 
 def attribute(value: Any) -> Any:
-    """The AttrValue of a type, number, boolean, bytes, tensor, shape, function, or a list of
-    types, shapes or numbers.
+    """Return the AttrValue of a value.
+
+    The value is a type, number, boolean, bytes, tensor, shape, function, or a list of types, shapes
+    or numbers.
     """
-    made = MESSAGES["AttrValue"]()
+    message = MESSAGES["AttrValue"]()
     match value:
         case bool():
-            made.b = value
+            message.b = value
         case int():
-            made.i = value
+            message.i = value
         case float():
-            made.f = value
+            message.f = value
         case bytes():
-            made.s = value
+            message.s = value
         case ElementType():
-            made.type = data_type(value)
+            message.type = data_type(value)
         case Function():
-            made.func.name = value.name
+            message.func.name = value.name
         case PartialShape():
-            _set_shape(made.shape, value)
+            _set_shape(message.shape, value)
         case np.ndarray():
-            _set_tensor(made.tensor, value)
+            _set_tensor(message.tensor, value)
         case _:
-            made.list.SetInParent()
-            for one in value:
-                _append(made.list, one)
-    return made
+            message.list.SetInParent()
+            for item in value:
+                _append(message.list, item)
+    return message
 
 
 def _append(target: Any, value: Any) -> None:
@@ -289,8 +295,8 @@ def _set_shape(target: Any, shape: PartialShape) -> None:
     target.SetInParent()
     if shape.dimensions is None:
         target.unknown_rank = True
-    for one in shape.dimensions or ():
-        target.dim.add(size=one.length if one.is_static else -1)
+    for dimension in shape.dimensions or ():
+        target.dim.add(size=dimension.length if dimension.is_static else -1)
 
 
 def _set_tensor(target: Any, array: np.ndarray) -> None:

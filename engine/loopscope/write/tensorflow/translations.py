@@ -1,6 +1,4 @@
-"""What TensorFlow has for each operation: a rule per operation, from its inputs to nodes of a
-GraphDef.
-"""
+"""Translation rules from operations to nodes of a GraphDef."""
 
 from __future__ import annotations
 
@@ -11,73 +9,81 @@ import numpy as np
 
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
-from loopscope.write.tensorflow.asked_node import NodeRequest, Rule
 from loopscope.write.tensorflow.movement_rules import MOVEMENTS
+from loopscope.write.tensorflow.node_request import NodeRequest, Rule
 from loopscope.write.tensorflow.nodes import GraphDefTensor
 
 I32, BOOLEAN = ElementType.I32, ElementType.BOOLEAN
 
 
-def _same(operation: str, *, result: ElementType | None = None, typed: bool = True) -> Rule:
-    """The same operation under another name: as many inputs, of one type that is also the
-    output's, unless ``result`` is another.
+def _direct(operation: str, *, result: ElementType | None = None, typed: bool = True) -> Rule:
+    """Return a rule for an operation with the same inputs under another name.
+
+    The inputs have one type, which is also the output type unless ``result`` is given.
     """
 
-    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-        if asked.text("auto_broadcast", "numpy") not in ("numpy", "none"):
+    def rule(request: NodeRequest) -> Sequence[GraphDefTensor]:
+        if request.text("auto_broadcast", "numpy") not in ("numpy", "none"):
             raise WriteError(
-                f"{asked.node.type} broadcasts as {asked.text('auto_broadcast')}, and TensorFlow as numpy"
+                f"{request.node.type} broadcasts as {request.text('auto_broadcast')}, "
+                "but TensorFlow as numpy"
             )
-        attributes = {"T": asked.kind} if typed else {}
+        attributes = {"T": request.kind} if typed else {}
         return [
-            asked.nodes.one(
-                operation, asked.inputs, result or asked.kind, asked.node.name, **attributes
+            request.nodes.add_one(
+                operation, request.inputs, result or request.kind, request.node.name, **attributes
             )
         ]
 
     return rule
 
 
-def _compared(operation: str) -> Rule:
-    return _same(operation, result=BOOLEAN)
+def _comparison(operation: str) -> Rule:
+    return _direct(operation, result=BOOLEAN)
 
 
-def _divide(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    if asked.kind.is_float:
-        return _same("RealDiv")(asked)
-    return _same("FloorDiv" if asked.is_true("m_pythondiv", True) else "TruncateDiv")(asked)
+def _divide(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    if request.kind.is_float:
+        return _direct("RealDiv")(request)
+    return _direct("FloorDiv" if request.is_true("m_pythondiv", True) else "TruncateDiv")(request)
 
 
-def _convert(asked: NodeRequest) -> Sequence[GraphDefTensor]:
+def _convert(request: NodeRequest) -> Sequence[GraphDefTensor]:
     return [
-        asked.nodes.cast(
-            asked.inputs[0], ElementType(asked.text("destination_type")), asked.node.name
+        request.nodes.cast(
+            request.inputs[0], ElementType(request.text("destination_type")), request.node.name
         )
     ]
 
 
-def _clamp(asked: NodeRequest) -> Sequence[GraphDefTensor]:
+def _clamp(request: NodeRequest) -> Sequence[GraphDefTensor]:
     low, high = (
-        asked.nodes.constant(np.array(float(asked.text(one)), asked.kind.dtype))
-        for one in ("min", "max")
+        request.nodes.constant(np.array(float(request.text(name)), request.kind.dtype))
+        for name in ("min", "max")
     )
-    above = asked.nodes.one("Maximum", [asked.inputs[0], low], asked.kind, T=asked.kind)
-    return [asked.nodes.one("Minimum", [above, high], asked.kind, asked.node.name, T=asked.kind)]
+    bounded = request.nodes.add_one(
+        "Maximum", [request.inputs[0], low], request.kind, T=request.kind
+    )
+    return [
+        request.nodes.add_one(
+            "Minimum", [bounded, high], request.kind, request.node.name, T=request.kind
+        )
+    ]
 
 
 def _reduce(operation: str, *, typed: bool = True) -> Rule:
-    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-        attributes = {"T": asked.kind} if typed else {}
-        kept = asked.is_true("keep_dims")
-        axes = asked.inputs[1].element_type
+    def rule(request: NodeRequest) -> Sequence[GraphDefTensor]:
+        attributes = {"T": request.kind} if typed else {}
+        keep_dims = request.is_true("keep_dims")
+        axes = request.inputs[1].element_type
         return [
-            asked.nodes.one(
+            request.nodes.add_one(
                 operation,
-                asked.inputs,
-                asked.kind,
-                asked.node.name,
+                request.inputs,
+                request.kind,
+                request.node.name,
                 Tidx=axes,
-                keep_dims=kept,
+                keep_dims=keep_dims,
                 **attributes,
             )
         ]
@@ -85,110 +91,123 @@ def _reduce(operation: str, *, typed: bool = True) -> Rule:
     return rule
 
 
-def _matmul(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    if any((one.shape.rank or 0) < 2 for one in asked.inputs):
+def _matmul(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    if any((tensor.shape.rank or 0) < 2 for tensor in request.inputs):
         raise WriteError(
-            "MatMul of a vector, or of a tensor whose rank is not known, is another operation in TensorFlow"
+            "MatMul of a vector, or of a tensor whose rank is not known, "
+            "is another operation in TensorFlow"
         )
-    turned = {"adj_x": asked.is_true("transpose_a"), "adj_y": asked.is_true("transpose_b")}
+    transpositions = {
+        "adj_x": request.is_true("transpose_a"),
+        "adj_y": request.is_true("transpose_b"),
+    }
     return [
-        asked.nodes.one(
-            "BatchMatMulV2", asked.inputs, asked.kind, asked.node.name, T=asked.kind, **turned
+        request.nodes.add_one(
+            "BatchMatMulV2",
+            request.inputs,
+            request.kind,
+            request.node.name,
+            T=request.kind,
+            **transpositions,
         )
     ]
 
 
-def _select(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    kind = asked.inputs[1].element_type
-    return [asked.nodes.one("SelectV2", asked.inputs, kind, asked.node.name, T=kind)]
+def _select(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    kind = request.inputs[1].element_type
+    return [request.nodes.add_one("SelectV2", request.inputs, kind, request.node.name, T=kind)]
 
 
-def _softmax(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    if int(asked.text("axis", "1")) not in (-1, (asked.inputs[0].shape.rank or 0) - 1):
-        raise WriteError("SoftMax along another axis than the last is none of TensorFlow's")
-    return [asked.nodes.one("Softmax", asked.inputs, asked.kind, asked.node.name, T=asked.kind)]
-
-
-def _cum_sum(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    flags = {"exclusive": asked.is_true("exclusive"), "reverse": asked.is_true("reverse")}
-    axis = asked.nodes.scalar(asked.inputs[1])
+def _softmax(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    if int(request.text("axis", "1")) not in (-1, (request.inputs[0].shape.rank or 0) - 1):
+        raise WriteError("TensorFlow has SoftMax along the last axis only")
     return [
-        asked.nodes.one(
+        request.nodes.add_one(
+            "Softmax", request.inputs, request.kind, request.node.name, T=request.kind
+        )
+    ]
+
+
+def _cum_sum(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    flags = {"exclusive": request.is_true("exclusive"), "reverse": request.is_true("reverse")}
+    axis = request.nodes.scalar(request.inputs[1])
+    return [
+        request.nodes.add_one(
             "Cumsum",
-            [asked.inputs[0], axis],
-            asked.kind,
-            asked.node.name,
-            T=asked.kind,
+            [request.inputs[0], axis],
+            request.kind,
+            request.node.name,
+            T=request.kind,
             Tidx=axis.element_type,
             **flags,
         )
     ]
 
 
-def _top_k(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    if asked.text("mode") != "max" or int(asked.text("axis")) not in (
+def _top_k(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    if request.text("mode") != "max" or int(request.text("axis")) not in (
         -1,
-        (asked.inputs[0].shape.rank or 0) - 1,
+        (request.inputs[0].shape.rank or 0) - 1,
     ):
-        raise WriteError(
-            "TopK of the smallest, or along another axis than the last, is none of TensorFlow's"
-        )
-    number = asked.nodes.scalar(asked.nodes.cast(asked.inputs[1], I32))
-    kind = ElementType(asked.text("index_element_type", "i32"))
+        raise WriteError("TensorFlow has TopK of the largest elements along the last axis only")
+    number = request.nodes.scalar(request.nodes.cast(request.inputs[1], I32))
+    kind = ElementType(request.text("index_element_type", "i32"))
     attributes: dict[str, Any] = {
-        "T": asked.kind,
+        "T": request.kind,
         "Tk": I32,
         "index_type": kind,
-        "sorted": asked.text("sort", "value") == "value",
+        "sorted": request.text("sort", "value") == "value",
     }
-    if asked.text("sort", "value") == "index":
-        raise WriteError("TopK in the order of the indices is none of TensorFlow's")
-    return asked.nodes.add(
-        "TopKV2", [asked.inputs[0], number], [asked.kind, kind], asked.node.name, **attributes
+    if request.text("sort", "value") == "index":
+        raise WriteError("TensorFlow does not have TopK in the order of the indices")
+    return request.nodes.add(
+        "TopKV2", [request.inputs[0], number], [request.kind, kind], request.node.name, **attributes
     )
 
 
-def _rounded(operation: str) -> Rule:
-    """Of whole numbers nothing is left to round."""
+def _rounding(operation: str) -> Rule:
+    """Return a rule that rounds floats and passes integers through."""
 
-    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-        return _same(operation if asked.kind.is_float else "Identity")(asked)
+    def rule(request: NodeRequest) -> Sequence[GraphDefTensor]:
+        return _direct(operation if request.kind.is_float else "Identity")(request)
 
     return rule
 
 
 def _bitwise(whole: str, logical: str, *, typed: bool = False) -> Rule:
-    """Of booleans it is the logical operation."""
+    """Return a rule of the bitwise operation for integers and the logical one for booleans."""
 
-    def rule(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-        return (_same(logical, typed=typed) if asked.kind is BOOLEAN else _same(whole))(asked)
+    def rule(request: NodeRequest) -> Sequence[GraphDefTensor]:
+        return (_direct(logical, typed=typed) if request.kind is BOOLEAN else _direct(whole))(
+            request
+        )
 
     return rule
 
 
-def _print(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    shown = list(asked.inputs[1:]) or [asked.inputs[0]]
+def _print(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    printed = list(request.inputs[1:]) or [request.inputs[0]]
     attributes = {
-        "message": asked.text("message").encode(),
-        "first_n": int(asked.text("first_n", "-1")),
+        "message": request.text("message").encode(),
+        "first_n": int(request.text("first_n", "-1")),
     }
     attributes |= {
-        "summarize": int(asked.text("summarize", "3")),
-        "T": asked.kind,
-        "U": [one.element_type for one in shown],
+        "summarize": int(request.text("summarize", "3")),
+        "T": request.kind,
+        "U": [tensor.element_type for tensor in printed],
     }
     return [
-        asked.nodes.one(
-            "Print", [asked.inputs[0], *shown], asked.kind, asked.node.name, **attributes
+        request.nodes.add_one(
+            "Print", [request.inputs[0], *printed], request.kind, request.node.name, **attributes
         )
     ]
 
 
-def _after(asked: NodeRequest) -> Sequence[GraphDefTensor]:
-    first, *others = asked.inputs
+def _after(request: NodeRequest) -> Sequence[GraphDefTensor]:
+    first, *others = request.inputs
     return [
-        asked.nodes.one(
-            "Identity", [first], asked.kind, asked.node.name, waits_for=others, T=asked.kind
+        request.nodes.add_one(
+            "Identity", [first], request.kind, request.node.name, waits_for=others, T=request.kind
         )
     ]
 
@@ -222,9 +241,9 @@ _UNARY |= {
     )
 }
 _UNARY |= {name: name for name in ("Asinh", "Acosh", "Atanh", "Erf", "Sign", "Sigmoid")}
-_COMPARED = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+_COMPARISONS = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 _LOGICAL = {"LogicalAnd": "LogicalAnd", "LogicalOr": "LogicalOr", "LogicalNot": "LogicalNot"}
-_REDUCED = {
+_REDUCTIONS = {
     "ReduceSum": "Sum",
     "ReduceMean": "Mean",
     "ReduceMax": "Max",
@@ -234,22 +253,22 @@ _REDUCED = {
 
 RULES: Mapping[str, Rule] = {
     **MOVEMENTS,
-    **{name: _same(operation) for name, operation in (_BINARY | _UNARY).items()},
-    **{name: _compared(name) for name in _COMPARED},
-    **{name: _same(operation, typed=False) for name, operation in _LOGICAL.items()},
-    **{name: _reduce(operation) for name, operation in _REDUCED.items()},
+    **{name: _direct(operation) for name, operation in (_BINARY | _UNARY).items()},
+    **{name: _comparison(name) for name in _COMPARISONS},
+    **{name: _direct(operation, typed=False) for name, operation in _LOGICAL.items()},
+    **{name: _reduce(operation) for name, operation in _REDUCTIONS.items()},
     "After": _after,
     "BitwiseAnd": _bitwise("BitwiseAnd", "LogicalAnd"),
     "BitwiseNot": _bitwise("Invert", "LogicalNot"),
     "BitwiseOr": _bitwise("BitwiseOr", "LogicalOr"),
     "BitwiseXor": _bitwise("BitwiseXor", "NotEqual", typed=True),
-    "Ceiling": _rounded("Ceil"),
+    "Ceiling": _rounding("Ceil"),
     "Clamp": _clamp,
     "Convert": _convert,
     "CumSum": _cum_sum,
     "Divide": _divide,
-    "Floor": _rounded("Floor"),
-    "LogicalXor": _same("NotEqual"),
+    "Floor": _rounding("Floor"),
+    "LogicalXor": _direct("NotEqual"),
     "MatMul": _matmul,
     "Print": _print,
     "ReduceLogicalAnd": _reduce("All", typed=False),
@@ -258,4 +277,4 @@ RULES: Mapping[str, Rule] = {
     "SoftMax": _softmax,
     "TopK": _top_k,
 }
-"""By the type of a layer."""
+"""Rules by layer type."""

@@ -1,5 +1,6 @@
-"""Loop, TensorIterator and If as TensorFlow's While and If: what they run becomes functions, all
-that these read their arguments.
+"""Translation of Loop, TensorIterator and If to TensorFlow's While and If.
+
+Bodies, branches and conditions become functions, whose arguments contain everything they read.
 """
 
 from __future__ import annotations
@@ -26,36 +27,39 @@ from loopscope.ir.model import (
 from loopscope.ir.parallel_iterations import window_of
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
-from loopscope.write.tensorflow.movement_rules import gathered, joined, shape_of
+from loopscope.write.tensorflow.movement_rules import concatenate, gather, shape_of
 from loopscope.write.tensorflow.nodes import (
     Function,
     GraphDefNodes,
     GraphDefTensor,
     data_type,
-    of_port,
+    with_port,
 )
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
-_ITERATION, _GOES_ON, _TRIPS = range(3)
-"""The first states of every loop."""
+_ITERATION, _CONDITION, _TRIP_COUNT = range(3)
+"""Indices of the first states of every loop: iteration, execution condition and trip count."""
 
 
 def write_region(
     nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
 ) -> Sequence[GraphDefTensor]:
-    """The outputs of a node with bodies; ``WriteError`` for what TensorFlow's loops do not do."""
+    """Write a node with bodies, and return its outputs.
+
+    ``WriteError`` if TensorFlow lacks its feature.
+    """
     if node.type == IF:
         return _write_if(nodes, node, inputs, address)
     if node.type in (LOOP, TENSOR_ITERATOR) and not node.is_foreign:
         return _Loop(nodes, node, inputs, address, node.body("body")).write()
-    raise WriteError(f"there is no rule for the graphs of {node.type}")
+    raise WriteError(f"there is no translation of the graphs of {node.type}")
 
 
 def _write_if(
     nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
 ) -> Sequence[GraphDefTensor]:
-    condition, *given = inputs
-    kinds = [one.element_type for one in given]
+    condition, *arguments = inputs
+    kinds = [tensor.element_type for tensor in arguments]
     results = [port.element_type for port in node.outputs]
     functions: dict[str, Any] = {}
     stateful = False
@@ -67,58 +71,69 @@ def _write_if(
         ) -> list[GraphDefTensor]:
             fed = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
             parameters = {
-                one.id: of_port(fed[one.id], one.outputs[0]) for one in body.graph.parameters
+                parameter.id: with_port(fed[parameter.id], parameter.outputs[0])
+                for parameter in body.graph.parameters
             }
-            found = write_graph(
+            results = write_graph(
                 body.graph, parameters, inner, f"{address}/{body.name}", write_region
             )
-            return [found[entry.internal] for entry in body.outer_outputs]
+            return [results[entry.internal] for entry in body.outer_outputs]
 
-        function, inside = _function(nodes, f"{node.name}_{branch}", given, write)
+        function, inside = _write_function(nodes, f"{node.name}_{branch}", arguments, write)
         functions[f"{branch}_branch"] = function
         stateful |= inside
-    kept: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "Tcond": BOOLEAN,
         "Tin": kinds,
         "Tout": results,
         "output_shapes": [port.shape for port in node.outputs],
     }
-    taken = [nodes.scalar(condition), *given]
+    operands = [nodes.scalar(condition), *arguments]
     operation = "If" if stateful else "StatelessIf"
     return nodes.add(
-        operation, taken, [kind or BOOLEAN for kind in results], node.name, **kept, **functions
+        operation,
+        operands,
+        [kind or BOOLEAN for kind in results],
+        node.name,
+        **attributes,
+        **functions,
     )
 
 
-def _function(
+def _write_function(
     nodes: GraphDefNodes,
     name: str,
-    given: Sequence[GraphDefTensor],
+    tensors: Sequence[GraphDefTensor],
     write: Callable[[GraphDefNodes, list[GraphDefTensor]], Sequence[GraphDefTensor]],
 ) -> tuple[Function, bool]:
-    """A function that takes tensors like these and gives what ``write`` gives; whether something
-    in it has an effect.
+    """Write a function with arguments like ``tensors`` and the results of ``write``.
+
+    Return the function, and True if a node in it has a side effect.
     """
-    made, inner = nodes.function(name)
+    definition, inner = nodes.function(name)
     arguments = []
-    for at, one in enumerate(given):
-        made.signature.input_arg.add(
-            name=inner.free(f"argument_{at}"), type=data_type(one.element_type)
+    for index, argument in enumerate(tensors):
+        definition.signature.input_arg.add(
+            name=inner.unique_name(f"argument_{index}"), type=data_type(argument.element_type)
         )
-        arguments.append(GraphDefTensor(f"argument_{at}", one.element_type, one.shape))
-    for at, tensor in enumerate(write(inner, arguments)):
-        made.signature.output_arg.add(name=f"result_{at}", type=data_type(tensor.element_type))
-        made.ret[f"result_{at}"] = inner.one(
-            "Identity", [tensor], tensor.element_type, T=tensor.element_type
+        arguments.append(GraphDefTensor(f"argument_{index}", argument.element_type, argument.shape))
+    for index, result in enumerate(write(inner, arguments)):
+        definition.signature.output_arg.add(
+            name=f"result_{index}", type=data_type(result.element_type)
+        )
+        definition.ret[f"result_{index}"] = inner.add_one(
+            "Identity", [result], result.element_type, T=result.element_type
         ).text
-    made.signature.is_stateful = inner.stateful
-    return Function(made.signature.name), inner.stateful
+    definition.signature.is_stateful = inner.stateful
+    return Function(definition.signature.name), inner.stateful
 
 
 @dataclass(slots=True)
 class _Loop:
-    """A While: states that change (the iteration, whether it goes on, carried and collected
-    values), then what stays the same.
+    """A loop as a While.
+
+    Its states that change come first: iteration, condition, carried and collected values. Constant
+    states follow.
     """
 
     nodes: GraphDefNodes
@@ -128,56 +143,56 @@ class _Loop:
     body: Body
     states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
     carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
-    """The state that a Parameter reads, and that a Result without a back edge leaves its last
-    value in.
-    """
+    """State that a Parameter reads, or that stores the last value of a Result."""
     collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     outer: dict[int, int] = field(default_factory=dict[int, int])
-    """The state that hands on an input of the node."""
+    """State that passes an input of the node into the body."""
 
     def write(self) -> Sequence[GraphDefTensor]:
         self._add_states()
-        tests, _ = _function(self.nodes, f"{self.node.name}_cond", self.states, self._condition)
-        repeats, stateful = _function(
+        condition, _ = _write_function(
+            self.nodes, f"{self.node.name}_cond", self.states, self._condition
+        )
+        iteration, stateful = _write_function(
             self.nodes, f"{self.node.name}_body", self.states, self._iteration
         )
-        kinds = [one.element_type for one in self.states]
-        kept: dict[str, Any] = {
+        kinds = [state.element_type for state in self.states]
+        attributes: dict[str, Any] = {
             "T": kinds,
-            "cond": tests,
-            "body": repeats,
+            "cond": condition,
+            "body": iteration,
             "output_shapes": [DYNAMIC] * len(kinds),
         }
         operation = "While" if stateful else "StatelessWhile"
         window = window_of(self.node)
-        left = self.nodes.add(
-            operation, self.states, kinds, self.node.name, **kept, parallel_iterations=window
+        final_states = self.nodes.add(
+            operation, self.states, kinds, self.node.name, **attributes, parallel_iterations=window
         )
-        return [left[self._state_of(entry)] for entry in self.body.outer_outputs]
+        return [final_states[self._state_of(entry)] for entry in self.body.outer_outputs]
 
-    # What it begins with
+    # Initial states
 
     def _add_states(self) -> None:
         nodes, body = self.nodes, self.body
         is_loop = self.node.type == LOOP
         entries = {entry.internal: entry for entry in body.inputs}
-        trips = (
+        trip_count = (
             nodes.scalar(nodes.cast(self.inputs[0], I64))
             if is_loop
             else self._slices(list(entries.values()))
         )
-        goes_on = nodes.scalar(self.inputs[1]) if is_loop else nodes.constant(np.bool_(True))
-        self.states = [nodes.constant(np.int64(0)), goes_on, trips]
+        condition = nodes.scalar(self.inputs[1]) if is_loop else nodes.constant(np.bool_(True))
+        self.states = [nodes.constant(np.int64(0)), condition, trip_count]
         for edge in body.back_edges:
             entry = entries.get(edge.to_layer)
             if entry is None or entry.external < 0:
                 raise WriteError("a carried value of the loop has no initial value")
             self.carried[edge.to_layer] = self._add(self.inputs[entry.external])
         for output in body.outer_outputs:
-            result = _given(body, output.internal)
+            result = _declared_port(body, output.internal)
             if output.axis is not None:
                 self.collected[output.internal] = self._add(
-                    self._empty(result.element_type, _without(result.shape, output.axis))
+                    self._empty(result.element_type, _empty_shape(result.shape, output.axis))
                 )
             elif not any(edge.from_layer == output.internal for edge in body.back_edges):
                 self.carried[output.internal] = self._add(
@@ -198,12 +213,13 @@ class _Loop:
     def _empty(self, kind: ElementType | None, shape: PartialShape) -> GraphDefTensor:
         if kind is None or not shape.is_static:
             raise WriteError(
-                f"an output of the loop collects parts of {kind}{shape}, and without all lengths there is no empty one"
+                f"an output of the loop collects parts of {kind}{shape}, "
+                "but all lengths must be known for an empty one"
             )
         return self.nodes.constant(np.zeros(shape.lengths, kind.dtype))
 
     def _slices(self, entries: Sequence[InputMap]) -> GraphDefTensor:
-        """How many parts a TensorIterator goes through."""
+        """Return the number of slices that a TensorIterator iterates over."""
         cut = next((entry for entry in entries if entry.axis is not None), None)
         if cut is None:
             raise WriteError("no input says how many iterations it has")
@@ -212,80 +228,81 @@ class _Loop:
     @staticmethod
     def _length(nodes: GraphDefNodes, tensor: GraphDefTensor, entry: InputMap) -> GraphDefTensor:
         last = nodes.constant(np.int64(entry.axis or 0))
-        return gathered(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
+        return gather(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
 
-    # What its functions do
+    # Contents of its functions
 
     def _condition(
-        self, inner: GraphDefNodes, given: Sequence[GraphDefTensor]
+        self, inner: GraphDefNodes, states: Sequence[GraphDefTensor]
     ) -> list[GraphDefTensor]:
         zero = inner.constant(np.int64(0))
-        endless = inner.one("Less", [given[_TRIPS], zero], BOOLEAN, T=I64)
-        left = inner.one("Less", [given[_ITERATION], given[_TRIPS]], BOOLEAN, T=I64)
-        allowed = inner.one("LogicalOr", [endless, left], BOOLEAN)
-        return [inner.one("LogicalAnd", [given[_GOES_ON], allowed], BOOLEAN)]
+        endless = inner.add_one("Less", [states[_TRIP_COUNT], zero], BOOLEAN, T=I64)
+        remaining = inner.add_one("Less", [states[_ITERATION], states[_TRIP_COUNT]], BOOLEAN, T=I64)
+        allowed = inner.add_one("LogicalOr", [endless, remaining], BOOLEAN)
+        return [inner.add_one("LogicalAnd", [states[_CONDITION], allowed], BOOLEAN)]
 
     def _iteration(
-        self, inner: GraphDefNodes, given: Sequence[GraphDefTensor]
+        self, inner: GraphDefNodes, states: Sequence[GraphDefTensor]
     ) -> list[GraphDefTensor]:
         body = self.body
         entries = {entry.internal: entry for entry in body.inputs}
         parameters = {
-            one.id: self._parameter(inner, one, entries, given) for one in body.graph.parameters
+            parameter.id: self._parameter(inner, parameter, entries, states)
+            for parameter in body.graph.parameters
         }
-        found = write_graph(
+        results = write_graph(
             body.graph, parameters, inner, f"{self.address}/{body.name}", write_region
         )
-        after = list(given)
-        after[_ITERATION] = inner.one(
-            "AddV2", [given[_ITERATION], inner.constant(np.int64(1))], I64, T=I64
+        next_states = list(states)
+        next_states[_ITERATION] = inner.add_one(
+            "AddV2", [states[_ITERATION], inner.constant(np.int64(1))], I64, T=I64
         )
         condition = next(
             (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"),
             None,
         )
         if condition is not None:
-            after[_GOES_ON] = inner.scalar(found[condition])
+            next_states[_CONDITION] = inner.scalar(results[condition])
         for edge in body.back_edges:
-            after[self.carried[edge.to_layer]] = found[edge.from_layer]
+            next_states[self.carried[edge.to_layer]] = results[edge.from_layer]
         for output in body.outer_outputs:
             if output.internal in self.collected and output.axis is not None:
-                at = self.collected[output.internal]
-                parts = [given[at], found[output.internal]]
-                after[at] = joined(
+                index = self.collected[output.internal]
+                parts = [states[index], results[output.internal]]
+                next_states[index] = concatenate(
                     inner, parts if _is_forward(output) else parts[::-1], output.axis
                 )
             elif output.internal in self.carried:
-                after[self.carried[output.internal]] = found[output.internal]
-        return after
+                next_states[self.carried[output.internal]] = results[output.internal]
+        return next_states
 
     def _parameter(
         self,
         inner: GraphDefNodes,
         node: Node,
         entries: Mapping[LayerId, InputMap],
-        given: Sequence[GraphDefTensor],
+        states: Sequence[GraphDefTensor],
     ) -> GraphDefTensor:
         entry = entries.get(node.id)
         known = declared(node, "")
         if node.id in self.carried:
-            return of_port(given[self.carried[node.id]], node.outputs[0])
+            return with_port(states[self.carried[node.id]], node.outputs[0])
         if entry is None or entry.is_iteration_number:
-            number = inner.cast(given[_ITERATION], known.element_type)
-            return number if known.shape.rank == 0 else inner.reshaped(number, [1])
-        tensor = given[self.outer[entry.external]]
+            number = inner.cast(states[_ITERATION], known.element_type)
+            return number if known.shape.rank == 0 else inner.reshape_to(number, [1])
+        tensor = states[self.outer[entry.external]]
         if entry.axis is None:
-            return of_port(tensor, node.outputs[0])
-        number = given[_ITERATION]
+            return with_port(tensor, node.outputs[0])
+        number = states[_ITERATION]
         if not _is_forward(entry):
-            last = inner.one(
+            last = inner.add_one(
                 "Sub", [self._length(inner, tensor, entry), inner.constant(np.int64(1))], I64, T=I64
             )
-            number = inner.one("Sub", [last, number], I64, T=I64)
-        part = gathered(
-            inner, tensor, inner.reshaped(number, [1]), inner.constant(np.int64(entry.axis))
+            number = inner.add_one("Sub", [last, number], I64, T=I64)
+        part = gather(
+            inner, tensor, inner.reshape_to(number, [1]), inner.constant(np.int64(entry.axis))
         )
-        return of_port(part, node.outputs[0])
+        return with_port(part, node.outputs[0])
 
     def _state_of(self, output: OutputMap) -> int:
         if output.axis is not None:
@@ -297,15 +314,16 @@ class _Loop:
         return self.carried[carried]
 
 
-def _given(body: Body, result: LayerId) -> Port:
-    """What a Result of the body gets, as far as it is declared."""
+def _declared_port(body: Body, result: LayerId) -> Port:
+    """Return the declared port that feeds a Result of the body."""
     source = body.graph.sources[result][0]
     return body.graph.by_id[result].inputs[0] if source is None else body.graph.tensor(source)
 
 
 def _is_forward(entry: InputMap | OutputMap) -> bool:
-    """Whether parts of one are gone through from the first to the last, or from the last to the
-    first; ``WriteError`` for other ways.
+    """Return True if the slices are traversed from first to last, False if from last to first.
+
+    ``WriteError`` for other traversals.
     """
     match entry.start, entry.end, entry.stride, entry.part_size:
         case 0, -1, 1, 1:
@@ -314,12 +332,12 @@ def _is_forward(entry: InputMap | OutputMap) -> bool:
             return False
         case _:
             raise WriteError(
-                "the loop goes through parts of several elements, or not through all of them"
+                "the loop takes slices of several elements, or does not take all of them"
             )
 
 
-def _without(shape: PartialShape, axis: int) -> PartialShape:
-    """The shape of nothing collected yet along an axis."""
+def _empty_shape(shape: PartialShape, axis: int) -> PartialShape:
+    """Return the shape of an empty collection along an axis."""
     if not shape.is_static:
         return shape
     lengths = list(shape.lengths)

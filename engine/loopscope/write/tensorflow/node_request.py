@@ -1,4 +1,4 @@
-"""A node that is to be translated, and what its rule asks of it."""
+"""A node to translate, with the accessors that translation rules use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """A node to be translated: where to, what it takes, and which of that is constant."""
+    """A node to translate, its target graph, its inputs, and their values where constant."""
 
     nodes: GraphDefNodes
     node: Node
@@ -29,20 +29,21 @@ class NodeRequest:
         return self.text(name, str(default)).lower() in ("true", "1")
 
     def numbers(self, name: str) -> list[int]:
-        return [int(one) for one in self.text(name).split(",") if one.strip()]
+        return [int(text) for text in self.text(name).split(",") if text.strip()]
 
-    def constant(self, at: int) -> np.ndarray:
-        """The value of an input; ``WriteError`` where it is not constant."""
-        value = self.constants[at] if at < len(self.constants) else None
+    def constant(self, index: int) -> np.ndarray:
+        """Return the value of an input; ``WriteError`` if it is not constant."""
+        value = self.constants[index] if index < len(self.constants) else None
         if value is None:
             raise WriteError(
-                f"input {at} of {self.node.type} is computed, and TensorFlow has it as an attribute"
+                f"input {index} of {self.node.type} is computed, "
+                "but it is an attribute in TensorFlow"
             )
         return value
 
-    def axis(self, at: int) -> int:
-        """An input that is one whole number."""
-        return int(self.constant(at).reshape(-1)[0])
+    def axis(self, index: int) -> int:
+        """Return the value of an input that is a single integer."""
+        return int(self.constant(index).reshape(-1)[0])
 
     @property
     def kind(self) -> ElementType:
