@@ -1,5 +1,5 @@
-"""Faults and oddities of a model, and the types and shapes that are known before it runs:
-diagnostics as data.
+"""Checks of a model before it runs: faults and oddities as diagnostics, and propagated types and
+shapes.
 """
 
 from __future__ import annotations

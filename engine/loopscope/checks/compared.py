@@ -1,5 +1,5 @@
-"""The constants that a model compares its inputs with: values with which a run takes a branch
-that the model was made for.
+"""Constants that a model compares its inputs with; such input values make a run take the
+corresponding branch.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from loopscope.ops.dialect import catalogue_for
 
 _COMPARISONS = frozenset({"Equal", "NotEqual"})
 _PASSING = frozenset({"Cast", "Convert", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operations through which an input of one element is still that input."""
+"""Operations whose output is still the input if that has one element."""
 
 
 def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
-    """Return the whole numbers that each input of the model is compared with for equality, in
-    any graph, in ascending order.
+    """Map each model input to the integers it is compared with for equality, in ascending order.
+    All graphs of the model are searched.
     """
     subject = Subject(model, catalogue_for(model.dialect))
     parameters = {id(node) for node in model.graph.parameters}
@@ -29,7 +29,7 @@ def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
             subject.origin(place, source, _PASSING) for source in place.graph.sources[node.id][:2]
         ]
         constants = [
-            one.constant for one in operands if one is not None and one.constant is not None
+            node.constant for node in operands if node is not None and node.constant is not None
         ]
         for operand in operands:
             if operand is None or id(operand) not in parameters:

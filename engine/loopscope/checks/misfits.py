@@ -1,4 +1,4 @@
-"""Which operations would refuse inputs of given shapes, found out without running anything."""
+"""Count of operations that would reject inputs of given shapes, without running the model."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from loopscope.ops.dialect import catalogue_for
 
 
 def misfits(model: Model, shapes: Sequence[tuple[int, ...]]) -> int:
-    """How many operations contradict inputs of these shapes, one for each of the model's inputs.
+    """Return the number of operations that contradict input shapes, one shape per model input.
 
-    Branches that no run would take count too; operations of which no rule is known contradict
+    Branches that no run would take are included. Operations without a shape rule contradict
     nothing.
     """
-    given = zip(model.graph.parameters, shapes, strict=True)
+    shaped_nodes = zip(model.graph.parameters, shapes, strict=True)
     inputs = {
-        node.id: replace(declared(node), shape=PartialShape.of(shape)) for node, shape in given
+        node.id: replace(declared(node), shape=PartialShape.of(shape))
+        for node, shape in shaped_nodes
     }
     return len(propagate(model, catalogue_for(model.dialect, CATALOGUE), inputs).contradictions)
