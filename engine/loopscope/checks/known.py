@@ -103,7 +103,7 @@ def _widen_shape(left: PartialShape, right: PartialShape) -> PartialShape:
 
 
 def _widen_dimension(left: Dimension, right: Dimension) -> Dimension:
-    """Drop each bound that the right dimension exceeds, so that each bound is dropped at most once."""
+    """Drop each bound that the right dimension exceeds; each bound is dropped at most once."""
     grows = left.most is not None and (right.most is None or right.most > left.most)
     return Dimension(left.least if right.least >= left.least else 0, None if grows else left.most)
 

@@ -223,9 +223,14 @@ class _Walk:
             Known(port.element_type, port.shape) if self.model.dialect == "onnx" else NOTHING_KNOWN
         )
 
-    def _declared_outputs(self, address: GraphAddress, row: _Row, inputs: Sequence[Known]) -> list[Known]:
+    def _declared_outputs(
+        self, address: GraphAddress, row: _Row, inputs: Sequence[Known]
+    ) -> list[Known]:
         """Return the declared outputs, with the element types that ONNX's schema determines."""
-        declared, operation = [self._declared_output(port) for port in row.node.outputs], row.operation
+        declared, operation = (
+            [self._declared_output(port) for port in row.node.outputs],
+            row.operation,
+        )
         if operation is not None and operation.alike:
             inputs = self._operands(address, row.node, operation, inputs)
         types = (

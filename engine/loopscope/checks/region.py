@@ -1,4 +1,4 @@
-"""Type and shape propagation through Loop, TensorIterator and If: body Parameters and node outputs."""
+"""Type and shape propagation through Loop, TensorIterator and If."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_absent(
 def bindings(
     node: Node, body: Body, outer: Sequence[Known], before: BodyState | None
 ) -> dict[LayerId, Known]:
-    """Return the knowledge about a body's Parameters, widened with the state of the previous round."""
+    """Return the knowledge about a body's Parameters, widened with that of the previous round."""
     # A Parameter without input is zero, in the shape that the file declares.
     known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
     for entry in body.inputs:

@@ -57,7 +57,10 @@ class Rule:
         """Yield the diagnostics of this rule for a model, at most ``MOST_FINDINGS``."""
         for number, finding in enumerate(self.find(subject)):
             if number == MOST_FINDINGS:
-                rest = f"There are more than {MOST_FINDINGS} findings of this rule; the others are not listed."
+                rest = (
+                    f"There are more than {MOST_FINDINGS} findings of this rule; the rest are "
+                    "not listed."
+                )
                 yield self._diagnostic(Finding(Where(subject.model.file), rest))
                 return
             yield self._diagnostic(finding)

@@ -96,7 +96,7 @@ class Subject:
 
     @property
     def is_openvino(self) -> bool:
-        """True for OpenVINO IR. Some requirements of OpenVINO's reader do not apply to ONNX models."""
+        """True for OpenVINO IR. Some requirements of OpenVINO's reader do not apply to ONNX."""
         return self.model.dialect == "openvino"
 
     def where(self, place: PlacedGraph, node: Node, port: str = "") -> Where:

@@ -156,7 +156,7 @@ def _whole_parts(length: Dimension, part_size: int) -> Dimension:
 
 
 def _common_count(counts: Iterable[Dimension]) -> Dimension:
-    """Return the count that all sliced inputs agree on, or UNKNOWN if they contradict each other."""
+    """Return the count that all sliced inputs agree on, or UNKNOWN if they are contradictory."""
     agreed = UNKNOWN
     for count in counts:
         both = agreed.intersect(count)

@@ -467,7 +467,7 @@ def report(type: str, opset: int, domain: str = "") -> Report:
     ("type", "opset", "domain", "code", "words"),
     [
         ("MoE", 1, "com.microsoft", "LS301", "Operation 'MoE' (com.microsoft 1) is unknown"),
-        ("Gelu", 19, "", "LS302", "'ai.onnx 19' holds no operation 'Gelu'"),
+        ("Gelu", 19, "", "LS302", "'ai.onnx 19' does not have the operation 'Gelu'"),
         (
             "Gradient",
             1,
