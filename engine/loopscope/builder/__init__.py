@@ -15,7 +15,7 @@ import typing
 from typing import TYPE_CHECKING
 
 from loopscope.builder import (
-    compat as compat,  # builder.compat.v1 is a name of its own, and no page of the documentation
+    compat as compat,  # builder.compat.v1 is a separate name without a page in the documentation
 )
 from loopscope.builder.body import Collected, current_iteration
 from loopscope.builder.branches import case, cond, switch_case
@@ -58,13 +58,13 @@ from loopscope.ops.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from loopscope.builder.named import (
-        NamedOperations,  # a stub without a module: the functions are made when they are asked for
+        NamedOperations,  # a stub without a module: the functions are created when they are first used
     )
 
-print = Print  # TensorFlow's second version calls it so
+print = Print  # the name in TensorFlow 2
 
 ops = typing.cast("NamedOperations", Operations(CATALOGUE))
-"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)``
+"""Functions for the operations of the catalogue. ``dir(ops)`` lists them, and ``help(ops.gather)``
 explains one.
 """
 

@@ -1,6 +1,4 @@
-"""The body of a loop while it is being built: the number of the iteration, and what is collected
-from every iteration.
-"""
+"""The body of a loop under construction: its iteration number and its collected values."""
 
 from __future__ import annotations
 
@@ -18,24 +16,24 @@ from loopscope.ops.declare import Known
 
 
 class LoopBody(GraphFrame):
-    """A body that runs once for each iteration."""
+    """A body that runs once per iteration."""
 
     def __init__(self, graph: Graph, parent: GraphFrame, title: str) -> None:
         super().__init__(graph, parent, title)
         self.number: Tensor | None = None
-        """The Parameter that holds the number of the iteration, once it was asked for."""
+        """Parameter of the iteration number, created on first use."""
         self.collected: list[tuple[Collected, Tensor]] = []
-        """What each gets from an iteration, in the order of the calls."""
+        """Collectors of this loop with the value of one iteration each, in call order."""
 
     def numbered(self, name: str) -> Tensor:
-        """The number of the iteration, under the name by which it was asked for first."""
+        """Return the iteration number; the first call determines its name."""
         if self.number is None:
             with self.graph.unscoped(self):
                 self.number = self.parameter(name, Known(ElementType.I64, SCALAR))
         return self.number
 
     def drop_unread_number(self) -> None:
-        """The number of the iteration is not an input of a body that does not read it."""
+        """Remove the Parameter of the iteration number if nothing in the body reads it."""
         if self.number is not None and all(
             edge.from_layer != self.number.source.layer for edge in self.edges
         ):
@@ -46,15 +44,18 @@ class LoopBody(GraphFrame):
         super().forget(nodes, edges)
         if self.number is not None and self.number.source.layer >= nodes:
             self.number = None
-        self.collected = [(one, part) for one, part in self.collected if part.source.layer < nodes]
+        self.collected = [
+            (collector, part) for collector, part in self.collected if part.source.layer < nodes
+        ]
 
 
 def current_iteration(name: str = "iteration") -> Tensor:
-    """The number of the iteration of the innermost loop around, counted from 0: an i64 scalar.
+    """Return the iteration number of the innermost enclosing loop: an i64 scalar, from 0.
 
-    For bodies of loops that do not give it themselves, and for branches inside. ``BuildError``
-    outside of a loop, and in the ``cond`` of a ``while_loop``, which is tested before the first
-    iteration too.
+    Use it in bodies of loops that do not pass the number, and in branches inside such bodies.
+
+    ``BuildError`` outside of a loop. ``BuildError`` in the ``cond`` of a ``while_loop``, because
+    that is also evaluated before the first iteration.
     """
     graph = graph_of([], "current_iteration")
     body = _innermost(graph, "current_iteration()")
@@ -62,7 +63,7 @@ def current_iteration(name: str = "iteration") -> Tensor:
 
 
 class Collected:
-    """What a loop leaves of every iteration, as one tensor.
+    """A collector of one value per iteration of a loop, as one tensor.
 
         squares = builder.Collected("squares")
 
@@ -86,13 +87,14 @@ class Collected:
 
     @property
     def name(self) -> str:
-        """Of the body's Result."""
+        """Name of the body's Result."""
         return self._name
 
     @property
     def tensor(self) -> Tensor:
-        """All that was collected, in the order of the iterations; ``BuildError`` before the loop
-        is made.
+        """Collected values of all iterations, in order.
+
+        ``BuildError`` before the loop is built.
         """
         if self._tensor is None:
             raise BuildError(
@@ -101,37 +103,37 @@ class Collected:
         return self._tensor
 
     def append(self, value: Any) -> None:
-        """One value for each iteration; they are stacked along a new first axis."""
+        """Collect a value per iteration; the values are stacked along a new first axis."""
         self._take(value, "append")
 
     def extend(self, value: Any) -> None:
-        """A part for each iteration, of length 1 along its first axis; they are concatenated
-        along it. (OpenVINO refuses longer ones.)
+        """Collect a part per iteration, of length 1 along its first axis; the parts are
+        concatenated along this axis. (OpenVINO refuses longer parts.)
         """
         self._take(value, "extend")
 
     def fill(self, tensor: Tensor) -> None:
-        """Called by the loop when it is made."""
+        """Set the tensor. The loop calls this when it is built."""
         self._tensor = tensor
 
     def _take(self, value: Any, called: str) -> None:
-        said = f"{self!r}.{called}()"
-        graph = graph_of([value], said)
-        body, frame = _innermost(graph, said), graph.frame
+        method_call = f"{self!r}.{called}()"
+        graph = graph_of([value], method_call)
+        body, frame = _innermost(graph, method_call), graph.frame
         if body is not frame:
             raise BuildError(
-                f"{said} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
+                f"{method_call} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
             )
-        if self._tensor is not None or any(one is self for one, _ in body.collected):
+        if self._tensor is not None or any(collector is self for collector, _ in body.collected):
             raise BuildError(
-                f"{said} is called a second time: it takes one value for each iteration, of one loop; make another one"
+                f"{method_call} is called a second time: it takes one value for each iteration, of one loop; make another one"
             )
-        part = graph.lift(value, what=f"{said}: the value")
+        part = graph.lift(value, what=f"{method_call}: the value")
         if called == "append":
             part = graph.apply("Unsqueeze", (part, np.array([0])), {}, name=f"{self._name}_part")[0]
         elif part.rank == 0 or not part.shape.at(0).contains(1):
             raise BuildError(
-                f"{said} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape"
+                f"{method_call} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape"
             )
         body.collected.append((self, part))
 

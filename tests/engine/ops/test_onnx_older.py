@@ -489,7 +489,7 @@ def test_what_cannot_be_run_is_named_with_its_domain(
 @pytest.mark.parametrize(
     ("type", "domain", "advice"),
     [
-        ("MoE", "com.microsoft", "ONNX Runtime's own"),
+        ("MoE", "com.microsoft", "belongs to ONNX Runtime"),
         ("Conv", "com.microsoft.nchwc", "again with ORT_ENABLE_EXTENDED"),
     ],
 )
