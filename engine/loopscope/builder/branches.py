@@ -44,25 +44,25 @@ def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], ca
         GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}")
         for branch in ("true_fn", "false_fn")
     ]
-    given = []
+    returned = []
     for frame, function in zip(frames, functions, strict=True):
         with graph.inside(frame):
-            given.append(function())
+            returned.append(function())
     pairs = list(
         zip(
-            leaves(given[0]),
-            aligned(given[0], given[1], "cond(): what false_fn gives"),
+            leaves(returned[0]),
+            aligned(returned[0], returned[1], "cond(): what false_fn gives"),
             strict=True,
         )
     )
     if not pairs:
         raise BuildError("cond(): the branches give nothing, expected at least one tensor")
-    types = [_tensor_types(one, other) for one, other in pairs]
+    types = [_tensor_types(left, right) for left, right in pairs]
     results = [
         _add_results(graph, frame, [pair[side] for pair in pairs], types)
         for side, frame in enumerate(frames)
     ]
-    return rebuilt(given[0], joined_branches(graph, called, condition, frames, results))
+    return rebuilt(returned[0], joined_branches(graph, called, condition, frames, results))
 
 
 def _tensor_types(left: Leaf, right: Leaf) -> list[ElementType]:

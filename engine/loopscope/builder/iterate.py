@@ -67,8 +67,8 @@ def _build_for_loop(
 
     def trace(entered: Entered) -> Iteration:
         number = entered.body.numbered("iteration")
-        given = call(lambda *values: body(number, *values), loop_vars, entered.variables)
-        return Iteration(next_values(graph, "for_loop", loop_vars, given, variables))
+        result = call(lambda *values: body(number, *values), loop_vars, entered.variables)
+        return Iteration(next_values(graph, "for_loop", loop_vars, result, variables))
 
     last, _ = made_loop(graph, plan, trace)
     return rebuilt(loop_vars, last)

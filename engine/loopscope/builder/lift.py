@@ -43,7 +43,7 @@ _PREFERRED_TYPES = (
 """Types for Python numbers in order of preference, if an input supports them. For numpy arrays only
 the first three are tried.
 """
-_NAMES = tuple(one.value for one in ElementType)
+_NAMES = tuple(element_type.value for element_type in ElementType)
 ElementTypeLike = ElementType | str | np.dtype | type
 
 

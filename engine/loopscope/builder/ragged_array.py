@@ -1,5 +1,5 @@
-"""``RaggedArray``: a ``TensorArray`` whose elements may differ in their lengths, kept as all
-their values and a table of their shapes.
+"""``RaggedArray``: a ``TensorArray`` with elements of different lengths, stored as a list of values
+and a table of shapes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from loopscope.ir.shape import Dimension, PartialShape
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RaggedArray(Composite):
-    """The methods of ``TensorArray``; an element that was not written has no values, and lengths of
-    0.
+    """An array with the methods of ``TensorArray``; an unwritten element has no values and lengths
+    of 0.
 
-    Elements that ``stack``, ``gather`` and ``concat`` put together must agree in the other lengths:
-    where they do not, the run fails.
+    ``stack``, ``gather`` and ``concat`` require elements with equal other lengths; otherwise the
+    run fails.
     """
 
     values: Tensor
-    """Of all elements, one after the other, in one axis."""
+    """Values of all elements in order, in one axis."""
     shapes: Tensor
-    """[size, rank]: the lengths of each element, i64."""
+    """Lengths of each element, i64 [size, rank]."""
     element_shape: PartialShape = field(metadata=FIXED)
     dynamic: bool = field(metadata=FIXED)
     alike: bool = field(metadata=FIXED)
-    """Whether all elements have the shape of the first one that is written."""
+    """True if all elements have the shape of the first written element."""
 
     @staticmethod
     def empty(
@@ -49,16 +49,17 @@ class RaggedArray(Composite):
         dynamic: bool,
         alike: bool,
     ) -> RaggedArray:
-        """So many elements, none of them written; ``BuildError`` where their number of axes is
-        not known.
+        """Return an array of ``size`` unwritten elements.
+
+        ``BuildError`` if their number of axes is not known.
         """
         rank = element_shape.rank
         if rank is None:
             raise BuildError(
                 "TensorArray: element_shape is not known at all, expected a length for each axis, with None for unknown ones"
             )
-        graph, wanted = graph_of([size], "TensorArray"), element_type_of(element_type)
-        values = graph.constant(np.zeros(0, wanted.dtype), name="TensorArray")
+        graph, target_type = graph_of([size], "TensorArray"), element_type_of(element_type)
+        values = graph.constant(np.zeros(0, target_type.dtype), name="TensorArray")
         if isinstance(size, Tensor):
             shapes = arithmetic.zeros(size, np.array([rank]), graph.constant(np.int64(0)))
         else:
@@ -67,16 +68,18 @@ class RaggedArray(Composite):
             )
         return RaggedArray(values, shapes, element_shape, bool(dynamic), bool(alike))
 
-    def invariants(self, given: PartialShape | None, what: str) -> Sequence[PartialShape | None]:
-        if given is not None and not allows(given, self.element_shape):
+    def invariants(
+        self, invariant: PartialShape | None, what: str
+    ) -> Sequence[PartialShape | None]:
+        if invariant is not None and not allows(invariant, self.element_shape):
             raise BuildError(
-                f"{what} is {given}, and the elements of the TensorArray have shape {self.element_shape}: it is less specific"
+                f"{what} is {invariant}, and the elements of the TensorArray have shape {self.element_shape}: it is less specific"
             )
         size = Dimension() if self.dynamic else self.shapes.shape.at(0)
         return PartialShape((Dimension(),)), PartialShape((size, self.shapes.shape.at(1)))
 
     def write(self, index: Any, value: Any) -> RaggedArray:
-        """The array with another element at a place."""
+        """Return the array with one element replaced."""
         graph = self._graph
         element = self._lifted(value, "write")
         shape = self.element_shape.intersect(element.shape)
@@ -109,8 +112,8 @@ class RaggedArray(Composite):
         return array
 
     def scatter(self, indices: Any, value: Any) -> RaggedArray:
-        """The array with the parts of ``value`` along its first axis at the places of
-        ``indices``, whose number must be known.
+        """Return the array with the slices of ``value`` along its first axis at ``indices``. The
+        number of indices must be known.
         """
         where, parts = (
             arithmetic.places(self._graph, indices, "scatter"),
@@ -126,7 +129,7 @@ class RaggedArray(Composite):
         return array
 
     def read(self, index: Any) -> Tensor:
-        """The element at a place."""
+        """Return the element at an index."""
         where = arithmetic.one_place(
             arithmetic.checked_place(index, self.shapes.shape.at(0).most, "TensorArray.read()"),
             self._graph,
@@ -138,7 +141,7 @@ class RaggedArray(Composite):
         )
 
     def gather(self, indices: Any) -> Tensor:
-        """The elements at several places along a new first axis; all elements must have one
+        """Return the elements at several indices along a new first axis; all elements must have one
         shape.
         """
         return self._graph.apply(
@@ -148,16 +151,17 @@ class RaggedArray(Composite):
         )[0]
 
     def stack(self) -> Tensor:
-        """All elements along a new first axis; all must have one shape."""
+        """Return all elements along a new first axis; all must have one shape."""
         size = self._graph.apply("Unsqueeze", (self.size(), np.array([0])), {})[0]
         whole = PartialShape((self.shapes.shape.at(0), *(self.element_shape.dimensions or ())))
-        # The greatest lengths: with them the number of values is right only where no element is
-        # smaller.
+        # The maximum lengths: the number of values only matches them if no element is smaller.
         lengths = self._graph.apply("Concat", (size, self._greatest(self.shapes)), {"axis": 0})[0]
         return self._shaped(self.values, lengths, whole)
 
     def concat(self) -> Tensor:
-        """All elements joined along their first axis, in which they may differ."""
+        """Return all elements concatenated along their first axis, in which their lengths may
+        differ.
+        """
         dimensions = self.element_shape.dimensions or ()
         if not dimensions:
             raise BuildError(
@@ -172,8 +176,8 @@ class RaggedArray(Composite):
         return self._shaped(self.values, lengths, PartialShape((Dimension(), *dimensions[1:])))
 
     def split(self, value: Any, lengths: Any) -> RaggedArray:
-        """The array whose elements are consecutive parts of ``value`` along its first axis, of
-        these lengths.
+        """Return the array of consecutive slices of ``value`` along its first axis, of these
+        lengths.
         """
         graph, whole = self._graph, self._lifted(value, "split")
         parts = arithmetic.as_i64(arithmetic.places(graph, lengths, "split"))
@@ -194,8 +198,8 @@ class RaggedArray(Composite):
             "Tile", (rest, graph.apply("Concat", (number, np.array([1])), {"axis": 0})[0]), {}
         )[0]
         shapes = graph.apply("Concat", (column, rows), {"axis": 1})[0]
-        # As many values as the lengths say: a value of another length cannot be taken apart into
-        # them.
+        # The number of values that the lengths require: a value of another length fails in the
+        # Reshape.
         values = graph.apply("ReduceSum", (_counts(shapes), np.array([0])), {"keep_dims": True})[0]
         flat = graph.apply("Reshape", (whole, values), {"special_zero": False})[0]
         array = replace(self, values=flat, shapes=shapes)
@@ -203,7 +207,7 @@ class RaggedArray(Composite):
         return array
 
     def size(self) -> Tensor:
-        """The number of elements, an i64 scalar."""
+        """Return the number of elements as an i64 scalar."""
         return arithmetic.length_of(self.shapes)
 
     @property
@@ -211,11 +215,11 @@ class RaggedArray(Composite):
         return self.values.graph
 
     def _lifted(self, value: Any, called: str) -> Tensor:
-        wanted = [self.values.element_type] if self.values.element_type else []
-        return self._graph.lift(value, wanted, f"TensorArray.{called}(): value")
+        candidates = [self.values.element_type] if self.values.element_type else []
+        return self._graph.lift(value, candidates, f"TensorArray.{called}(): value")
 
     def _span(self, table: Tensor, where: Any) -> tuple[Tensor, Tensor]:
-        """Where the values of an element begin and end, each in a list of one."""
+        """Return where the values of an element start and end, each as a list of one element."""
         counts = _counts(table)
         ends = self._graph.apply("CumSum", (counts, np.array(0)), {})[0]
         end = self._graph.apply("Gather", (ends, where, np.array(0)), {})[0]
@@ -225,17 +229,19 @@ class RaggedArray(Composite):
         return self._graph.apply("Slice", (self.values, begin, end, np.array([1])), {})[0]
 
     def _greatest(self, lengths: Tensor) -> Tensor:
-        most = self._graph.apply("ReduceMax", (lengths, np.array([0])), {"keep_dims": False})[0]
-        return self._graph.apply("Maximum", (most, np.int64(0)), {})[
+        maximum = self._graph.apply("ReduceMax", (lengths, np.array([0])), {"keep_dims": False})[0]
+        return self._graph.apply("Maximum", (maximum, np.int64(0)), {})[
             0
         ]  # of no elements it would be the least number that there is
 
     def _shaped(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
-        made: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[0]
-        made.set_shape(shape)
-        return made
+        reshaped: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[
+            0
+        ]
+        reshaped.set_shape(shape)
+        return reshaped
 
 
 def _counts(shapes: Tensor) -> Tensor:
-    """How many values each element has."""
+    """Return the number of values of each element."""
     return shapes.graph.apply("ReduceProd", (shapes, np.array([1])), {"keep_dims": False})[0]

@@ -1,5 +1,5 @@
-"""What Python and numpy ask of things that have a value: a tensor has none yet, and says what to
-do instead.
+"""Errors for operations that need a value, with advice: a tensor has no value while its graph is
+built.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _OPERATORS = {
     "bitwise_or": ("__or__", "__ror__"),
     "bitwise_xor": ("__xor__", "__rxor__"),
 }
-"""numpy's functions for ``array + tensor`` and its like; the operator when the tensor is on the
+"""Operators of tensors by the numpy function of ``array + tensor`` and similar: for a tensor on the
 left, and on the right.
 """
 
-_INSTEAD = {
+_REPLACEMENTS = {
     "T": "ops.transpose",
     "all": "ops.reduce_logical_and",
     "any": "ops.reduce_logical_or",
@@ -46,11 +46,13 @@ _INSTEAD = {
     "sum": "ops.reduce_sum",
     "transpose": "ops.transpose",
 }
-_VALUES = ("eval", "item", "numpy", "tolist", "value")
+_VALUE_ATTRIBUTES = ("eval", "item", "numpy", "tolist", "value")
 
 
 class Valueless:
-    """Every question for a value is a ``BuildError``; numpy's operators are the tensor's own."""
+    """An object without a value. Uses of its value raise ``BuildError``; numpy's operators call the
+    object's operators.
+    """
 
     __slots__ = ()
 
@@ -101,12 +103,12 @@ class Valueless:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in _VALUES:
+        if name in _VALUE_ATTRIBUTES:
             raise AttributeError(
                 f"{self!r} has no {name!r}, because it has no value while the graph is built: loopscope.run(graph.model(...))"
             )
         raise AttributeError(
-            f"{self!r} has no {name!r}: use {_INSTEAD.get(name, 'a function of builder.ops')}"
+            f"{self!r} has no {name!r}: use {_REPLACEMENTS.get(name, 'a function of builder.ops')}"
         )
 
     def _refuse(self, instead: str) -> NoReturn:

@@ -1,5 +1,5 @@
-"""The backward If of an If: one on the same condition, each of whose branches holds a copy of
-the forward one and its derivatives.
+"""Backward If of an If: the same condition, with a copy of the forward branch and its derivatives
+in each branch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from loopscope.ir.walks_back import walks_back
 
 
 def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
-    """The adjoints of an If's inputs, by their numbers; zeros from a branch that does not use an
+    """Return the adjoints of an If's inputs by index; zeros from a branch that does not use an
     input.
     """
     bodies = [step.node.body(name) for name in ("then", "else")]
@@ -29,13 +29,13 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
         {
             entry.external
             for flow, body in zip(flows, bodies, strict=True)
-            for entry in _entries(flow, body)
+            for entry in _active_entries(flow, body)
         }
     )
     condition = step.fed[0]
     if not externals or condition is None:
         return {}
-    frames, given = [], []
+    frames, results = [], []
     for body, flow in zip(bodies, flows, strict=True):
         frame = GraphFrame(
             step.graph,
@@ -43,20 +43,20 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
             f"the {body.name} branch that walks back {step.node.name!r}",
         )
         with step.graph.inside(frame):
-            made = _branch(step, body, flow, externals, reverse)
-        kept = drop_unused(frame, 0, made)
+            branch_adjoints = _build_branch(step, body, flow, externals, reverse)
+        pruned = drop_unused(frame, 0, branch_adjoints)
         must_be_repeatable(step.graph, frame.nodes)
-        moved = [kept.moved(one) for one in made]
+        moved = [pruned.moved(tensor) for tensor in branch_adjoints]
         with step.graph.inside(frame):
-            given.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])
+            results.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])
         frames.append(frame)
     outputs = joined_branches(
         step.graph,
         "If",
         condition,
         frames,
-        given,
-        walks_back(step.node, [[one] for one in externals]),
+        results,
+        walks_back(step.node, [[tensor] for tensor in externals]),
     )
     return dict(zip(externals, outputs, strict=True))
 
@@ -71,14 +71,14 @@ def _flow(step: GradientStep, body: Body) -> Flow:
     return Flow.of(BodyTensors.of(step, body), active, wanted)
 
 
-def _entries(flow: Flow, body: Body) -> list[InputMap]:
+def _active_entries(flow: Flow, body: Body) -> list[InputMap]:
     return [entry for entry in body.inputs if entry.internal in flow.parameters]
 
 
-def _branch(
+def _build_branch(
     step: GradientStep, body: Body, flow: Flow, externals: list[int], reverse: Reverse
 ) -> list[Tensor]:
-    """The adjoint of each of the inputs in this branch."""
+    """Return the adjoint of each input in this branch."""
     graph, inside = step.graph, BodyTensors.of(step, body)
     bound = {}
     for entry in body.inputs:
@@ -91,18 +91,20 @@ def _branch(
         adjoint, source = step.adjoints[number], inside.source(output.internal)
         if adjoint is not None and source is not None and output.internal in flow.results:
             seeds.append((became[source], graph.frame.bring(adjoint)))
-    layers = list({entry.external: entry.internal for entry in _entries(flow, body)}.items())
+    layers = list({entry.external: entry.internal for entry in _active_entries(flow, body)}.items())
     with graph.within("backward"):
-        found = dict(
+        by_external = dict(
             zip(
                 [external for external, _ in layers],
                 reverse(seeds, [bound[layer] for _, layer in layers]),
                 strict=True,
             )
         )
-        made = []
+        adjoints = []
         for external in externals:
-            outer, adjoint = step.fed[external], found.get(external)
+            outer, adjoint = step.fed[external], by_external.get(external)
             assert outer is not None
-            made.append(filled(graph, 0, graph.frame.bring(outer)) if adjoint is None else adjoint)
-    return made
+            adjoints.append(
+                filled(graph, 0, graph.frame.bring(outer)) if adjoint is None else adjoint
+            )
+    return adjoints

@@ -1,4 +1,4 @@
-"""``stop_gradient``: a tensor as it is, through which no gradient goes."""
+"""``stop_gradient``: an identity without a gradient."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from loopscope.errors import BuildError
 from loopscope.ir.way_back import NO_WAY_BACK
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name for it
-    """Gives ``input`` as it is; for ``gradients`` it is a constant.
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name
+    """Return ``input`` unchanged; ``gradients`` treats the result as a constant.
 
-    It becomes a Convert to the type that the tensor has, whose ``rt_info`` says that there is no
-    way back: every runtime computes it.
+    The result is a Convert to the same type, which every runtime supports. Its ``rt_info`` marks
+    that it has no gradient.
     """
     graph = graph_of([input], "stop_gradient")
     tensor = graph.lift(input, what="stop_gradient(): input")
