@@ -1,5 +1,6 @@
-"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers
-make.
+"""Construction of models in Python: graphs, loops, branches and functions.
+
+The result is the same Model class that the readers return.
 
 from loopscope import builder
 
@@ -21,8 +22,7 @@ from loopscope.builder.body import Collected, current_iteration
 from loopscope.builder.branches import case, cond, switch_case
 from loopscope.builder.control import control_dependencies
 from loopscope.builder.function import function
-from loopscope.builder.gradient.gradients import gradients
-from loopscope.builder.gradient.stopped import stop_gradient
+from loopscope.builder.gradient.gradients import gradients, stop_gradient
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
 from loopscope.builder.op_library import load_op_library
@@ -58,7 +58,7 @@ from loopscope.ops.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from loopscope.builder.named import (
-        NamedOperations,  # a stub without a module: the functions are created when they are first used
+        NamedOperations,  # a stub without a module
     )
 
 print = Print  # the name in TensorFlow 2

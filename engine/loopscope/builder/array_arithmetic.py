@@ -16,12 +16,13 @@ def checked_size(size: Any) -> int:
     """Return a number of elements as int, or raise ``BuildError`` if it is invalid."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
         raise BuildError(
-            f"TensorArray: size is {size!r}, expected a whole number of at least 0, or a scalar tensor"
+            f"TensorArray: size is {size!r}, expected a whole number of at least 0, or a scalar "
+            "tensor"
         )
     return int(size)
 
 
-def checked_place(index: Any, bound: int | None, called: str) -> Any:
+def checked_place(index: Any, bound: int | None, caller: str) -> Any:
     """Return a tensor unchanged, or an integer index as an array.
 
     ``BuildError`` if the index is not an integer, is negative, or is not below the bound.
@@ -46,7 +47,7 @@ def one_place(index: Any, graph: Graph) -> Any:
     return graph.apply("Reshape", (index, np.array([1])), {"special_zero": False})[0]
 
 
-def places(graph: Graph, indices: Any, called: str) -> Tensor:
+def places(graph: Graph, indices: Any, caller: str) -> Tensor:
     """Return a list of indices as a tensor, or raise ``BuildError`` if they are invalid."""
     tensor = graph.lift(indices, what=f"TensorArray.{called}(): indices")
     if tensor.element_type not in INDEX_TYPES or tensor.rank not in (None, 1):

@@ -79,7 +79,7 @@ class Collected:
     """
 
     def __init__(self, name: str = "collected") -> None:
-        self._name = checked_name(name, "the name of what is collected")
+        self._name = checked_name(name, "the name of a Collected")
         self._tensor: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -98,7 +98,8 @@ class Collected:
         """
         if self._tensor is None:
             raise BuildError(
-                f"{self!r} holds nothing yet: call append() or extend() in the body of a loop, and read it after the loop"
+                f"{self!r} is empty: call append() or extend() in the body of a loop, and read it "
+                "after the loop"
             )
         return self._tensor
 
@@ -116,38 +117,42 @@ class Collected:
         """Set the tensor. The loop calls this when it is built."""
         self._tensor = tensor
 
-    def _take(self, value: Any, called: str) -> None:
+    def _take(self, value: Any, caller: str) -> None:
         method_call = f"{self!r}.{called}()"
         graph = graph_of([value], method_call)
         body, frame = _innermost(graph, method_call), graph.frame
         if body is not frame:
             raise BuildError(
-                f"{method_call} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
+                f"{method_call} is called in {frame.title}, which does not run in every "
+                "iteration: return the value from cond() and collect it"
             )
         if self._tensor is not None or any(collector is self for collector, _ in body.collected):
             raise BuildError(
-                f"{method_call} is called a second time: it takes one value for each iteration, of one loop; make another one"
+                f"{method_call} is called a second time, but collects one value per iteration of "
+                "one loop: create another Collected"
             )
         part = graph.lift(value, what=f"{method_call}: the value")
-        if called == "append":
+        if caller == "append":
             part = graph.apply("Unsqueeze", (part, np.array([0])), {}, name=f"{self._name}_part")[0]
         elif part.rank == 0 or not part.shape.at(0).contains(1):
             raise BuildError(
-                f"{method_call} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape"
+                f"{method_call}: expected length 1 along the first axis, got {part!r}; append() "
+                "accepts values of any shape"
             )
         body.collected.append((self, part))
 
 
-def _innermost(graph: Graph, called: str) -> LoopBody:
+def _innermost(graph: Graph, caller: str) -> LoopBody:
     frame: GraphFrame | None = graph.frame
     while frame is not None:
         if frame.ahead:
             raise BuildError(
-                f"{called} is called in the cond of {frame.ahead}, which is tested before the first iteration too: use it in body"
+                f"{called} is called in the cond of {frame.ahead}, which is also evaluated before "
+                "the first iteration: call it in body"
             )
         if isinstance(frame, LoopBody):
             return frame
         frame = frame.parent
     raise BuildError(
-        f"{called} is called outside of a loop: call it where the body of one is built"
+        f"{called} is called outside of a loop: call it while the body of a loop is built"
     )

@@ -18,7 +18,7 @@ from loopscope.ir.model import IF, NO_ATTRIBUTES, Body, BodyName, InputMap, Laye
 from loopscope.ops.declare import Known
 
 Branch = Callable[[], Any]
-_NO_ARGUMENTS = "a branch uses outer tensors as they are"
+_NO_ARGUMENTS = "a branch uses outer tensors directly"
 
 
 def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) -> Any:
@@ -39,7 +39,7 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
         return _build_cond(graph, condition, (true_fn, false_fn), name or "cond")
 
 
-def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], called: str) -> Any:
+def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], caller: str) -> Any:
     frames = [
         GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}")
         for branch in ("true_fn", "false_fn")
@@ -51,18 +51,18 @@ def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], ca
     pairs = list(
         zip(
             leaves(returned[0]),
-            aligned(returned[0], returned[1], "cond(): what false_fn gives"),
+            aligned(returned[0], returned[1], "cond(): the result of false_fn"),
             strict=True,
         )
     )
     if not pairs:
-        raise BuildError("cond(): the branches give nothing, expected at least one tensor")
+        raise BuildError("cond(): the branches return no tensors, expected at least one")
     types = [_tensor_types(left, right) for left, right in pairs]
     results = [
         _add_results(graph, frame, [pair[side] for pair in pairs], types)
         for side, frame in enumerate(frames)
     ]
-    return rebuilt(returned[0], joined_branches(graph, called, condition, frames, results))
+    return rebuilt(returned[0], joined_branches(graph, caller, condition, frames, results))
 
 
 def _tensor_types(left: Leaf, right: Leaf) -> list[ElementType]:
@@ -83,7 +83,7 @@ def _add_results(
         results = []
         for leaf, candidates in zip(values, types, strict=True):
             tensor = graph.lift(
-                leaf.value, candidates, f"cond(): what {frame.title} gives{leaf.path}"
+                leaf.value, candidates, f"cond(): the result of {frame.title}{leaf.path}"
             )
             results.append((frame.result(tensor, "result"), tensor))
         return results
@@ -91,7 +91,7 @@ def _add_results(
 
 def joined_branches(
     graph: Graph,
-    called: str,
+    caller: str,
     condition: Tensor,
     frames: Sequence[GraphFrame],
     results: Sequence[list[tuple[LayerId, Tensor]]],
@@ -105,7 +105,8 @@ def joined_branches(
     for number, ((_, left), (_, right)) in enumerate(zip(*results, strict=True)):
         if left.element_type is not right.element_type:
             raise BuildError(
-                f"cond(): output {number} is {left.element_type} when true and {right.element_type} when false: convert one"
+                f"cond(): output {number} is {left.element_type} when true and "
+                f"{right.element_type} when false: convert one"
             )
     outer = [condition]
     places: dict[object, int] = {}
@@ -133,7 +134,7 @@ def joined_branches(
         {},
         outer,
         output_knowledge,
-        name=called,
+        name=caller,
         bodies=tuple(bodies),
         rt_info=rt_info,
     )
@@ -150,11 +151,12 @@ def case(
     """
     pairs = list(pred_fn_pairs)
     if not pairs:
-        raise BuildError("case(): pred_fn_pairs is empty: there is nothing to choose from")
+        raise BuildError("case(): pred_fn_pairs is empty, expected at least one pair")
     for number, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise BuildError(
-                f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair of a predicate and a function"
+                f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair "
+                "of a predicate and a function"
             )
         must_take(0, _NO_ARGUMENTS, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]})
     must_take(0, _NO_ARGUMENTS, "case", default=default)
@@ -181,7 +183,7 @@ def switch_case(
     """
     functions = dict(branch_fns) if isinstance(branch_fns, Mapping) else dict(enumerate(branch_fns))
     if not functions:
-        raise BuildError("switch_case(): branch_fns is empty: there is nothing to choose from")
+        raise BuildError("switch_case(): branch_fns is empty, expected at least one function")
     for number, function in functions.items():
         if isinstance(number, bool) or not isinstance(number, int):
             raise BuildError(
@@ -197,7 +199,7 @@ def switch_case(
     must_take(0, _NO_ARGUMENTS, "switch_case", default=default)
     if not functions:
         return default()
-    called = name or "switch"
-    with graph.within(called):
+    caller = name or "switch"
+    with graph.within(caller):
         pairs = [(index == number, functions[number]) for number in sorted(functions)]
-    return _chain(pairs, default, called)
+    return _chain(pairs, default, caller)

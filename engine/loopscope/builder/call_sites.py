@@ -48,6 +48,7 @@ def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: b
     for write in writes:
         if write.layer not in used and (for_good or write.array() is None):
             raise BuildError(
-                f"TensorArray.write() in {write.line} is lost, because nothing uses the array that it gives: "
+                f"TensorArray.write() in {write.line} is lost, because the array that it returns "
+                "is unused: "
                 "write array = array.write(index, value), and return the array from a body"
             )

@@ -10,19 +10,19 @@ from typing import Any
 from loopscope.builder.structure import leaves, rebuilt
 
 
-def must_be_callable(called: str, **arguments: object) -> None:
+def must_be_callable(caller: str, **arguments: object) -> None:
     """Raise ``TypeError`` for the first argument that is not callable."""
     for name, value in arguments.items():
         if not callable(value):
             raise TypeError(f"{called}(): {name} is {value!r}, expected a function")
 
 
-def must_take(count: int, values: str, called: str, **arguments: object) -> None:
+def must_take(count: int, values: str, caller: str, **arguments: object) -> None:
     """Raise ``TypeError`` for the first argument that is not a function of ``count`` values.
 
     ``values`` describes the values in the message.
     """
-    must_be_callable(called, **arguments)
+    must_be_callable(caller, **arguments)
     for name, function in arguments.items():
         try:
             signature = inspect.signature(function)  # type: ignore[arg-type]  # it is callable
@@ -33,7 +33,8 @@ def must_take(count: int, values: str, called: str, **arguments: object) -> None
         except TypeError:
             count_words = "1 value" if count == 1 else f"{count} values"
             raise TypeError(
-                f"{called}(): {name} takes {signature}, and is called with {count_words if count else 'none'}: {values}"
+                f"{called}(): {name} has the signature {signature}, but is called with "
+                f"{count_words if count else 'none'}: {values}"
             ) from None
 
 

@@ -34,7 +34,8 @@ def control_dependencies(
         )
         if not outputs or not isinstance(outputs[0], Tensor):
             raise BuildError(
-                f"control_dependencies() gets {shorten(repr(control_input), 60)}, expected tensors or operations with an output"
+                "control_dependencies(): expected tensors or operations with an output, got "
+                f"{shorten(repr(control_input), 60)}"
             )
         awaited += outputs
     frame = graph_of(awaited, "control_dependencies").frame

@@ -26,12 +26,12 @@ def newest(catalogue: Catalogue, type: str) -> Operation:
     """Return the newest version of an operation, or raise ``BuildError`` if it does not exist."""
     versions = catalogue.versions(type)
     if not versions:
-        raise BuildError(f"there is no operation {type!r}")
+        raise BuildError(f"operation {type!r} does not exist")
     return max(versions, key=lambda operation: operation.version)
 
 
 def lifted(
-    graph: Graph, operation: Operation, inputs: Sequence[Any], called: str
+    graph: Graph, operation: Operation, inputs: Sequence[Any], caller: str
 ) -> tuple[Tensor, ...]:
     """Return the inputs as tensors of the current frame.
 
@@ -41,7 +41,7 @@ def lifted(
         inputs = inputs[:-1]
     lower, upper = operation.inputs
     if len(inputs) < lower or (upper is not None and len(inputs) > upper):
-        raise BuildError(f"{called}() takes {input_text(operation)}, and gets {len(inputs)}")
+        raise BuildError(f"{called}() expects {input_text(operation)}, got {len(inputs)}")
     names = input_names(operation, len(inputs))
     kinds = [operation.types[min(index, len(operation.types) - 1)] for index in range(len(inputs))]
     tensors: list[Tensor] = []
@@ -52,7 +52,7 @@ def lifted(
             if tensor.element_type is not None and tensor.element_type not in kinds[index]:
                 raise BuildError(f"{description} is {tensor!r}, expected {_types(kinds[index])}")
         elif value is None:
-            raise BuildError(f"{description} is left out, and an input after it is not")
+            raise BuildError(f"{description} is missing, but a later input is not")
         else:
             # Inputs that may have the same types are meant to have the same type: an axis takes
             # none from the data.
@@ -84,7 +84,7 @@ def _advice(inputs: Sequence[Tensor]) -> str:
         ElementType.I64,
     }
     note = (
-        "; whole numbers of builder.constant are i32 as in TensorFlow, those of loop variables i64"
+        "; integers of builder.constant are i32 as in TensorFlow, those of loop variables are i64"
         if mixes_integers
         else ""
     )
@@ -100,7 +100,7 @@ def inferred(
     catalogue: Catalogue,
     inputs: Sequence[Tensor],
     texts: Mapping[str, object],
-    called: str,
+    caller: str,
 ) -> tuple[Known, ...]:
     """Return the inferred outputs of an operation.
 
@@ -113,15 +113,17 @@ def inferred(
     except ValueError as problem:
         advice = _advice(inputs) if _types_differ(operation, inputs) else ""
         raise BuildError(
-            f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}"
+            f"{called}(): {problem}; the inputs are "
+            f"{', '.join(map(repr, inputs)) or 'none'}{advice}"
         ) from None
     except _RULE_FAULTS as problem:
         raise BuildError(
-            f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}"
+            f"{called}() does not support {', '.join(map(repr, inputs))}: {problem}"
         ) from problem
     if operation.outputs is None and not outputs:
         raise BuildError(
-            f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}"
+            f"{called}() has a number of outputs that cannot be inferred from "
+            f"{', '.join(map(repr, inputs))}"
         )
     with np.errstate(all="ignore"):
         known = tuple(

@@ -38,7 +38,8 @@ def finished_model(graph: Graph, outputs: object) -> Model:
         )
         if name and same_name is not None and same_name.id != tensor.source.layer:
             raise BuildError(
-                f"output {name!r} has the name of another tensor, that of {same_name.type} {same_name.name!r}"
+                f"output {name!r} has the same name as a tensor of {same_name.type} "
+                f"{same_name.name!r}"
             )
         nodes[tensor.source.layer] = _with_tensor_name(
             nodes[tensor.source.layer], tensor.source.output, name or tensor.name
@@ -112,9 +113,10 @@ def _named_outputs(outputs: object) -> list[tuple[str, object]]:
 
 def _require_tensor(name: str, output: object) -> Tensor:
     if not isinstance(output, Tensor):
-        called = f"output {name!r}" if name else "an output"
+        caller = f"output {name!r}" if name else "an output"
         raise BuildError(
-            f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping from names to tensors"
+            f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping "
+            "from names to tensors"
         )
     return output
 

@@ -218,7 +218,8 @@ class GraphFrame:
         """Add a Parameter with the given type and shape."""
         if known.element_type is None:
             raise BuildError(
-                f"the element type of {name!r} is not known, and an input of {self.title} must have one: convert it first"
+                f"the element type of {name!r} is not known, but an input of {self.title} "
+                "requires one: convert it first"
             )
         shape = str(known.shape).removeprefix("[").removesuffix("]")
         attributes = {"shape": shape, "element_type": str(known.element_type)}
@@ -259,7 +260,8 @@ class GraphFrame:
             frame = frame.parent
         if frame is None:
             raise BuildError(
-                f"{tensor!r} lives in {tensor.frame.title} and cannot be used in {self.title}: let that return it"
+                f"{tensor!r} belongs to {tensor.frame.title} and cannot be used in {self.title}: "
+                "return it from there"
             )
         for inner in reversed(between):
             tensor = inner.capture(tensor)

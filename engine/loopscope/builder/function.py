@@ -34,14 +34,14 @@ def function(fn: Any = None, *, name: str = "") -> Any:
     if fn is None:
         return functools.partial(function, name=name)
     if not callable(fn):
-        raise TypeError(f"function(): {fn!r} is no function")
+        raise TypeError(f"function(): expected a function, got {fn!r}")
     scope = name or getattr(fn, "__name__", "function").strip("<>")
 
     @functools.wraps(fn)
-    def called(*inputs: Any, **keywords: Any) -> Any:
+    def call_in_scope(*inputs: Any, **keywords: Any) -> Any:
         graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
         with graph.within(scope) as scope_name:
             graph.frame.calls.append(NameScope(scope_name, scope))
             return fn(*inputs, **keywords)
 
-    return called
+    return call_in_scope

@@ -32,11 +32,9 @@ from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Known, Operation
 
-STOPPED = "the graph that is being built was no longer wanted"
+STOPPED = "the graph under construction is no longer needed"
 _OPEN: ContextVar[tuple[Graph, ...]] = ContextVar("graphs under construction", default=())
-_LATEST: ContextVar[weakref.ref[Graph] | None] = ContextVar(
-    "the graph that was made last", default=None
-)
+_LATEST: ContextVar[weakref.ref[Graph] | None] = ContextVar("the most recent graph", default=None)
 
 
 class Graph:
@@ -93,7 +91,7 @@ class Graph:
         )
         suggestion = f": did you mean {' or '.join(map(repr, close_names))}?" if close_names else ""
         raise BuildError(
-            f"there is no operation {shorten(repr(name), 60)} in {self.frame.title}{suggestion}"
+            f"{self.frame.title} does not have an operation {shorten(repr(name), 60)}{suggestion}"
         )
 
     def __enter__(self) -> Graph:
@@ -116,7 +114,8 @@ class Graph:
         """
         if self.frame.parent is not None:
             raise BuildError(
-                f"{self.frame.title} gets its inputs from outside: make parameter {name!r} before, and use it inside"
+                f"{self.frame.title} cannot have parameters: create parameter {name!r} outside, "
+                "and use it inside"
             )
         known_shape = (
             DYNAMIC if shape is None else checked_shape(shape, f"the shape of parameter {name!r}")
@@ -127,7 +126,8 @@ class Graph:
         full_name = self.frame.names.prefix + checked_name(name, "the name of a parameter")
         if any(node.name == full_name for node in self.frame.nodes):
             raise BuildError(
-                f"graph {self.name!r} has something called {full_name!r} already: give the parameter another name"
+                f"graph {self.name!r} already has a node {full_name!r}: use another name for the "
+                "parameter"
             )
         return self.frame.parameter(name, known, (full_name,))
 
@@ -227,13 +227,13 @@ class Graph:
         if not self.going():
             raise BuildError(STOPPED)
         operation = newest(self.catalogue, type) if isinstance(type, str) else type
-        called = snake_case(operation.name)
-        texts = attribute_texts(operation, attributes, called)
+        caller = snake_case(operation.name)
+        texts = attribute_texts(operation, attributes, caller)
         if name:
             checked_name(name, f"{called}(): name")
         with self.frame.all_or_nothing():
-            tensors = lifted(self, operation, inputs, called)
-            outputs = inferred(operation, self.catalogue, tensors, texts, called)
+            tensors = lifted(self, operation, inputs, caller)
+            outputs = inferred(operation, self.catalogue, tensors, texts, caller)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
 
@@ -257,18 +257,14 @@ class Graph:
         ``BuildError`` without outputs, for an output inside a body, or if the checks find an error.
         """
         if self.frame.parent is not None:
-            raise BuildError(
-                f"{self.frame.title} is still being built: make the model outside of it"
-            )
+            raise BuildError(f"{self.frame.title} is not finished: call model() outside of it")
         return finished_model(self, outputs)
 
 
 def checked_name(name: object, what: str) -> str:
     """Return the text if it can be a name, or raise ``BuildError``."""
     if not isinstance(name, str) or not name.strip("/ ") or not name.isprintable():
-        raise BuildError(
-            f"{what} is {shorten(repr(name), 60)}, expected text, without control characters and invisible ones"
-        )
+        raise BuildError(f"{what} is {shorten(repr(name), 60)}, expected printable text")
     return name
 
 
@@ -277,7 +273,8 @@ def checked_shape(lengths: object, what: str) -> PartialShape:
     shape = shape_of(lengths)
     if shape is None:
         raise BuildError(
-            f"{what} is {shorten(repr(lengths), 60)}, expected lengths, with None for one that is unknown"
+            f"{what} is {shorten(repr(lengths), 60)}, expected lengths, with None for unknown "
+            "lengths"
         )
     return shape
 
@@ -294,7 +291,7 @@ def current_graph() -> Graph:
     return graph
 
 
-def graph_of(values: Iterable[object], called: str) -> Graph:
+def graph_of(values: Iterable[object], caller: str) -> Graph:
     """Return the graph that a call belongs to: that of its tensors, of the innermost open body or
     ``with graph:``, or the most recent graph.
     """
@@ -304,5 +301,5 @@ def graph_of(values: Iterable[object], called: str) -> Graph:
     opened, latest = _OPEN.get(), _LATEST.get()
     graph = opened[-1] if opened else latest() if latest is not None else None
     if graph is None:
-        raise BuildError(f"{called}() belongs to no graph: make one with builder.Graph() first")
+        raise BuildError(f"{called}() needs a graph: create one with builder.Graph() first")
     return graph

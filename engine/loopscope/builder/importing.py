@@ -23,13 +23,14 @@ def imported(
     expect_model(model, "import_model")
     if model.dialect != "openvino":
         raise BuildError(
-            f"import_model(): {shorten(model.name)!r} is an ONNX model, and this graph is of OpenVINO's operations"
+            f"import_model(): {shorten(model.name)!r} is an ONNX model, but this graph consists "
+            "of OpenVINO operations"
         )
     values = dict(_values_by_layer(model, inputs))
     missing = [signature.name for signature in model.inputs if signature.layer not in values]
     if missing:
         raise BuildError(
-            f"import_model(): nothing is given for {listed(missing)} of {shorten(model.name)!r}"
+            f"import_model(): {shorten(model.name)!r} also needs a value for {listed(missing)}"
         )
     scope = (
         "".join(letter for letter in name or model.name if letter.isprintable()).strip("/ ")
@@ -48,7 +49,8 @@ def imported(
             )
             if differ or signature.shape.intersect(tensor.shape) is None:
                 raise BuildError(
-                    f"import_model(): input {signature.name!r} is {signature.element_type}{signature.shape}, and is given {tensor!r}"
+                    f"import_model(): input {signature.name!r} is "
+                    f"{signature.element_type}{signature.shape}, got {tensor!r}"
                 )
             feeds[signature.layer] = tensor
         return inlined(graph, model.graph, feeds, f"import_model() of {shorten(model.name)!r}")
@@ -63,7 +65,8 @@ def _values_by_layer(
     values = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if len(values) > len(model.inputs):
         raise BuildError(
-            f"import_model(): {len(values)} inputs are given, and {shorten(model.name)!r} has {len(model.inputs)}"
+            f"import_model(): {shorten(model.name)!r} has {len(model.inputs)} inputs, got "
+            f"{len(values)}"
         )
     return [
         (signature.layer, value) for signature, value in zip(model.inputs, values, strict=False)
@@ -78,5 +81,6 @@ def _find_input(model: Model, key: object) -> Signature:
             return signature
     known = listed([signature.name for signature in model.inputs]) or "none"
     raise BuildError(
-        f"import_model(): {shorten(model.name)!r} has no input {shorten(repr(key), 60)}: there are {known}"
+        f"import_model(): {shorten(model.name)!r} does not have an input "
+        f"{shorten(repr(key), 60)}; its inputs are {known}"
     )

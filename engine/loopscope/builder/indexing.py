@@ -40,7 +40,8 @@ def indexed(data: Tensor, index: Any) -> Tensor:
             data = _computed_slice(data, item.what, item.axis or 0)
     if sum(1 for item in items if _is_gathered(item.what)) > 1:
         raise BuildError(
-            f"{data!r} is indexed by several tensors at once: index one axis after the other, or use ops.gather_nd"
+            f"{data!r} is indexed by several tensors at once: index the axes one by one, or use "
+            "ops.gather_nd"
         )
     plain = [
         _Item(slice(None), item.axis)
@@ -73,9 +74,11 @@ def _parse_index(data: Tensor, index: tuple[Any, ...]) -> list[_Item]:
         raise BuildError(f"index {shorten(repr(index), 60)} of {data!r} has more than one '...'")
     rank = data.rank
     if rank is None and ... in [item for item in index if isinstance(item, EllipsisType)]:
-        raise BuildError(f"'...' cannot stand in an index of {data!r}, whose rank is not known")
+        raise BuildError(
+            f"'...' cannot be used in an index of {data!r}, because its rank is not known"
+        )
     if rank is not None and axis_count > rank:
-        raise BuildError(f"{data!r} has {rank} axes, and is indexed along {axis_count}")
+        raise BuildError(f"{data!r} has {rank} axes, but is indexed along {axis_count}")
     items: list[_Item] = []
     axis = 0
     for item in index:
@@ -96,7 +99,8 @@ def _check_item(data: Tensor, item: Any, axis: int) -> Any:
         isinstance(item, (int, slice, list, np.ndarray)) or _is_tensor(item)
     ):
         raise BuildError(
-            f"{data!r} is indexed by {shorten(repr(item), 60)}, expected whole numbers, slices, None, '...', or whole tensors"
+            f"{data!r} is indexed by {shorten(repr(item), 60)}, expected whole numbers, slices, "
+            "None, '...', or whole tensors"
         )
     if isinstance(item, int):
         _check_range(data, axis, item, item)
@@ -104,7 +108,8 @@ def _check_item(data: Tensor, item: Any, axis: int) -> Any:
         return _index_array(data, item, axis)
     if _is_tensor(item) and str(item.element_type) == "boolean":
         raise BuildError(
-            f"{data!r} is indexed by booleans, {item!r}: ops.select keeps its shape, ops.non_zero and ops.gather_nd take parts out"
+            f"{data!r} is indexed by booleans, {item!r}: ops.select preserves its shape, "
+            "ops.non_zero and ops.gather_nd extract elements"
         )
     if isinstance(item, slice):
         for bound in (item.start, item.stop, item.step):
@@ -114,7 +119,8 @@ def _check_item(data: Tensor, item: Any, axis: int) -> Any:
                 and not _is_tensor(bound)
             ):
                 raise BuildError(
-                    f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a whole number or a tensor"
+                    f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a "
+                    "whole number or a tensor"
                 )
         if isinstance(item.step, int) and item.step == 0:
             raise BuildError(f"a slice of {data!r} has step 0")
@@ -142,7 +148,8 @@ def _index_array(data: Tensor, indices: Any, axis: int) -> np.ndarray:
         places = np.flatnonzero(places)
     if places.dtype.kind not in "iu":
         raise BuildError(
-            f"axis {axis} of {data!r} is indexed by {shorten(repr(indices), 60)}, expected whole numbers, or a boolean for each place"
+            f"axis {axis} of {data!r} is indexed by {shorten(repr(indices), 60)}, expected whole "
+            "numbers, or a boolean for each position"
         )
     if places.size:
         _check_range(data, axis, int(places.min()), int(places.max()))

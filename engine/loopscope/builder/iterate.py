@@ -38,7 +38,7 @@ def for_loop(
         raise BuildError("for_loop(): loop_vars is empty: a loop needs at least one variable")
     must_take(
         1 + spread(loop_vars),
-        "the number of the iteration, and one for each of loop_vars",
+        "the iteration number, and one for each of loop_vars",
         "for_loop",
         body=body,
     )
@@ -53,13 +53,13 @@ def _build_for_loop(
     body: Callable[..., Any],
     loop_vars: Any,
     shape_invariants: Any,
-    called: str,
+    caller: str,
 ) -> Any:
-    with graph.within(called):
+    with graph.within(caller):
         variables = loop_variables(graph, "for_loop", loop_vars, shape_invariants, body, skip=1)
         plan = LoopPlan(
-            called="for_loop",
-            name=called,
+            caller="for_loop",
+            name=caller,
             trip_count=trip_count(graph, count, "for_loop(): count"),
             starts=graph.constant(True, name="always"),
             variables=variables,
@@ -95,11 +95,11 @@ def _build_map(graph: Graph, fn: Callable[..., Any], elems: Any, name: str) -> A
     def trace(entered: Entered) -> Iteration:
         structures.append(fn(plan.element(entered)))
         results = [
-            graph.lift(leaf.value, what=f"map_fn(): what fn gives{leaf.path}")
+            graph.lift(leaf.value, what=f"map_fn(): the result of fn{leaf.path}")
             for leaf in leaves(structures[0])
         ]
         if not results:
-            raise BuildError("map_fn(): fn gives nothing, expected at least one tensor")
+            raise BuildError("map_fn(): fn returns no tensors, expected at least one")
         return Iteration((), [_as_part(result) for result in results])
 
     _, joined = made_loop(graph, plan.plan(()), trace)
@@ -135,7 +135,7 @@ def foldl(
 
 
 def _fold(
-    called: str,
+    caller: str,
     fn: Callable[..., Any],
     elems: Any,
     initializer: Any,
@@ -144,20 +144,22 @@ def _fold(
     name: str,
     keep: bool,
 ) -> Any:
-    must_take(2, "what has accumulated, and an element in the structure of elems", called, fn=fn)
-    graph = _graph_of(called, elems, initializer)
+    must_take(2, "the accumulated value, and an element in the structure of elems", caller, fn=fn)
+    graph = _graph_of(caller, elems, initializer)
     with graph.frame.all_or_nothing():
-        plan = ElementLoop.through(graph, called, fn, elems, initializer, name, reverse=reverse)
+        plan = ElementLoop.through(graph, caller, fn, elems, initializer, name, reverse=reverse)
         return _build_fold(plan, fn, starts_with_element=initializer is None, keep=keep)
 
 
 def _build_fold(
     plan: ElementLoop, fn: Callable[..., Any], *, starts_with_element: bool, keep: bool
 ) -> Any:
-    """Build the loop of a fold. ``starts_with_element``: the initial value is an element, which the concatenated
-    values start with.
+    """Build the loop of a fold.
+
+    With ``starts_with_element`` the initial value is an element, which the concatenated values
+    start with.
     """
-    graph, start, called = plan.graph, plan.start, plan.called
+    graph, start, caller = plan.graph, plan.start, plan.caller
     names = argument_names([start], fn)
     variables = [
         LoopVariable(f"initializer{leaf.path}", name, leaf.value, leaf.value.shape)
@@ -168,11 +170,11 @@ def _build_fold(
         result = fn(rebuilt(start, entered.variables), plan.element(entered))
         new_values = []
         for leaf, value in zip(
-            aligned(start, result, f"{called}(): what fn gives"), variables, strict=True
+            aligned(start, result, f"{called}(): the result of fn"), variables, strict=True
         ):
             candidates = [value.initial.element_type] if value.initial.element_type else []
             new_values.append(
-                graph.lift(leaf.value, candidates, f"{called}(): what fn gives{leaf.path}")
+                graph.lift(leaf.value, candidates, f"{called}(): the result of fn{leaf.path}")
             )
         return Iteration(new_values, [_as_part(value) for value in new_values] if keep else ())
 
@@ -193,7 +195,7 @@ def _build_fold(
 class ElementLoop:
     """A loop over elements: its slices, trip count and initial value."""
 
-    called: str
+    caller: str
     name: str
     graph: Graph
     elems: Any
@@ -207,7 +209,7 @@ class ElementLoop:
     @staticmethod
     def through(
         graph: Graph,
-        called: str,
+        caller: str,
         fn: Callable[..., Any],
         elems: Any,
         initializer: Any,
@@ -222,7 +224,7 @@ class ElementLoop:
         """
         values = leaves(elems)
         if not values:
-            raise BuildError(f"{called}(): elems is empty: there is nothing to go through")
+            raise BuildError(f"{called}(): elems is empty, expected at least one tensor")
         with graph.within(name):
             wholes = [
                 graph.lift(leaf.value, what=f"{called}(): elems{leaf.path}") for leaf in values
@@ -230,9 +232,9 @@ class ElementLoop:
             start = (
                 None
                 if initializer is None
-                else _lift_initializer(graph, called, initializer, wholes)
+                else _lift_initializer(graph, caller, initializer, wholes)
             )
-            _check_lengths(called, values, wholes)
+            _check_lengths(caller, values, wholes)
             if reverse:
                 # A reversed tensor instead of a Loop that iterates backwards: OpenVINO reads such
                 # Loops, but fails when it simplifies them.
@@ -245,12 +247,12 @@ class ElementLoop:
         parts = tuple(
             Parts(name_of_part, whole) for name_of_part, whole in zip(names, wholes, strict=True)
         )
-        return ElementLoop(called, name, graph, elems, parts, count, always, reverse, start)
+        return ElementLoop(caller, name, graph, elems, parts, count, always, reverse, start)
 
     def plan(self, variables: Sequence[LoopVariable]) -> LoopPlan:
         """Return the Loop over the slices."""
         return LoopPlan(
-            called=self.called,
+            caller=self.caller,
             name=self.name,
             trip_count=self.count,
             starts=self.always,
@@ -268,11 +270,11 @@ class ElementLoop:
         )
 
 
-def _graph_of(called: str, elems: Any, initializer: Any) -> Graph:
-    return graph_of([leaf.value for leaf in (*leaves(elems), *leaves(initializer))], called)
+def _graph_of(caller: str, elems: Any, initializer: Any) -> Graph:
+    return graph_of([leaf.value for leaf in (*leaves(elems), *leaves(initializer))], caller)
 
 
-def _lift_initializer(graph: Graph, called: str, initializer: Any, wholes: Sequence[Tensor]) -> Any:
+def _lift_initializer(graph: Graph, caller: str, initializer: Any, wholes: Sequence[Tensor]) -> Any:
     """Return the initial value of a fold; Python numbers get the types of the elements."""
     types = [whole.element_type for whole in wholes if whole.element_type is not None]
 
@@ -283,17 +285,18 @@ def _lift_initializer(graph: Graph, called: str, initializer: Any, wholes: Seque
     return mapped(initializer, lift)
 
 
-def _check_lengths(called: str, values: Sequence[Leaf], wholes: Sequence[Tensor]) -> None:
+def _check_lengths(caller: str, values: Sequence[Leaf], wholes: Sequence[Tensor]) -> None:
     common = Dimension()
     for leaf, whole in zip(values, wholes, strict=True):
         if whole.rank == 0:
             raise BuildError(
-                f"{called}(): elems{leaf.path} is {whole!r}, and a scalar has no elements to go through"
+                f"{called}(): elems{leaf.path} is {whole!r}, expected at least one axis"
             )
         intersection = common.intersect(whole.shape.at(0))
         if intersection is None:
             raise BuildError(
-                f"{called}(): elems{leaf.path} has {whole.shape.at(0)} elements, those before it {common}"
+                f"{called}(): elems{leaf.path} has {whole.shape.at(0)} elements, but the previous "
+                f"tensors have {common}"
             )
         common = intersection
 

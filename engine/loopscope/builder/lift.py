@@ -61,14 +61,15 @@ def element_type_of(value: object, what: str = "element_type") -> ElementType:
         return _PYTHON_TYPES[value]
     try:
         if not isinstance(value, str):
-            return ElementType.of_dtype(np.dtype(value))  # type: ignore[call-overload]  # numpy refuses what is not a dtype
+            return ElementType.of_dtype(np.dtype(value))  # type: ignore[call-overload]
         name = value.strip().lower()
         # `float` is a name for numpy's float64, and for nothing in an IR.
         by_numpy = name not in _NAMES and np.dtype(name).name == name
         return ElementType.of_dtype(np.dtype(name)) if by_numpy else ElementType(name)
     except (ValueError, KeyError, TypeError):
         raise BuildError(
-            f"{what} is {shorten(repr(value), 60)}, expected one of {', '.join(_NAMES)}, or a numpy dtype"
+            f"{what} is {shorten(repr(value), 60)}, expected one of {', '.join(_NAMES)}, or a "
+            "numpy dtype"
         ) from None
 
 
@@ -109,7 +110,9 @@ def constant_array(value: object, element_type: ElementType | None, what: str) -
     if element_type is None:
         return cast(array, _natural_type(value, array, what))
     if not _can_represent(element_type, array):
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which {element_type} cannot hold")
+        raise BuildError(
+            f"{what} is {shorten(repr(value), 60)}, which {element_type} cannot represent"
+        )
     return cast(array, element_type)
 
 
@@ -143,7 +146,7 @@ def _array(value: object, what: str) -> np.ndarray:
         ) from None
     except OverflowError:
         raise BuildError(
-            f"{what} is {shorten(repr(value), 60)}, which no element type holds"
+            f"{what} is {shorten(repr(value), 60)}, which does not fit into any element type"
         ) from None
     if array.size == 0 and not isinstance(value, (np.ndarray, np.generic)):
         return array.astype(np.int64)
@@ -169,10 +172,11 @@ def _natural_type(value: object, array: np.ndarray, what: str) -> ElementType:
         and all(type(item) is int for item in array.reshape(-1).tolist())
     ):
         raise BuildError(
-            f"{what} is {shorten(repr(value), 60)}: a whole number needs more than 64 bits"
+            f"{what} is {shorten(repr(value), 60)}: an integer needs more than 64 bits"
         )
     raise BuildError(
-        f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of this graph, a number, or a numpy array"
+        f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of "
+        "this graph, a number, or a numpy array"
     )
 
 

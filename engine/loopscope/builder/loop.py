@@ -65,7 +65,7 @@ class Iteration:
 class LoopPlan:
     """Description of a Loop to build."""
 
-    called: str
+    caller: str
     """Name of the function that the user called, for messages."""
     name: str
     trip_count: Tensor
@@ -188,13 +188,17 @@ def _check_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:
     for variable, tensor in zip(plan.variables, after, strict=True):
         if tensor.element_type is not variable.initial.element_type:
             raise BuildError(
-                f"{plan.called}(): {variable.path} begins as {variable.initial.element_type}, and is "
-                f"{tensor.element_type or 'of unknown type'} after one iteration: a variable keeps its element type"
+                f"{plan.called}(): {variable.path} starts as {variable.initial.element_type}, but "
+                "is "
+                f"{tensor.element_type or 'of unknown type'} after one iteration: the element "
+                "type of a variable must not change"
             )
         if not allows(variable.invariant, tensor.shape):
             raise BuildError(
-                f"{plan.called}(): {variable.path} has the shape invariant {variable.invariant}, and the shape {tensor.shape} after one "
-                "iteration: give it a less specific invariant with shape_invariants=, or keep its shape"
+                f"{plan.called}(): {variable.path} has the shape invariant {variable.invariant}, "
+                f"but the shape {tensor.shape} after one "
+                "iteration: pass a less specific invariant in shape_invariants=, or preserve its "
+                "shape"
             )
 
 

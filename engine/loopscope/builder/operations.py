@@ -82,8 +82,8 @@ class Operations:
         for operation in candidates:
             if operation.version == version:
                 return self._function(operation)
-        versions = ", ".join(operation.title for operation in candidates) or "nothing of that name"
-        raise BuildError(f"there is no {name}-{version}; there is {versions}")
+        versions = ", ".join(operation.title for operation in candidates) or "none"
+        raise BuildError(f"{name}-{version} does not exist; existing versions: {versions}")
 
     def _newest(self, name: str) -> Operation:
         key = letters(name)
@@ -92,12 +92,14 @@ class Operations:
             close_names = difflib.get_close_matches(name, list(self), n=3)
             suggestion = f"did you mean {' or '.join(close_names)}? " if close_names else ""
             raise AttributeError(
-                f"there is no operation {name!r}; {suggestion}dir(ops) lists them, and `loopscope ops` what each of them does"
+                f"operation {name!r} does not exist; {suggestion}dir(ops) lists the operations, "
+                "and `loopscope ops` describes them"
             )
         newest = max(candidates, key=lambda operation: operation.version)
         if newest.role in _OTHER_FUNCTIONS:
             raise AttributeError(
-                f"{newest.name} is not a function of this kind: use {_OTHER_FUNCTIONS[newest.role]}"
+                f"{newest.name} is not a function of builder.ops: use "
+                f"{_OTHER_FUNCTIONS[newest.role]}"
             )
         return newest
 
@@ -114,16 +116,16 @@ def function_of(operation: Operation) -> Function:
     """Return the function that adds nodes of an operation to a graph. It returns a tensor, or a
     tuple for several outputs.
     """
-    called = snake_case(operation.name)
+    caller = snake_case(operation.name)
 
     def function(*inputs: Any, name: str = "", **attributes: Any) -> Tensor | tuple[Tensor, ...]:
         values = _unpack(operation, inputs)
-        outputs = graph_of(values, called).apply(operation, values, attributes, name)
+        outputs = graph_of(values, caller).apply(operation, values, attributes, name)
         return outputs[0] if operation.outputs == 1 else outputs
 
-    function.__name__ = function.__qualname__ = called
+    function.__name__ = function.__qualname__ = caller
     function.__doc__ = documentation(operation)
-    function.__signature__ = signature(operation)  # type: ignore[attr-defined]  # inspect's, unknown to typeshed
+    function.__signature__ = signature(operation)  # type: ignore[attr-defined]
     return function
 
 
@@ -187,14 +189,14 @@ def documentation(operation: Operation) -> str:
             lines.append(
                 _line(attribute.keyword, f"{expected(attribute)}; {default}", attribute.doc)
             )
-    lines += ["", f"{_page(operation)}``BuildError`` says which argument does not fit."]
+    lines += ["", f"{_page(operation)}``BuildError`` names an invalid argument."]
     return "\n".join(lines)
 
 
 def _page(operation: Operation) -> str:
     """Return the reference to the specification, or "" for a custom operation."""
     if operation.opset == OPSET:
-        return "Spec page: none, it is Loopscope's own and no runtime knows it. "
+        return "Spec page: none, because only Loopscope has this operation. "
     return f"Spec page: {operation.page}. " if operation.page else ""
 
 

@@ -15,7 +15,7 @@ from loopscope.ops.declare import REQUIRED, Attribute, AttributeProblem, Operati
 
 
 def attribute_texts(
-    operation: Operation, values: Mapping[str, object], called: str
+    operation: Operation, values: Mapping[str, object], caller: str
 ) -> dict[str, str]:
     """Return every attribute as text by its IR name, including the defaults of the specification.
 
@@ -28,19 +28,21 @@ def attribute_texts(
             attributes_clause = (
                 f"its attributes are {', '.join(known)}" if known else "it has no attributes"
             )
-            raise BuildError(f"{called}() has no attribute {keyword!r}; {attributes_clause}")
+            raise BuildError(
+                f"{called}() does not have an attribute {keyword!r}; {attributes_clause}"
+            )
     texts: dict[str, str] = {}
     for keyword, attribute in known.items():
         if keyword in values:
-            texts[attribute.name] = _text(attribute, values[keyword], called)
+            texts[attribute.name] = _text(attribute, values[keyword], caller)
         elif attribute.default is REQUIRED:
             raise BuildError(f"{called}() needs the attribute {keyword!r}: {expected(attribute)}")
         elif not _is_omitted(attribute.default):
-            texts[attribute.name] = _text(attribute, attribute.default, called)
+            texts[attribute.name] = _text(attribute, attribute.default, caller)
         elif "kernel" in values and attribute.default == () and attribute.least is not None:
             # One for each axis of the window: OpenVINO's CPU does not survive an AvgPool-16 without
             # its dilations.
-            axes = len(_text(known["kernel"], values["kernel"], called).split(","))
+            axes = len(_text(known["kernel"], values["kernel"], caller).split(","))
             texts[attribute.name] = ",".join([str(int(attribute.least))] * axes)
     try:
         typed(operation, texts)
@@ -98,7 +100,7 @@ _WORDS: Mapping[AttributeKind, str] = {
 }
 
 
-def _text(attribute: Attribute, value: object, called: str) -> str:
+def _text(attribute: Attribute, value: object, caller: str) -> str:
     what = f"{called}(): attribute {attribute.keyword!r}"
     typed_value = (
         _convert_list(attribute.kind, value, what)

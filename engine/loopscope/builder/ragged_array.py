@@ -56,7 +56,8 @@ class RaggedArray(Composite):
         rank = element_shape.rank
         if rank is None:
             raise BuildError(
-                "TensorArray: element_shape is not known at all, expected a length for each axis, with None for unknown ones"
+                "TensorArray: the rank of element_shape is not known, expected a length for each "
+                "axis, with None for unknown lengths"
             )
         graph, target_type = graph_of([size], "TensorArray"), element_type_of(element_type)
         values = graph.constant(np.zeros(0, target_type.dtype), name="TensorArray")
@@ -73,7 +74,8 @@ class RaggedArray(Composite):
     ) -> Sequence[PartialShape | None]:
         if invariant is not None and not allows(invariant, self.element_shape):
             raise BuildError(
-                f"{what} is {invariant}, and the elements of the TensorArray have shape {self.element_shape}: it is less specific"
+                f"{what} is {invariant}, but the elements of the TensorArray have the less "
+                f"specific shape {self.element_shape}"
             )
         size = Dimension() if self.dynamic else self.shapes.shape.at(0)
         return PartialShape((Dimension(),)), PartialShape((size, self.shapes.shape.at(1)))
@@ -85,7 +87,8 @@ class RaggedArray(Composite):
         shape = self.element_shape.intersect(element.shape)
         if shape is None:
             raise BuildError(
-                f"TensorArray.write(): value is {element!r}, and the elements have shape {self.element_shape}"
+                f"TensorArray.write(): value is {element!r}, but the elements have shape "
+                f"{self.element_shape}"
             )
         bound = None if self.dynamic else self.shapes.shape.at(0).most
         where = arithmetic.one_place(
@@ -121,7 +124,8 @@ class RaggedArray(Composite):
         )
         if where.rank is None or not where.shape.at(0).is_static:
             raise BuildError(
-                f"TensorArray.scatter(): indices is {where!r}, expected a known number of places for elements that may differ"
+                f"TensorArray.scatter(): indices is {where!r}, expected a known number of indices "
+                "for elements of different shapes"
             )
         array = self
         for number in range(len(where)):
@@ -165,7 +169,7 @@ class RaggedArray(Composite):
         dimensions = self.element_shape.dimensions or ()
         if not dimensions:
             raise BuildError(
-                "TensorArray.concat(): the elements are scalars, which have no axis: use stack()"
+                "TensorArray.concat(): the elements are scalars without an axis: use stack()"
             )
         first = self._graph.apply(
             "ReduceSum", (self.shapes[:, :1], np.array([0])), {"keep_dims": False}
@@ -183,11 +187,13 @@ class RaggedArray(Composite):
         parts = arithmetic.as_i64(arithmetic.places(graph, lengths, "split"))
         if whole.rank != self.element_shape.rank or whole.rank == 0:
             raise BuildError(
-                f"TensorArray.split(): value is {whole!r}, and the elements have shape {self.element_shape}"
+                f"TensorArray.split(): value is {whole!r}, but the elements have shape "
+                f"{self.element_shape}"
             )
         if not self.dynamic and parts.shape.at(0).intersect(self.shapes.shape.at(0)) is None:
             raise BuildError(
-                f"TensorArray.split(): {parts.shape.at(0)} lengths are given for {self.shapes.shape.at(0)} elements"
+                f"TensorArray.split(): expected {self.shapes.shape.at(0)} lengths, got "
+                f"{parts.shape.at(0)}"
             )
         column = graph.apply("Unsqueeze", (parts, np.array([1])), {})[0]
         rest = graph.apply(
@@ -214,7 +220,7 @@ class RaggedArray(Composite):
     def _graph(self) -> Graph:
         return self.values.graph
 
-    def _lifted(self, value: Any, called: str) -> Tensor:
+    def _lifted(self, value: Any, caller: str) -> Tensor:
         candidates = [self.values.element_type] if self.values.element_type else []
         return self._graph.lift(value, candidates, f"TensorArray.{called}(): value")
 
@@ -232,7 +238,7 @@ class RaggedArray(Composite):
         maximum = self._graph.apply("ReduceMax", (lengths, np.array([0])), {"keep_dims": False})[0]
         return self._graph.apply("Maximum", (maximum, np.int64(0)), {})[
             0
-        ]  # of no elements it would be the least number that there is
+        ]  # the maximum of no elements is the smallest i64
 
     def _shaped(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
         reshaped: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[

@@ -32,7 +32,7 @@ class Composite(ABC):
 
 
 def shapes_of_variables(
-    called: str, loop_vars: Any, shape_invariants: Any
+    caller: str, loop_vars: Any, shape_invariants: Any
 ) -> list[PartialShape | None]:
     """Return the shape invariant of each tensor of ``loop_vars``; None for a tensor or structure
     with its initial shapes.
@@ -61,7 +61,7 @@ def _walk_shapes(what: str, like: Any, invariants: Any, path: str) -> Iterator[P
 
 
 def shape_of_variable(
-    called: str, path: str, initial: Tensor, invariant: PartialShape | None
+    caller: str, path: str, initial: Tensor, invariant: PartialShape | None
 ) -> PartialShape:
     """Return the invariant of one tensor, or raise ``BuildError`` if it excludes the initial
     shape.
@@ -70,6 +70,7 @@ def shape_of_variable(
         return initial.shape
     if not allows(invariant, initial.shape):
         raise BuildError(
-            f"{called}(): {path} begins with shape {initial.shape}, which its shape invariant {invariant} does not allow"
+            f"{called}(): {path} starts with shape {initial.shape}, which its shape invariant "
+            f"{invariant} excludes"
         )
     return invariant

@@ -45,7 +45,8 @@ class SparseTensor(Composite):
         shape = self.dense_shape.shape if invariant is None else invariant
         if shape.rank not in (None, 1):
             raise BuildError(
-                f"{what} is {shape}, expected the shape of a SparseTensor's dense_shape, which has one length: the rank"
+                f"{what} is {shape}, expected the shape of a SparseTensor's dense_shape, which "
+                "has one length: the rank"
             )
         rank = shape.at(0) if shape.rank == 1 else _ANY
         return PartialShape((_ANY, rank)), PartialShape((_ANY,)), PartialShape((rank,))
@@ -76,7 +77,8 @@ class IndexedSlices(Composite):
             return DYNAMIC, PartialShape((_ANY,)), PartialShape((_ANY,))
         if not invariant.dimensions:
             raise BuildError(
-                f"{what} is {invariant}, expected the shape of the values of IndexedSlices, which have at least one axis"
+                f"{what} is {invariant}, expected the shape of the values of IndexedSlices, which "
+                "have at least one axis"
             )
         return (
             invariant,
@@ -89,9 +91,9 @@ def _lift_parts(composite: SparseTensor | IndexedSlices, **ranks: int | None) ->
     """Convert the components to tensors of the current graph. A rank of None accepts any rank
     except 0.
     """
-    called = type(composite).__name__
+    caller = type(composite).__name__
     components = {name: getattr(composite, name) for name in ranks}
-    graph = graph_of(components.values(), called)
+    graph = graph_of(components.values(), caller)
     for name, rank in ranks.items():
         tensor: Tensor = graph.lift(components[name], what=f"{called}: {name}")
         if tensor.rank is not None and (

@@ -122,9 +122,7 @@ def paired(like: Any, structure: Any, path: str, what: str) -> list[tuple[str, A
     actual = _parts(structure)
     keys = [key for key, _ in expected]
     if structure is None:
-        raise BuildError(
-            f"{what}{path} is None, expected {described(like)}: was a return forgotten?"
-        )
+        raise BuildError(f"{what}{path} is None, expected {described(like)}; is a return missing?")
     if (
         actual is None
         or _kind(like) is not _kind(structure)

@@ -95,7 +95,9 @@ def _parameters(operation: Operation) -> Iterator[str]:
     for attribute in sorted(
         operation.attributes, key=lambda attribute_key: attribute_key.default is not REQUIRED
     ):
-        yield f"{attribute.keyword}: {_type(attribute)}{'' if attribute.default is REQUIRED else f' = {_default(attribute.default)}'}"
+        is_required = attribute.default is REQUIRED
+        default = "" if is_required else f" = {_default(attribute.default)}"
+        yield f"{attribute.keyword}: {_type(attribute)}{default}"
     yield 'name: str = ""'
 
 

@@ -64,7 +64,8 @@ class Tensor(Valueless):
         combined = None if new_shape is None else self.shape.intersect(new_shape)
         if combined is None:
             raise BuildError(
-                f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows"
+                f"set_shape() of {self!r}: shape is {shorten(repr(shape), 60)}, expected lengths "
+                "that its shape allows"
             )
         self._known = replace(self._known, shape=combined)
 
@@ -99,7 +100,7 @@ class Tensor(Valueless):
     def __len__(self) -> int:
         if self.rank == 0 or not (length := self.shape.at(0)).is_static:
             raise BuildError(
-                f"{self!r} has no known length: ops.shape_of gives it when the model runs"
+                f"{self!r} does not have a known length: ops.shape_of computes it at run time"
             )
         return length.length
 
@@ -107,7 +108,8 @@ class Tensor(Valueless):
         dimensions = self.shape.dimensions
         if not dimensions or not dimensions[0].is_static:
             raise BuildError(
-                f"{self!r} has no known number of parts to go through: use builder.map_fn, builder.scan or builder.foldl"
+                f"{self!r} does not have a known length to iterate over: use builder.map_fn, "
+                "builder.scan or builder.foldl"
             )
         return (self[number] for number in range(dimensions[0].length))
 
@@ -117,7 +119,8 @@ class Tensor(Valueless):
     def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
         if any(value is None for value in inputs):
             raise BuildError(
-                f"an operator ({type}) gets {self!r} and None, expected a tensor, a number or an array: was a return forgotten?"
+                f"operator {type} of {self!r}: expected a tensor, a number or an array, got None; "
+                "is a return missing?"
             )
         return self.graph.apply(type, inputs, attributes)[0]
 
@@ -148,7 +151,8 @@ class Tensor(Valueless):
     def _divide(self, dividend: Any, divisor: Any) -> Tensor:
         if self._is_whole():
             raise BuildError(
-                f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first"
+                f"`/` of {self.element_type} would return integers in a graph, not floats: use "
+                "`//`, or convert first"
             )
         return self._apply("Divide", dividend, divisor)
 

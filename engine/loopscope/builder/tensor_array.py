@@ -127,7 +127,7 @@ class TensorArray(Composite):
             tensor, what="TensorArray.unstack(): tensor"
         )
         if stacked.rank == 0:
-            raise BuildError(f"TensorArray.unstack() gets {stacked!r}, and a scalar has no parts")
+            raise BuildError(f"TensorArray.unstack(): expected at least one axis, got {stacked!r}")
         return _array(stacked, dynamic=False)
 
     def invariants(
@@ -139,7 +139,8 @@ class TensorArray(Composite):
         elements = PartialShape(shape.dimensions[1:])
         if invariant is not None and not allows(invariant, elements):
             raise BuildError(
-                f"{what} is {invariant}, and the elements of the TensorArray have shape {elements}, which that does not allow"
+                f"{what} is {invariant}, which excludes the shape {elements} of the elements of "
+                "the TensorArray"
             )
         return (
             PartialShape(
@@ -165,7 +166,7 @@ class TensorArray(Composite):
         """Return the array with the slices of ``value`` along its first axis at ``indices``."""
         parts = self._lifted(value, "scatter")
         if parts.rank == 0:
-            raise BuildError(f"TensorArray.scatter() gets {parts!r}, and a scalar has no parts")
+            raise BuildError(f"TensorArray.scatter(): expected at least one axis, got {parts!r}")
         shaped = self._of_first_write(
             PartialShape(None if parts.shape.dimensions is None else parts.shape.dimensions[1:])
         )
@@ -197,7 +198,8 @@ class TensorArray(Composite):
         """Return all elements concatenated along their first axis."""
         if self.stacked.rank == 1:
             raise BuildError(
-                f"TensorArray.concat(): the elements of {self.stacked!r} are scalars, which have no axis: use stack()"
+                f"TensorArray.concat(): the elements of {self.stacked!r} are scalars without an "
+                "axis: use stack()"
             )
         return arithmetic.first_axes_joined(self.stacked)
 
@@ -213,12 +215,15 @@ class TensorArray(Composite):
             or any(not expected.contains(length) for length in lengths)
         ):
             raise BuildError(
-                f"TensorArray.split(): lengths is {lengths!r}, and every element has shape {self.stacked.shape}[1:]: "
-                "one of element_shape=[None, ...] and infer_shape=False takes parts of other lengths"
+                f"TensorArray.split(): lengths is {lengths!r}, but every element has shape "
+                f"{self.stacked.shape}[1:]: "
+                "create it with element_shape=[None, ...] and infer_shape=False for slices of "
+                "other lengths"
             )
         if not self.dynamic and not self.stacked.shape.at(0).contains(len(lengths)):
             raise BuildError(
-                f"TensorArray.split(): {len(lengths)} lengths are given for {self.stacked.shape.at(0)} elements"
+                f"TensorArray.split(): expected {self.stacked.shape.at(0)} lengths, got "
+                f"{len(lengths)}"
             )
         rest = self.stacked.shape.dimensions or ()
         pattern = np.array([len(lengths), *(length.length for length in rest[1:])])
@@ -231,7 +236,7 @@ class TensorArray(Composite):
         """Return the number of elements as an i64 scalar."""
         return arithmetic.length_of(self.stacked)
 
-    def _lifted(self, value: Any, called: str) -> Tensor:
+    def _lifted(self, value: Any, caller: str) -> Tensor:
         candidates = [self.stacked.element_type] if self.stacked.element_type else []
         return self.stacked.graph.lift(value, candidates, f"TensorArray.{called}(): value")
 
@@ -255,14 +260,15 @@ class TensorArray(Composite):
             return None
         if self.stacked is not self.unshaped.initial:
             message = (
-                f"TensorArray: the first write has shape {element}, and the array, which was made without element_shape, is no variable "
+                f"TensorArray: the first write has shape {element}, but the array was created "
+                "without element_shape and is not a variable "
                 f"of a while_loop around it: give element_shape={list(element.lengths)}"
             )
             raise FirstWrite(message, self.unshaped, element.lengths)
         return self.unshaped.shaped(element.lengths, dynamic=self.dynamic)
 
     def _must_fit(
-        self, tensor: Tensor, dimensions: Sequence[Dimension] | None, called: str
+        self, tensor: Tensor, dimensions: Sequence[Dimension] | None, caller: str
     ) -> None:
         """Raise ``BuildError`` if a tensor does not have the shape of the elements."""
         if self.stacked.shape.dimensions is None or dimensions is None:
@@ -274,14 +280,16 @@ class TensorArray(Composite):
             advice = (
                 ""
                 if self.unshaped is None
-                else ": give element_shape, because the shape of this one is not known before it runs"
+                else ": set element_shape, because the shape of this value is not known before "
+                "the run"
             )
             raise BuildError(
-                f"TensorArray.{called}(): value is {tensor!r}, and the elements of {self.stacked!r} have another shape{advice}"
+                f"TensorArray.{called}(): value is {tensor!r}, but the elements of "
+                f"{self.stacked!r} have another shape{advice}"
             )
 
-    def _checked(self, index: Any, called: str) -> Any:
-        bound = None if self.dynamic and called == "write" else self.stacked.shape.at(0).most
+    def _checked(self, index: Any, caller: str) -> Any:
+        bound = None if self.dynamic and caller == "write" else self.stacked.shape.at(0).most
         return arithmetic.checked_place(index, bound, f"TensorArray.{called}()")
 
 

@@ -87,23 +87,27 @@ def _filled(number: int, shape: Any, dtype: ElementTypeLike, name: str) -> Tenso
     known = checked_shape(shape, f"{name}(): shape")
     if not known.is_static:
         raise BuildError(
-            f"{name}(): shape is {known}, expected known lengths: ops.broadcast fills a shape that is computed"
+            f"{name}(): shape is {known}, expected known lengths; use ops.broadcast for a "
+            "computed shape"
         )
     return current_graph().constant(
         np.full(known.lengths, number, element_type_of(dtype).dtype), None, name
     )
 
 
-def _elementwise(called: str, type: str, inputs: int) -> Callable[..., Tensor]:
+def _elementwise(caller: str, type: str, inputs: int) -> Callable[..., Tensor]:
     """Return a function of one or two tensors or numbers and a name."""
 
     def function(*values: Any, name: str | None = None) -> Tensor:
         if len(values) != inputs:
-            raise TypeError(f"{called}() takes {inputs} tensors, and gets {len(values)}")
-        return graph_of(values, called).apply(type, values, {}, name or "")[0]
+            raise TypeError(f"{called}() expects {inputs} tensors, got {len(values)}")
+        return graph_of(values, caller).apply(type, values, {}, name or "")[0]
 
-    function.__name__ = function.__qualname__ = called
-    function.__doc__ = f"``builder.ops`` has it with all its attributes: {type}, element by element; ``name=`` names the node."
+    function.__name__ = function.__qualname__ = caller
+    function.__doc__ = (
+        f"Apply {type} elementwise. ``name=`` names the node; ``builder.ops`` has "
+        "a function with all attributes."
+    )
     return function
 
 

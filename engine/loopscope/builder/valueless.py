@@ -58,12 +58,14 @@ class Valueless:
 
     def __bool__(self) -> NoReturn:
         self._refuse(
-            "decide with builder.cond, repeat with builder.while_loop, join conditions with &, | and ~"
+            "branch with builder.cond, repeat with builder.while_loop, combine conditions with &, "
+            "| and ~"
         )
 
     def __index__(self) -> NoReturn:
         self._refuse(
-            "count with builder.for_loop; to index an array with it, make the array a tensor with graph.constant"
+            "count with builder.for_loop; to index an array with it, convert the array with "
+            "graph.constant"
         )
 
     def __int__(self) -> NoReturn:
@@ -74,7 +76,8 @@ class Valueless:
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse(
-            "it can be no array of numpy's, nor part or index of one; builder.ops computes with tensors, graph.constant makes one"
+            "it cannot be a numpy array, nor an element or index of one; builder.ops computes "
+            "with tensors, graph.constant creates one"
         )
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
@@ -97,7 +100,8 @@ class Valueless:
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
         raise BuildError(
-            f"{self!r} cannot be changed: ops.scatter_update gives a changed one, builder.TensorArray is written place by place"
+            f"{self!r} cannot be changed: ops.scatter_update returns a changed tensor, "
+            "builder.TensorArray is written element by element"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -105,7 +109,8 @@ class Valueless:
             raise AttributeError(name)
         if name in _VALUE_ATTRIBUTES:
             raise AttributeError(
-                f"{self!r} has no {name!r}, because it has no value while the graph is built: loopscope.run(graph.model(...))"
+                f"{self!r} has no {name!r}, because it has no value while the graph is built: "
+                "loopscope.run(graph.model(...))"
             )
         raise AttributeError(
             f"{self!r} has no {name!r}: use {_REPLACEMENTS.get(name, 'a function of builder.ops')}"

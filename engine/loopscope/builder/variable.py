@@ -55,7 +55,8 @@ class Variable:
         ):
             expected = dtype or "a known element type"
             raise BuildError(
-                f"Variable(): initial_value is {self.initial_value!r}, expected {expected}: convert it first"
+                f"Variable(): initial_value is {self.initial_value!r}, expected {expected}: "
+                "convert it first"
             )
         self.name = graph.variables.unique(name)
         self._held: weakref.WeakKeyDictionary[GraphFrame, _VariableState] = (
@@ -118,10 +119,11 @@ class Variable:
         }
         return frame.graph.apply("ReadValue", (initial,), attributes, self.name)[0]
 
-    def _written(self, value: Tensor, called: str) -> Tensor:
+    def _written(self, value: Tensor, caller: str) -> Tensor:
         if value.element_type is not self.element_type or self.shape.intersect(value.shape) is None:
             raise BuildError(
-                f"{self!r}.{called}(): the value would be {value!r}: a variable keeps its element type and shape"
+                f"{self!r}.{called}(): the value would be {value!r}, but a variable's element "
+                "type and shape must not change"
             )
         frame = value.graph.frame
         assigned: Tensor = value.graph.apply(

@@ -119,7 +119,7 @@ def do_while(
 class _While:
     """Arguments of a loop function, and the name of that function."""
 
-    called: str
+    caller: str
     cond: Callable[..., Any]
     body: Callable[..., Any]
     loop_vars: Any
@@ -136,8 +136,8 @@ class _While:
         result = call(self.cond, self.loop_vars, values)
         if result is True:
             return graph.constant(True, name="always")
-        result = graph.lift(result, (BOOLEAN,), f"{self.called}(): what cond gives")
-        return scalar_condition(result, f"{self.called}(): cond gives")
+        result = graph.lift(result, (BOOLEAN,), f"{self.called}(): the result of cond")
+        return scalar_condition(result, f"{self.called}(): cond returns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,8 @@ def _check_positive(parallel_iterations: object) -> None:
     value = parallel_iterations
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise TypeError(
-            f"while_loop(): parallel_iterations is {shorten(repr(value), 60)}, expected a whole number of at least 1"
+            f"while_loop(): parallel_iterations is {shorten(repr(value), 60)}, expected a whole "
+            "number of at least 1"
         )
 
 
@@ -206,7 +207,7 @@ def _check_boolean(**flags: object) -> None:
 
 
 def _build(request: _While) -> Any:
-    must_be_callable(request.called, cond=request.cond, body=request.body)
+    must_be_callable(request.caller, cond=request.cond, body=request.body)
     values = leaves(request.loop_vars)
     if not values:
         raise BuildError(
@@ -215,11 +216,11 @@ def _build(request: _While) -> Any:
     must_take(
         spread(request.loop_vars),
         "one for each of loop_vars",
-        request.called,
+        request.caller,
         cond=request.cond,
         body=request.body,
     )
-    graph = graph_of([*(leaf.value for leaf in values), request.limit], request.called)
+    graph = graph_of([*(leaf.value for leaf in values), request.limit], request.caller)
     while True:
         names = graph.frame.names.copied()
         try:
@@ -262,7 +263,7 @@ def _with_shape(structure: Any, first: FirstWrite) -> Any:
 def _build_once(graph: Graph, request: _While) -> Any:
     with graph.within(request.name):
         variables = loop_variables(
-            graph, request.called, request.loop_vars, request.shape_invariants, request.body
+            graph, request.caller, request.loop_vars, request.shape_invariants, request.body
         )
         limit = (
             graph.constant(-1, name="no_limit")
@@ -279,14 +280,14 @@ def _build_once(graph: Graph, request: _While) -> Any:
 
     def trace(entered: Entered) -> Iteration:
         result = call(request.body, request.loop_vars, entered.variables)
-        new_values = next_values(graph, request.called, request.loop_vars, result, variables)
+        new_values = next_values(graph, request.caller, request.loop_vars, result, variables)
         if condition is None:
             return Iteration(new_values, again=lambda: request.condition(graph, new_values))
         return Iteration(new_values, again=lambda: condition.of(graph, new_values))
 
     rt_info = request.rt_info or NO_ATTRIBUTES
     plan = LoopPlan(
-        called=request.called,
+        caller=request.caller,
         name=request.name,
         trip_count=limit,
         starts=starts,
@@ -300,12 +301,13 @@ def _build_once(graph: Graph, request: _While) -> Any:
 def scalar_condition(tensor: Tensor, what: str) -> Tensor:
     """Return a boolean tensor of one element, or raise ``BuildError`` for any other tensor."""
     if tensor.element_type is not BOOLEAN:
-        raise BuildError(f"{what} {tensor!r}, expected a boolean: compare it with something")
+        raise BuildError(f"{what} {tensor!r}, expected a boolean: use a comparison")
     if tensor.shape.rank not in (None, 0) and not (
         tensor.rank == 1 and tensor.shape.at(0).contains(1)
     ):
         raise BuildError(
-            f"{what} {tensor!r}, expected one element: say with ops.reduce_logical_and or ops.reduce_logical_or what is meant"
+            f"{what} {tensor!r}, expected one element: use ops.reduce_logical_and or "
+            "ops.reduce_logical_or"
         )
     return tensor
 
@@ -332,7 +334,7 @@ def trip_count(graph: Graph, value: Any, what: str) -> Tensor:
 
 def loop_variables(
     graph: Graph,
-    called: str,
+    caller: str,
     loop_vars: Any,
     shape_invariants: Any,
     body: Callable[..., Any],
@@ -341,20 +343,20 @@ def loop_variables(
     """Return the variables of a loop as tensors with their invariants, named after the arguments of
     ``body`` after the first ``skip``.
     """
-    shapes = shapes_of_variables(called, loop_vars, shape_invariants)
+    shapes = shapes_of_variables(caller, loop_vars, shape_invariants)
     names = argument_names(loop_vars, body, skip)
     variables = []
     for leaf, shape, name in zip(leaves(loop_vars), shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
         initial = graph.lift(leaf.value, what=f"{called}(): {path}", name=f"{name}_initial")
         variables.append(
-            LoopVariable(path, name, initial, shape_of_variable(called, path, initial, shape))
+            LoopVariable(path, name, initial, shape_of_variable(caller, path, initial, shape))
         )
     return variables
 
 
 def next_values(
-    graph: Graph, called: str, loop_vars: Any, result: Any, variables: list[LoopVariable]
+    graph: Graph, caller: str, loop_vars: Any, result: Any, variables: list[LoopVariable]
 ) -> list[Tensor]:
     """Return the result of the body as tensors of the variables' types. A single variable may be
     returned without its list.
@@ -362,13 +364,14 @@ def next_values(
     is_single = isinstance(loop_vars, (tuple, list)) and len(loop_vars) == 1
     if is_single and not matches(loop_vars, result) and matches(loop_vars[0], result):
         result = type(loop_vars)(result) if hasattr(loop_vars, "_fields") else [result]
-    aligned_leaves = aligned(loop_vars, result, f"{called}(): what body gives")
+    aligned_leaves = aligned(loop_vars, result, f"{called}(): the result of body")
     for leaf in aligned_leaves:
         if not isinstance(leaf.value, Tensor) and any(
             isinstance(inner.value, Tensor) for inner in leaves(leaf.value)
         ):
             raise BuildError(
-                f"{called}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, expected one tensor"
+                f"{called}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, "
+                "expected one tensor"
             )
     types = [variable.initial.element_type for variable in variables]
     return [

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from loopscope.checks import text
 from loopscope.checks.check import check, own_runtimes
-from loopscope.checks.compared import compared_constants
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
-from loopscope.checks.misfits import misfits
+from loopscope.checks.input_facts import compared_constants, misfits
 from loopscope.checks.rule import Rule
 from loopscope.checks.rules import BY_CODE
 

@@ -60,7 +60,7 @@ def test_do_while_tells_its_own_name() -> None:
         (
             (lambda v: True, lambda v: v > 0, [x]),
             BuildError,
-            r"do_while\(\): loop_vars\[0\] begins as f32, and is boolean",
+            r"do_while\(\): loop_vars\[0\] starts as f32, but is boolean",
         ),
     ]:
         with pytest.raises(error, match=words):

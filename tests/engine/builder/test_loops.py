@@ -201,7 +201,7 @@ def test_a_shape_that_grows_needs_an_invariant_that_lets_it() -> None:
     i, m = graph.constant(0), graph.constant(np.ones((2, 2), np.float32))
     with pytest.raises(
         ValueError,
-        match=r"loop_vars\[1\] has the shape invariant \[2,2\], and the shape \[4,2\] after one iteration",
+        match=r"loop_vars\[1\] has the shape invariant \[2,2\], but the shape \[4,2\] after one iteration",
     ):
         builder.while_loop(lambda i, m: i < 10, doubled, [i, m])
     assert "grow" in graph.name
@@ -217,17 +217,17 @@ INVARIANTS = {
     "more general than an explicit one": (
         lambda v, d: ops.concat([v, v], axis=0),
         [[3]],
-        r"invariant \[3\], and the shape \[6\]",
+        r"invariant \[3\], but the shape \[6\]",
     ),
     "another rank": (
         lambda v, d: ops.unsqueeze(v, 0),
         [[None]],
-        r"invariant \[\?\], and the shape \[1,\?\]",
+        r"invariant \[\?\], but the shape \[1,\?\]",
     ),
     "first shape outside": (
         lambda v, d: v,
         [[4]],
-        r"begins with shape \[3\], which its shape invariant \[4\] does not allow",
+        r"starts with shape \[3\], which its shape invariant \[4\] excludes",
     ),
     "no shape": (
         lambda v, d: v,
@@ -291,7 +291,7 @@ def test_what_is_not_callable_is_a_type_error_and_no_variables_a_value_error() -
 REFUSED = {
     "type": (
         lambda v: [ops.convert(v, destination_type="i32")],
-        r"loop_vars\[0\] begins as f32, and is i32 after one iteration",
+        r"loop_vars\[0\] starts as f32, but is i32 after one iteration",
     ),
     "number of values": (
         lambda v: (v, v),
@@ -336,7 +336,7 @@ def test_what_lives_in_a_body_stays_there() -> None:
     with pytest.raises(BuildError, match="lives in the body"):
         graph.model(leaked)
     with pytest.raises(
-        BuildError, match="gets its inputs from outside: make parameter 'late' before"
+        BuildError, match="cannot have parameters: create parameter 'late' outside"
     ):
         builder.while_loop(lambda v: v > 0, lambda v: v - graph.parameter("late", "f32", []), [x])
     with pytest.raises(BuildError, match="is still being built"):
@@ -433,7 +433,7 @@ GOING = {
         lambda g: builder.map_fn(
             lambda e: e[0], (g.parameter("a", "f32", [3]), g.parameter("b", "f32", [4]))
         ),
-        r"elems\[1\] has 4 elements, those before it 3",
+        r"elems\[1\] has 4 elements, but the previous tensors have 3",
     ),
     "empty": (lambda g: builder.map_fn(abs, []), "elems is empty"),
     "gives nothing": (

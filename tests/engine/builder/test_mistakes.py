@@ -94,7 +94,7 @@ FUNCTIONS = {
     ),
     "body of a loop": (
         lambda x, n: builder.do_while(lambda i: i < n, lambda: 0, [0]),
-        r"do_while\(\): body takes \(\), and is called with 1 value",
+        r"do_while\(\): body has the signature \(\), but is called with 1 value",
     ),
     "without the number": (
         lambda x, n: builder.for_loop(3, lambda s: s, [0]),
@@ -110,7 +110,7 @@ FUNCTIONS = {
     ),
     "branch": (
         lambda x, n: builder.cond(n > 0, lambda v: v, lambda v: v),
-        r"true_fn takes \(v\), and is called with none: a branch uses outer",
+        r"true_fn has the signature \(v\), but is called with none: a branch uses outer",
     ),
     "case": (
         lambda x, n: builder.case([(n > 0, lambda v: v)], lambda: x),
@@ -241,7 +241,7 @@ def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_fini
 
 def test_operations_that_are_nearly_spelled() -> None:
     with pytest.raises(
-        AttributeError, match="there is no operation 'reduce_summ'; did you mean reduce_sum or"
+        AttributeError, match="operation 'reduce_summ' does not exist; did you mean reduce_sum or"
     ):
         _ = ops.reduce_summ
 
@@ -272,11 +272,11 @@ def test_a_whole_number_has_64_bits() -> None:
     graph = builder.Graph("g")
     with pytest.raises(
         BuildError,
-        match=r"^the constant is 1180591620717411303424: a whole number needs more than 64 bits$",
+        match=r"^the constant is 1180591620717411303424: an integer needs more than 64 bits$",
     ):
         graph.constant(2**70)
     with pytest.raises(
-        BuildError, match=r"^for_loop\(\): count is .*: a whole number needs more than 64 bits$"
+        BuildError, match=r"^for_loop\(\): count is .*: an integer needs more than 64 bits$"
     ):
         builder.for_loop(2**70, lambda i, v: v, [graph.parameter("x", "f32", [])])
 

@@ -141,7 +141,7 @@ def test_indices_that_are_tensors() -> None:
 
 
 WRONG = {
-    "too many": (lambda x: x[0, 0, 0, 0], "has 3 axes, and is indexed along 4"),
+    "too many": (lambda x: x[0, 0, 0, 0], "has 3 axes, but is indexed along 4"),
     "out of range": (lambda x: x[:, 4], "index 4 is out of range for axis 1"),
     "float": (lambda x: x[0.5], "is indexed by 0.5, expected whole numbers"),
     "truth": (lambda x: x[True], "is indexed by True"),

@@ -302,7 +302,7 @@ def test_operations_are_found_by_name_and_gone_through() -> None:
     assert "sum" not in graph
     assert repr(graph["total"]) == "<Add 'total'>"
     with pytest.raises(
-        BuildError, match="there is no operation 'totl' in graph 'operations': did you mean 'total'"
+        BuildError, match="graph 'operations' does not have an operation 'totl': did you mean 'total'"
     ):
         graph["totl"]
 
@@ -341,12 +341,12 @@ def test_a_model_becomes_a_part_of_a_graph(tmp_path: Path) -> None:
 IMPORTS: dict[str, tuple[Any, str]] = {
     "missing": ({"base": [1.0]}, "nothing is given for 'n' of 'power'"),
     "unknown": ({"base": [1.0], "m": 2}, "'power' has no input 'm': there are 'base', 'n'"),
-    "too many": ([[1.0], 2, 3], "3 inputs are given, and 'power' has 2"),
+    "too many": ([[1.0], 2, 3], "'power' has 2 inputs, got 3"),
     "type": (
         {"base": np.array([True]), "n": 2},
-        r"input 'base' is f32\[\?\], and is given .*boolean",
+        r"input 'base' is f32\[\?\], got .*boolean",
     ),
-    "shape": ({"base": [[1.0]], "n": 2}, r"input 'base' is f32\[\?\], and is given .*\[1,1\]"),
+    "shape": ({"base": [[1.0]], "n": 2}, r"input 'base' is f32\[\?\], got .*\[1,1\]"),
 }
 
 

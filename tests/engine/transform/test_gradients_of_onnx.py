@@ -113,7 +113,7 @@ def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
     model = read("""g (float[2,3] x) => (float s) { one = Constant <value = int64[2] {1, 1}> ()
       three = Constant <value = int64[2] {3, 3}> ()
       y = Slice(x, one, three, , one) s = ReduceSum<keepdims = 0>(y) }""")
-    with pytest.raises(loopscope.BuildError, match="it leaves out an input before its last one"):
+    with pytest.raises(loopscope.BuildError, match="it omits an input before the last one"):
         loopscope.gradients(model, "s", "x")
 
 

@@ -66,7 +66,7 @@ class Session:
         registered = plugin(RUNNER)
         if registered is None:
             raise BuildError(
-                "no package registers a runner for compat.v1.Session: install loopscope, which does"
+                "compat.v1.Session needs a package that runs models: install loopscope"
             )
         runner: Runner = registered.load()
         outputs, lines = runner(model, feeds, self.variables)
@@ -84,7 +84,8 @@ class Session:
             return target.outputs[0], False
         if not isinstance(target, Tensor):
             raise BuildError(
-                f"{what} is {shorten(repr(fetch), 60)}, expected a tensor or an operation of the graph, or a name of one"
+                f"{what} is {shorten(repr(fetch), 60)}, expected a tensor or an operation of the "
+                "graph, or its name"
             )
         return target, True
 
@@ -94,11 +95,13 @@ class Session:
             target = target.outputs[0]
         if not isinstance(target, Tensor):
             raise BuildError(
-                f"feed_dict is for {shorten(repr(key), 60)}, expected a tensor of the graph or a name of one"
+                f"feed_dict contains {shorten(repr(key), 60)}, expected a tensor of the graph or "
+                "its name"
             )
         if target.frame.parent is not None:
             raise BuildError(
-                f"{target!r} lives in {target.frame.title} and may not be fed: feed what goes into it"
+                f"{target!r} belongs to {target.frame.title} and cannot be fed: feed a tensor "
+                "outside of it"
             )
         return target
 
@@ -110,6 +113,7 @@ class Session:
         outputs = self.graph[node].outputs
         if int(number) >= len(outputs):
             raise BuildError(
-                f"{what} is {shorten(name, 60)!r}, and {self.graph[node]!r} has {len(outputs)} outputs"
+                f"{what} is {shorten(name, 60)!r}, but {self.graph[node]!r} has {len(outputs)} "
+                "outputs"
             )
         return outputs[int(number)]

@@ -29,7 +29,8 @@ def adopt(
     ordered = order(finished)
     if ordered.cycles:
         raise BuildError(
-            f"{frame.title} has nodes that wait for each other, {_node_names(finished, ordered.cycles[0])}: nothing can run there"
+            f"{frame.title} has nodes that wait for each other: "
+            f"{_node_names(finished, ordered.cycles[0])}"
         )
     became: dict[OutputRef, Tensor] = {}
     for layer in _parameters_first(finished, ordered.layers):

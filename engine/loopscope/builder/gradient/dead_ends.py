@@ -19,8 +19,8 @@ _Tensor = tuple[str, LayerId, int]
 """Address of a graph, id of a node, and index of its output."""
 _MAX_NAMED = 3
 _CONTROL_CLAUSES = {
-    LOOP: "decides only how often it runs",
-    IF: "decides only which branch it takes",
+    LOOP: "determines only how often it runs",
+    IF: "determines only which branch runs",
 }
 _CONTROL_INPUTS = {LOOP: 2, IF: 1}
 """Number of first inputs that control the node."""
@@ -119,9 +119,7 @@ def _ways(graph: ModelGraph, address: str, catalogue: Catalogue) -> Iterator[_Wa
                 graph,
                 address,
                 node,
-                DeadEnd(
-                    place, node.type, "lets no gradient through, as it was built", is_asked_for=True
-                ),
+                DeadEnd(place, node.type, "stops the gradient by request", is_asked_for=True),
             )
         elif node.bodies:
             yield from _control_dependencies(

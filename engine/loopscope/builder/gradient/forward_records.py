@@ -149,10 +149,9 @@ def _with_results(
         if request.form == "last" and request.layer is not None:
             results.append(request.layer)
             continue
+        suffix = "at_start" if request.form == "whole" else request.form
         name = (
-            "iterations"
-            if request.layer is None
-            else f"{graph.by_id[request.layer].name}_{'at_start' if request.form == 'whole' else request.form}"
+            "iterations" if request.layer is None else f"{graph.by_id[request.layer].name}_{suffix}"
         )
         results.append(nodes.add("Result", "opset1", [_part(nodes, request)], (), name=name)[0])
     return nodes.finished(), results

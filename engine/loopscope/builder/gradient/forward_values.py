@@ -87,7 +87,8 @@ class ForwardValues:
         rank, axis = outer.rank, entry.axis
         if rank is None or axis is None:
             raise ValueError(
-                f"the rank of what {parameter.name!r} is a part of is not known: give the model's inputs their ranks"
+                f"the rank of the tensor that {parameter.name!r} is a slice of is not known: "
+                "declare the ranks of the model's inputs"
             )
         axis %= rank
         shape = _with_axis(known.shape, axis, static(1)) if removes_axis else known.shape
@@ -119,7 +120,8 @@ class ForwardValues:
         """Return a carried value at the start of the forward iteration."""
         if known.element_type is None or known.shape.dimensions is None:
             raise ValueError(
-                f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known"
+                f"the {'rank' if known.element_type else 'type'} of the carried value "
+                f"{parameter.name!r} is not known"
             )
         if not known.shape.is_static:
             return self._growing(parameter, known)

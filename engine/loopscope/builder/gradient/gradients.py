@@ -1,6 +1,4 @@
-"""``gradients`` as in TensorFlow: nodes that compute the derivatives of some tensors with respect
-to others.
-"""
+"""``gradients`` and ``stop_gradient`` as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,6 +22,7 @@ from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import ModelGraph as Finished
 from loopscope.ir.shape import is_of_an_array
+from loopscope.ir.way_back import NO_WAY_BACK
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[Tensor]:
@@ -64,7 +63,7 @@ def with_reasons(
     )
     if not targets or not source_leaves:
         raise BuildError(
-            f"gradients(): {'xs' if targets else 'ys'} is empty: there is nothing to differentiate"
+            f"gradients(): {'xs' if targets else 'ys'} is empty, expected at least one tensor"
         )
     with _unchanged_on_failure(graph.frame):
         sources = [_require_real(graph, leaf.value, f"xs{leaf.path}") for leaf in source_leaves]
@@ -114,9 +113,7 @@ def _unchanged_on_failure(frame: GraphFrame) -> Iterator[None]:
     except BaseException as error:
         frame.nodes[:], frame.tensors[:] = nodes, tensors
         if isinstance(error, RecursionError):
-            raise BuildError(
-                "gradients(): loops and branches lie too deep in each other to be walked back"
-            ) from None
+            raise BuildError("gradients(): loops and branches are nested too deeply") from None
         raise
 
 
@@ -126,7 +123,8 @@ def _require_real(graph: Graph, value: object, what: str) -> Tensor:
     tensor = graph.frame.bring(value)
     if tensor.element_type not in REAL_FLOATS:
         raise BuildError(
-            f"gradients(): {what} is {tensor!r}, and only f64, f32, f16 and bf16 have derivatives: convert it before it is used"
+            f"gradients(): {what} is {tensor!r}, but only f64, f32, f16 and bf16 have "
+            "derivatives: convert it before it is used"
         )
     if tensor.shape.is_static and not is_of_an_array(tensor.shape.lengths):
         raise BuildError(
@@ -150,3 +148,27 @@ def _seed(graph: Graph, value: object, weight: Any, path: str) -> Seed:
             f"gradients(): grad_ys{path} is {lifted!r}, expected the type and shape of {target!r}"
         )
     return Seed(target, lifted)
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name
+    """Return ``input`` unchanged; ``gradients`` treats the result as a constant.
+
+    The result is a Convert to the same type, which every runtime supports. Its ``rt_info`` marks
+    that it has no gradient.
+    """
+    graph = graph_of([input], "stop_gradient")
+    tensor = graph.lift(input, what="stop_gradient(): input")
+    if tensor.element_type is None:
+        raise BuildError(
+            f"stop_gradient(): input is {tensor!r}, expected a known element type: convert it first"
+        )
+    to = {"destination_type": str(tensor.element_type)}
+    return graph.frame.add(
+        "Convert",
+        "opset1",
+        to,
+        (tensor,),
+        (tensor.known,),
+        name=name or "StopGradient",
+        rt_info=NO_WAY_BACK,
+    )[0]

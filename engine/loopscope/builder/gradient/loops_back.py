@@ -170,7 +170,7 @@ class _Backward:
         return self._returned(self._node(pruned, fed, carried, outside), outside, carried)
 
     # -- the body
-    # -----------------------------------------------------------------------------------------------------
+    # ----
 
     def _trace(self, reverse: Reverse) -> None:
         """Build the forward body with its values in this iteration, and the derivatives of its
@@ -243,7 +243,7 @@ class _Backward:
         result = self.body.graph.by_id[entry.internal]
         rank = known.shape.rank
         if rank is None or entry.axis is None:
-            raise ValueError(f"the rank of what it joins from {result.name!r} is not known")
+            raise ValueError(f"the rank of the concatenated value {result.name!r} is not known")
         adds_axis = entry.stacked or rank == 0
         axis = entry.axis % (rank + 1 if adds_axis else rank)
         dimensions = known.shape.dimensions or ()
@@ -334,7 +334,7 @@ class _Backward:
         self.returned.append(_Returned(entry.external, entry, port))
 
     # -- outside
-    # ------------------------------------------------------------------------------------------------------
+    # ----
 
     def _zeros_like(self, outer: Tensor) -> Tensor:
         return filled(self.graph, 0, outer)

@@ -193,7 +193,7 @@ class _Walk:
             return back_through_if
         if node.type in (LOOP, TENSOR_ITERATOR, SCAN) and not node.is_foreign:
             return back_through_loop
-        raise ValueError(f"there is no way back through the graphs of {node.type}")
+        raise ValueError(f"the bodies of {node.type} cannot be differentiated")
 
     def _inner(
         self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]

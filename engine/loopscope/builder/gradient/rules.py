@@ -82,7 +82,7 @@ def adjoints_of_inputs(
     """
     assert operation.gradient is not None
     if len(inputs) < max(inputs, default=-1) + 1 and not isinstance(operation.gradient, WithGaps):
-        raise ValueError("it leaves out an input before its last one")
+        raise ValueError("it omits an input before the last one")
     outputs = graph.frame.tensors[node.id]
     step = reverse_of(
         graph,

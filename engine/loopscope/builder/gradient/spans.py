@@ -31,7 +31,8 @@ class Span:
         rank = whole.rank
         if rank is None or entry.axis is None:
             raise ValueError(
-                f"the rank of what it slices is not known, {whole!r}: give the model's inputs their ranks"
+                f"the rank of the sliced tensor {whole!r} is not known: declare the ranks of the "
+                "model's inputs"
             )
         axis = entry.axis % rank
         length = _length(graph, whole, axis)

@@ -42,7 +42,8 @@ def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
         if operation is not None and (operation.stateful or operation.role is Role.READ_VALUE):
             clause = "draws random numbers" if operation.stateful else "reads a variable"
             raise ValueError(
-                f"{operation.title} {node.name!r} in it {clause}, and that cannot be repeated on the way back"
+                f"{operation.title} {node.name!r} in it {clause}, which cannot be repeated in the "
+                "backward pass"
             )
 
 

@@ -1,13 +1,16 @@
-"""Constants that a model compares its inputs with; such input values make a run take the
-corresponding branch.
-"""
+"""Facts for choosing inputs: constants that a model compares inputs with, and contradicting shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from loopscope.checks.known import declared
+from loopscope.checks.propagate import propagate
 from loopscope.checks.subject import Subject
 from loopscope.ir.model import LayerId, Model
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.dialect import catalogue_for
 
 _COMPARISONS = frozenset({"Equal", "NotEqual"})
@@ -38,3 +41,17 @@ def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
                 if constant.is_kept and constant.elements == 1 and constant.element_type.is_integer:
                     values.setdefault(operand.id, set()).add(int(constant.array().reshape(-1)[0]))
     return {layer: tuple(sorted(numbers)) for layer, numbers in values.items()}
+
+
+def misfits(model: Model, shapes: Sequence[tuple[int, ...]]) -> int:
+    """Return the number of operations that contradict input shapes, one shape per model input.
+
+    Branches that no run would take are included. Operations without a shape rule contradict
+    nothing.
+    """
+    shaped_nodes = zip(model.graph.parameters, shapes, strict=True)
+    inputs = {
+        node.id: replace(declared(node), shape=PartialShape.of(shape))
+        for node, shape in shaped_nodes
+    }
+    return len(propagate(model, catalogue_for(model.dialect, CATALOGUE), inputs).contradictions)
