@@ -36,7 +36,7 @@ def checked_place(index: Any, bound: int | None, caller: str) -> Any:
         or (bound is not None and index >= bound)
     ):
         below = "" if bound is None else f", below the size, {bound}"
-        raise BuildError(f"{called}: index is {index!r}, expected a whole number from 0 on{below}")
+        raise BuildError(f"{caller}: index is {index!r}, expected a whole number from 0 on{below}")
     return np.array(index)
 
 
@@ -49,10 +49,10 @@ def one_place(index: Any, graph: Graph) -> Any:
 
 def places(graph: Graph, indices: Any, caller: str) -> Tensor:
     """Return a list of indices as a tensor, or raise ``BuildError`` if they are invalid."""
-    tensor = graph.lift(indices, what=f"TensorArray.{called}(): indices")
+    tensor = graph.lift(indices, what=f"TensorArray.{caller}(): indices")
     if tensor.element_type not in INDEX_TYPES or tensor.rank not in (None, 1):
         raise BuildError(
-            f"TensorArray.{called}(): indices is {tensor!r}, expected whole numbers in one axis"
+            f"TensorArray.{caller}(): indices is {tensor!r}, expected whole numbers in one axis"
         )
     return tensor
 

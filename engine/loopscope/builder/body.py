@@ -118,7 +118,7 @@ class Collected:
         self._tensor = tensor
 
     def _take(self, value: Any, caller: str) -> None:
-        method_call = f"{self!r}.{called}()"
+        method_call = f"{self!r}.{caller}()"
         graph = graph_of([value], method_call)
         body, frame = _innermost(graph, method_call), graph.frame
         if body is not frame:
@@ -147,12 +147,12 @@ def _innermost(graph: Graph, caller: str) -> LoopBody:
     while frame is not None:
         if frame.ahead:
             raise BuildError(
-                f"{called} is called in the cond of {frame.ahead}, which is also evaluated before "
+                f"{caller} is called in the cond of {frame.ahead}, which is also evaluated before "
                 "the first iteration: call it in body"
             )
         if isinstance(frame, LoopBody):
             return frame
         frame = frame.parent
     raise BuildError(
-        f"{called} is called outside of a loop: call it while the body of a loop is built"
+        f"{caller} is called outside of a loop: call it while the body of a loop is built"
     )

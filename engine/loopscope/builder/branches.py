@@ -41,7 +41,7 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
 
 def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], caller: str) -> Any:
     frames = [
-        GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}")
+        GraphFrame(graph, graph.frame, f"the {branch} of cond() {caller!r}")
         for branch in ("true_fn", "false_fn")
     ]
     returned = []

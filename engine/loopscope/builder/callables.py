@@ -14,7 +14,7 @@ def must_be_callable(caller: str, **arguments: object) -> None:
     """Raise ``TypeError`` for the first argument that is not callable."""
     for name, value in arguments.items():
         if not callable(value):
-            raise TypeError(f"{called}(): {name} is {value!r}, expected a function")
+            raise TypeError(f"{caller}(): {name} is {value!r}, expected a function")
 
 
 def must_take(count: int, values: str, caller: str, **arguments: object) -> None:
@@ -33,7 +33,7 @@ def must_take(count: int, values: str, caller: str, **arguments: object) -> None
         except TypeError:
             count_words = "1 value" if count == 1 else f"{count} values"
             raise TypeError(
-                f"{called}(): {name} has the signature {signature}, but is called with "
+                f"{caller}(): {name} has the signature {signature}, but is called with "
                 f"{count_words if count else 'none'}: {values}"
             ) from None
 

@@ -41,12 +41,12 @@ def lifted(
         inputs = inputs[:-1]
     lower, upper = operation.inputs
     if len(inputs) < lower or (upper is not None and len(inputs) > upper):
-        raise BuildError(f"{called}() expects {input_text(operation)}, got {len(inputs)}")
+        raise BuildError(f"{caller}() expects {input_text(operation)}, got {len(inputs)}")
     names = input_names(operation, len(inputs))
     kinds = [operation.types[min(index, len(operation.types) - 1)] for index in range(len(inputs))]
     tensors: list[Tensor] = []
     for index, value in enumerate(inputs):
-        description = f"{called}(): input {index} ({names[index]})"
+        description = f"{caller}(): input {index} ({names[index]})"
         if isinstance(value, Tensor):
             tensor = graph.frame.bring(value)
             if tensor.element_type is not None and tensor.element_type not in kinds[index]:
@@ -113,16 +113,16 @@ def inferred(
     except ValueError as problem:
         advice = _advice(inputs) if _types_differ(operation, inputs) else ""
         raise BuildError(
-            f"{called}(): {problem}; the inputs are "
+            f"{caller}(): {problem}; the inputs are "
             f"{', '.join(map(repr, inputs)) or 'none'}{advice}"
         ) from None
     except _RULE_FAULTS as problem:
         raise BuildError(
-            f"{called}() does not support {', '.join(map(repr, inputs))}: {problem}"
+            f"{caller}() does not support {', '.join(map(repr, inputs))}: {problem}"
         ) from problem
     if operation.outputs is None and not outputs:
         raise BuildError(
-            f"{called}() has a number of outputs that cannot be inferred from "
+            f"{caller}() has a number of outputs that cannot be inferred from "
             f"{', '.join(map(repr, inputs))}"
         )
     with np.errstate(all="ignore"):

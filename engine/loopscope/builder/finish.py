@@ -113,9 +113,9 @@ def _named_outputs(outputs: object) -> list[tuple[str, object]]:
 
 def _require_tensor(name: str, output: object) -> Tensor:
     if not isinstance(output, Tensor):
-        caller = f"output {name!r}" if name else "an output"
+        label = f"output {name!r}" if name else "an output"
         raise BuildError(
-            f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping "
+            f"{label} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping "
             "from names to tensors"
         )
     return output

@@ -230,7 +230,7 @@ class Graph:
         caller = snake_case(operation.name)
         texts = attribute_texts(operation, attributes, caller)
         if name:
-            checked_name(name, f"{called}(): name")
+            checked_name(name, f"{caller}(): name")
         with self.frame.all_or_nothing():
             tensors = lifted(self, operation, inputs, caller)
             outputs = inferred(operation, self.catalogue, tensors, texts, caller)
@@ -301,5 +301,5 @@ def graph_of(values: Iterable[object], caller: str) -> Graph:
     opened, latest = _OPEN.get(), _LATEST.get()
     graph = opened[-1] if opened else latest() if latest is not None else None
     if graph is None:
-        raise BuildError(f"{called}() needs a graph: create one with builder.Graph() first")
+        raise BuildError(f"{caller}() needs a graph: create one with builder.Graph() first")
     return graph

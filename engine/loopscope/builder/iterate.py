@@ -170,11 +170,11 @@ def _build_fold(
         result = fn(rebuilt(start, entered.variables), plan.element(entered))
         new_values = []
         for leaf, value in zip(
-            aligned(start, result, f"{called}(): the result of fn"), variables, strict=True
+            aligned(start, result, f"{caller}(): the result of fn"), variables, strict=True
         ):
             candidates = [value.initial.element_type] if value.initial.element_type else []
             new_values.append(
-                graph.lift(leaf.value, candidates, f"{called}(): the result of fn{leaf.path}")
+                graph.lift(leaf.value, candidates, f"{caller}(): the result of fn{leaf.path}")
             )
         return Iteration(new_values, [_as_part(value) for value in new_values] if keep else ())
 
@@ -224,10 +224,10 @@ class ElementLoop:
         """
         values = leaves(elems)
         if not values:
-            raise BuildError(f"{called}(): elems is empty, expected at least one tensor")
+            raise BuildError(f"{caller}(): elems is empty, expected at least one tensor")
         with graph.within(name):
             wholes = [
-                graph.lift(leaf.value, what=f"{called}(): elems{leaf.path}") for leaf in values
+                graph.lift(leaf.value, what=f"{caller}(): elems{leaf.path}") for leaf in values
             ]
             start = (
                 None
@@ -280,7 +280,7 @@ def _lift_initializer(graph: Graph, caller: str, initializer: Any, wholes: Seque
 
     def lift(value: Any) -> Tensor:
         candidates = [] if isinstance(value, (np.ndarray, np.generic)) else types
-        return graph.lift(value, candidates, f"{called}(): the initializer")
+        return graph.lift(value, candidates, f"{caller}(): the initializer")
 
     return mapped(initializer, lift)
 
@@ -290,12 +290,12 @@ def _check_lengths(caller: str, values: Sequence[Leaf], wholes: Sequence[Tensor]
     for leaf, whole in zip(values, wholes, strict=True):
         if whole.rank == 0:
             raise BuildError(
-                f"{called}(): elems{leaf.path} is {whole!r}, expected at least one axis"
+                f"{caller}(): elems{leaf.path} is {whole!r}, expected at least one axis"
             )
         intersection = common.intersect(whole.shape.at(0))
         if intersection is None:
             raise BuildError(
-                f"{called}(): elems{leaf.path} has {whole.shape.at(0)} elements, but the previous "
+                f"{caller}(): elems{leaf.path} has {whole.shape.at(0)} elements, but the previous "
                 f"tensors have {common}"
             )
         common = intersection

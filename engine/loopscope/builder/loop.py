@@ -83,7 +83,7 @@ def made_loop(
 
     ``trace`` is called once and builds the body from its inputs.
     """
-    body = LoopBody(graph, graph.frame, f"the body of {plan.called}() {plan.name!r}")
+    body = LoopBody(graph, graph.frame, f"the body of {plan.caller}() {plan.name!r}")
     with graph.inside(body):
         entered = _body_inputs(body, plan)
         iteration = trace(entered)
@@ -188,14 +188,14 @@ def _check_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:
     for variable, tensor in zip(plan.variables, after, strict=True):
         if tensor.element_type is not variable.initial.element_type:
             raise BuildError(
-                f"{plan.called}(): {variable.path} starts as {variable.initial.element_type}, but "
+                f"{plan.caller}(): {variable.path} starts as {variable.initial.element_type}, but "
                 "is "
                 f"{tensor.element_type or 'of unknown type'} after one iteration: the element "
                 "type of a variable must not change"
             )
         if not allows(variable.invariant, tensor.shape):
             raise BuildError(
-                f"{plan.called}(): {variable.path} has the shape invariant {variable.invariant}, "
+                f"{plan.caller}(): {variable.path} has the shape invariant {variable.invariant}, "
                 f"but the shape {tensor.shape} after one "
                 "iteration: pass a less specific invariant in shape_invariants=, or preserve its "
                 "shape"

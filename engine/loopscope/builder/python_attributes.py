@@ -29,14 +29,14 @@ def attribute_texts(
                 f"its attributes are {', '.join(known)}" if known else "it has no attributes"
             )
             raise BuildError(
-                f"{called}() does not have an attribute {keyword!r}; {attributes_clause}"
+                f"{caller}() does not have an attribute {keyword!r}; {attributes_clause}"
             )
     texts: dict[str, str] = {}
     for keyword, attribute in known.items():
         if keyword in values:
             texts[attribute.name] = _text(attribute, values[keyword], caller)
         elif attribute.default is REQUIRED:
-            raise BuildError(f"{called}() needs the attribute {keyword!r}: {expected(attribute)}")
+            raise BuildError(f"{caller}() needs the attribute {keyword!r}: {expected(attribute)}")
         elif not _is_omitted(attribute.default):
             texts[attribute.name] = _text(attribute, attribute.default, caller)
         elif "kernel" in values and attribute.default == () and attribute.least is not None:
@@ -47,7 +47,7 @@ def attribute_texts(
     try:
         typed(operation, texts)
     except AttributeProblem as problem:
-        raise BuildError(f"{called}(): {problem}") from None
+        raise BuildError(f"{caller}(): {problem}") from None
     return texts
 
 
@@ -101,7 +101,7 @@ _WORDS: Mapping[AttributeKind, str] = {
 
 
 def _text(attribute: Attribute, value: object, caller: str) -> str:
-    what = f"{called}(): attribute {attribute.keyword!r}"
+    what = f"{caller}(): attribute {attribute.keyword!r}"
     typed_value = (
         _convert_list(attribute.kind, value, what)
         if attribute.kind in ITEMS

@@ -222,7 +222,7 @@ class RaggedArray(Composite):
 
     def _lifted(self, value: Any, caller: str) -> Tensor:
         candidates = [self.values.element_type] if self.values.element_type else []
-        return self._graph.lift(value, candidates, f"TensorArray.{called}(): value")
+        return self._graph.lift(value, candidates, f"TensorArray.{caller}(): value")
 
     def _span(self, table: Tensor, where: Any) -> tuple[Tensor, Tensor]:
         """Return where the values of an element start and end, each as a list of one element."""

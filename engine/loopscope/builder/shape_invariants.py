@@ -39,7 +39,7 @@ def shapes_of_variables(
     """
     return list(
         _walk_shapes(
-            f"{called}(): the shape invariant of loop_vars", loop_vars, shape_invariants, ""
+            f"{caller}(): the shape invariant of loop_vars", loop_vars, shape_invariants, ""
         )
     )
 
@@ -70,7 +70,7 @@ def shape_of_variable(
         return initial.shape
     if not allows(invariant, initial.shape):
         raise BuildError(
-            f"{called}(): {path} starts with shape {initial.shape}, which its shape invariant "
+            f"{caller}(): {path} starts with shape {initial.shape}, which its shape invariant "
             f"{invariant} excludes"
         )
     return invariant

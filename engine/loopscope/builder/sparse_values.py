@@ -95,12 +95,12 @@ def _lift_parts(composite: SparseTensor | IndexedSlices, **ranks: int | None) ->
     components = {name: getattr(composite, name) for name in ranks}
     graph = graph_of(components.values(), caller)
     for name, rank in ranks.items():
-        tensor: Tensor = graph.lift(components[name], what=f"{called}: {name}")
+        tensor: Tensor = graph.lift(components[name], what=f"{caller}: {name}")
         if tensor.rank is not None and (
             tensor.rank != rank if rank is not None else tensor.rank == 0
         ):
             expected = f"rank {rank}" if rank is not None else "at least one axis"
-            raise BuildError(f"{called}: {name} is {tensor!r}, expected {expected}")
+            raise BuildError(f"{caller}: {name} is {tensor!r}, expected {expected}")
         if name != "values" and tensor.element_type not in (None, *INDEX_TYPES):
-            raise BuildError(f"{called}: {name} is {tensor!r}, expected i32 or i64")
+            raise BuildError(f"{caller}: {name} is {tensor!r}, expected i32 or i64")
         object.__setattr__(composite, name, tensor)

@@ -238,7 +238,7 @@ class TensorArray(Composite):
 
     def _lifted(self, value: Any, caller: str) -> Tensor:
         candidates = [self.stacked.element_type] if self.stacked.element_type else []
-        return self.stacked.graph.lift(value, candidates, f"TensorArray.{called}(): value")
+        return self.stacked.graph.lift(value, candidates, f"TensorArray.{caller}(): value")
 
     def _written(self, where: Any, parts: Tensor) -> TensorArray:
         graph = self.stacked.graph
@@ -284,13 +284,13 @@ class TensorArray(Composite):
                 "the run"
             )
             raise BuildError(
-                f"TensorArray.{called}(): value is {tensor!r}, but the elements of "
+                f"TensorArray.{caller}(): value is {tensor!r}, but the elements of "
                 f"{self.stacked!r} have another shape{advice}"
             )
 
     def _checked(self, index: Any, caller: str) -> Any:
         bound = None if self.dynamic and caller == "write" else self.stacked.shape.at(0).most
-        return arithmetic.checked_place(index, bound, f"TensorArray.{called}()")
+        return arithmetic.checked_place(index, bound, f"TensorArray.{caller}()")
 
 
 def _array(stacked: Tensor, *, dynamic: bool) -> TensorArray:

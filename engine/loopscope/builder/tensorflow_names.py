@@ -100,7 +100,7 @@ def _elementwise(caller: str, type: str, inputs: int) -> Callable[..., Tensor]:
 
     def function(*values: Any, name: str | None = None) -> Tensor:
         if len(values) != inputs:
-            raise TypeError(f"{called}() expects {inputs} tensors, got {len(values)}")
+            raise TypeError(f"{caller}() expects {inputs} tensors, got {len(values)}")
         return graph_of(values, caller).apply(type, values, {}, name or "")[0]
 
     function.__name__ = function.__qualname__ = caller

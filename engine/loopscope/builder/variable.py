@@ -122,12 +122,12 @@ class Variable:
     def _written(self, value: Tensor, caller: str) -> Tensor:
         if value.element_type is not self.element_type or self.shape.intersect(value.shape) is None:
             raise BuildError(
-                f"{self!r}.{called}(): the value would be {value!r}, but a variable's element "
+                f"{self!r}.{caller}(): the value would be {value!r}, but a variable's element "
                 "type and shape must not change"
             )
         frame = value.graph.frame
         assigned: Tensor = value.graph.apply(
-            "Assign", (value,), {"variable_id": self.name}, f"{self.name}_{called}"
+            "Assign", (value,), {"variable_id": self.name}, f"{self.name}_{caller}"
         )[0]
         self._held[frame].current = assigned
         outer = frame.parent

@@ -136,8 +136,8 @@ class _While:
         result = call(self.cond, self.loop_vars, values)
         if result is True:
             return graph.constant(True, name="always")
-        result = graph.lift(result, (BOOLEAN,), f"{self.called}(): the result of cond")
-        return scalar_condition(result, f"{self.called}(): cond returns")
+        result = graph.lift(result, (BOOLEAN,), f"{self.caller}(): the result of cond")
+        return scalar_condition(result, f"{self.caller}(): cond returns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _Condition:
     @staticmethod
     def drawn(graph: Graph, request: _While, variables: Sequence[LoopVariable]) -> _Condition:
         """Call ``cond`` on values of which only the invariants are known."""
-        title = f"{request.called}() {request.name!r}"
+        title = f"{request.caller}() {request.name!r}"
         frame = GraphFrame(graph, graph.frame, f"the cond of {title}")
         frame.ahead = title
         with graph.inside(frame):
@@ -181,7 +181,7 @@ class _Condition:
         graph.frame.calls += [
             replace(scope, name=graph.frame.names.prefix + scope.name) for scope in self.frame.calls
         ]
-        return inlined(graph, self.graph, feeds, f"{self.request.called}(): cond")[0]
+        return inlined(graph, self.graph, feeds, f"{self.request.caller}(): cond")[0]
 
 
 def _loop_info(parallel_iterations: int, back_prop: bool) -> Mapping[str, object]:
@@ -211,7 +211,7 @@ def _build(request: _While) -> Any:
     values = leaves(request.loop_vars)
     if not values:
         raise BuildError(
-            f"{request.called}(): loop_vars is empty: a loop needs at least one variable"
+            f"{request.caller}(): loop_vars is empty: a loop needs at least one variable"
         )
     must_take(
         spread(request.loop_vars),
@@ -348,7 +348,7 @@ def loop_variables(
     variables = []
     for leaf, shape, name in zip(leaves(loop_vars), shapes, names, strict=True):
         path = f"loop_vars{leaf.path}"
-        initial = graph.lift(leaf.value, what=f"{called}(): {path}", name=f"{name}_initial")
+        initial = graph.lift(leaf.value, what=f"{caller}(): {path}", name=f"{name}_initial")
         variables.append(
             LoopVariable(path, name, initial, shape_of_variable(caller, path, initial, shape))
         )
@@ -364,13 +364,13 @@ def next_values(
     is_single = isinstance(loop_vars, (tuple, list)) and len(loop_vars) == 1
     if is_single and not matches(loop_vars, result) and matches(loop_vars[0], result):
         result = type(loop_vars)(result) if hasattr(loop_vars, "_fields") else [result]
-    aligned_leaves = aligned(loop_vars, result, f"{called}(): the result of body")
+    aligned_leaves = aligned(loop_vars, result, f"{caller}(): the result of body")
     for leaf in aligned_leaves:
         if not isinstance(leaf.value, Tensor) and any(
             isinstance(inner.value, Tensor) for inner in leaves(leaf.value)
         ):
             raise BuildError(
-                f"{called}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, "
+                f"{caller}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, "
                 "expected one tensor"
             )
     types = [variable.initial.element_type for variable in variables]
@@ -378,7 +378,7 @@ def next_values(
         graph.lift(
             leaf.value,
             [kind] if kind else [],
-            f"{called}(): the next value of loop_vars{leaf.path}",
+            f"{caller}(): the next value of loop_vars{leaf.path}",
         )
         for leaf, kind in zip(aligned_leaves, types, strict=True)
     ]
