@@ -219,7 +219,7 @@ def test_a_session_takes_tensors_and_operations_by_name() -> None:
     assert session.run(total, {low: [7], "x": [0, 0]}) == [8]
     wrong: tuple[tuple[Any, dict[Any, Any], str], ...] = (
         ("totl", {}, "graph 'names' does not have an operation 'totl': did you mean 'total'"),
-        ("halves:2", {}, "fetches is 'halves:2', and <Split 'halves'> has 2 outputs"),
+        ("halves:2", {}, "fetches is 'halves:2', but <Split 'halves'> has 2 outputs"),
         (total, {"halves": [1]}, "feed_dict contains 'halves', expected a tensor"),
         (total, {3: [1]}, "feed_dict contains 3, expected a tensor"),
     )
@@ -245,7 +245,9 @@ def test_what_lives_in_a_body_may_be_neither_fetched_nor_fed() -> None:
         match=r"belongs to the body of while_loop\(\) 'while' and cannot be fed: feed a tensor outside of it",
     ):
         session.run(last, {seen[0]: 3})
-    with pytest.raises(loopscope.BuildError, match=r"lives in the body of while_loop\(\) 'while'"):
+    with pytest.raises(
+        loopscope.BuildError, match=r"belongs to the body of while_loop\(\) 'while'"
+    ):
         session.run(seen[0])
 
 
@@ -281,6 +283,6 @@ def test_where_whole_numbers_of_two_types_meet_the_difference_is_said() -> None:
         )
         with pytest.raises(
             loopscope.BuildError,
-            match=r"builder\.constant are i32 as in TensorFlow, those of loop variables i64",
+            match=r"builder\.constant are i32 as in TensorFlow, those of loop variables are i64",
         ):
             builder.add(builder.constant(1), i)

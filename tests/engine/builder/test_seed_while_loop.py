@@ -373,5 +373,5 @@ def test_set_shape_says_what_shape_the_output_has() -> None:
     )
     assert str(end.shape) == "[2]"
     assert run_both(graph.model(end), [np.int64(2)]).outputs[0].tolist() == [1, 1]
-    with pytest.raises(BuildError, match=r"is given \[3\], expected lengths that its shape allows"):
+    with pytest.raises(BuildError, match=r"shape is \[3\], expected lengths that its shape allows"):
         end.set_shape([3])

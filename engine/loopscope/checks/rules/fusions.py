@@ -72,8 +72,8 @@ def fused_recurrence(subject: Subject) -> Iterator[Finding]:
     """A Loop is a gated delta net that does not read all slices.
 
     What it does:
-        Looks for the cell of linear attention, as exporters write it, in a Loop whose trip count is
-        not the length of the sliced inputs, or whose condition is not constant true.
+        Looks for the cell of linear attention, as exporters write it, in a Loop. The trip count is
+        not the length of the sliced inputs, or the condition is not constant true.
     Why it matters:
         OpenVINO's CPU runs such a Loop as one GatedDeltaNet, which reads all slices and ignores the
         trip count and the condition.

@@ -204,7 +204,7 @@ def outer_value_given_back(subject: Subject) -> Iterator[Finding]:
 
     What it does:
         Looks for outputs of Loop, Scan, If and SequenceMap bodies that are a value of an outer
-        graph, and for outputs of functions that are an input of the function.
+        graph. Outputs of functions that are an input of the function are included.
     Why it matters:
         ONNX Runtime refuses to open a model with a subgraph that returns a value that none of its
         nodes computes.

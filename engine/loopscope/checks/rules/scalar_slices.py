@@ -16,8 +16,8 @@ def slice_at_a_computed_index(subject: Subject) -> Iterator[Finding]:
     """A tensor of static shape is indexed at a computed position.
 
     What it does:
-        Looks for StridedSlice with a bit in shrink_axis_mask, data of static shape, and a begin or
-        end that is unknown before the run, such as TensorFlow's x[i] in a while_loop.
+        Looks for StridedSlice with a bit in shrink_axis_mask and data of static shape. Its begin or
+        end is unknown before the run, as in TensorFlow's x[i] in a while_loop.
     Why it matters:
         OpenVINO's CPU fails on several threads ("doesn't have compiled executor"). On one thread it
         returns the contents of memory.

@@ -23,8 +23,8 @@ def transposed_matrix_times_vector(subject: Subject) -> Iterator[Finding]:
     """A matrix is transposed and multiplied by a vector.
 
     What it does:
-        Looks in ONNX models for MatMul of f32 or f64 whose second operand is a vector and whose
-        first operand is a Transpose of the last two axes, also cast or scaled. FusedMatMul of
+        Looks in ONNX models for MatMul of f32 or f64 with a vector as second operand. The first
+        operand is a Transpose of the last two axes, possibly cast or scaled. FusedMatMul of
         com.microsoft with transA is included. A transposed constant is harmless, and so is a
         transposed matrix that is an output of its graph.
     Why it matters:
