@@ -12,7 +12,7 @@ from loopscope.errors import BuildError
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 
 
-def checked_size(size: Any) -> int:
+def check_size(size: Any) -> int:
     """Return a number of elements as int, or raise ``BuildError`` if it is invalid."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
         raise BuildError(
@@ -22,7 +22,7 @@ def checked_size(size: Any) -> int:
     return int(size)
 
 
-def checked_place(index: Any, bound: int | None, caller: str) -> Any:
+def check_index(index: Any, bound: int | None, caller: str) -> Any:
     """Return a tensor unchanged, or an integer index as an array.
 
     ``BuildError`` if the index is not an integer, is negative, or is not below the bound.
@@ -40,7 +40,7 @@ def checked_place(index: Any, bound: int | None, caller: str) -> Any:
     return np.array(index)
 
 
-def one_place(index: Any, graph: Graph) -> Any:
+def index_list(index: Any, graph: Graph) -> Any:
     """Return an index as a list of one element."""
     if not isinstance(index, Tensor):
         return index.reshape(1)
@@ -85,7 +85,7 @@ def zeros(size: Tensor, element_lengths: np.ndarray, zero: Tensor) -> Tensor:
         return graph.apply("Broadcast", (zero, lengths), {})[0]
 
 
-def with_places(stacked: Tensor, where: Any) -> Tensor:
+def grow_to_indices(stacked: Tensor, where: Any) -> Tensor:
     """Return an array that is long enough for the given indices, padded with zeros."""
     graph, dimensions = stacked.graph, stacked.shape.dimensions or ()
     last = as_i64(
@@ -99,7 +99,7 @@ def with_places(stacked: Tensor, where: Any) -> Tensor:
     return graph.apply("Concat", (stacked, more), {"axis": 0})[0]
 
 
-def first_axes_joined(stacked: Tensor) -> Tensor:
+def merge_first_axes(stacked: Tensor) -> Tensor:
     """Reshape [a, b, ...] to [a * b, ...]."""
     graph = stacked.graph
     lengths = graph.apply("ShapeOf", (stacked,), {})[0]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.graph_builder import Graph, checked_name, graph_of
+from loopscope.builder.graph_builder import Graph, check_name, graph_of
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
@@ -25,7 +25,7 @@ class LoopBody(GraphFrame):
         self.collected: list[tuple[Collected, Tensor]] = []
         """Collectors of this loop with the value of one iteration each, in call order."""
 
-    def numbered(self, name: str) -> Tensor:
+    def iteration_number(self, name: str) -> Tensor:
         """Return the iteration number; the first call determines its name."""
         if self.number is None:
             with self.graph.unscoped(self):
@@ -59,7 +59,7 @@ def current_iteration(name: str = "iteration") -> Tensor:
     """
     graph = graph_of([], "current_iteration")
     body = _innermost(graph, "current_iteration()")
-    return graph.frame.bring(body.numbered(checked_name(name, "current_iteration(): name")))
+    return graph.frame.bring(body.iteration_number(check_name(name, "current_iteration(): name")))
 
 
 class Collected:
@@ -79,7 +79,7 @@ class Collected:
     """
 
     def __init__(self, name: str = "collected") -> None:
-        self._name = checked_name(name, "the name of a Collected")
+        self._name = check_name(name, "the name of a Collected")
         self._tensor: Tensor | None = None
 
     def __repr__(self) -> str:

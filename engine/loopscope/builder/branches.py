@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from loopscope.builder.callables import must_take
+from loopscope.builder.callables import check_signature
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.structure import Leaf, aligned, leaves, rebuilt
+from loopscope.builder.structure import Leaf, align_leaves, leaves, rebuild
 from loopscope.builder.tensor import Tensor
-from loopscope.builder.while_loop import scalar_condition
+from loopscope.builder.while_loop import check_condition
 from loopscope.checks import region
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
@@ -32,10 +32,10 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) 
     ``TypeError`` if a function is not callable. ``BuildError`` if the branches return different
     structures or types.
     """
-    must_take(0, _NO_ARGUMENTS, "cond", true_fn=true_fn, false_fn=false_fn)
+    check_signature(0, _NO_ARGUMENTS, "cond", true_fn=true_fn, false_fn=false_fn)
     graph = graph_of([pred], "cond")
     with graph.frame.all_or_nothing():
-        condition = scalar_condition(graph.lift(pred, what="cond(): pred"), "cond(): pred is")
+        condition = check_condition(graph.lift(pred, what="cond(): pred"), "cond(): pred is")
         return _build_cond(graph, condition, (true_fn, false_fn), name or "cond")
 
 
@@ -51,7 +51,7 @@ def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], ca
     pairs = list(
         zip(
             leaves(returned[0]),
-            aligned(returned[0], returned[1], "cond(): the result of false_fn"),
+            align_leaves(returned[0], returned[1], "cond(): the result of false_fn"),
             strict=True,
         )
     )
@@ -62,7 +62,7 @@ def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], ca
         _add_results(graph, frame, [pair[side] for pair in pairs], types)
         for side, frame in enumerate(frames)
     ]
-    return rebuilt(returned[0], joined_branches(graph, caller, condition, frames, results))
+    return rebuild(returned[0], build_if(graph, caller, condition, frames, results))
 
 
 def _tensor_types(left: Leaf, right: Leaf) -> list[ElementType]:
@@ -89,7 +89,7 @@ def _add_results(
         return results
 
 
-def joined_branches(
+def build_if(
     graph: Graph,
     caller: str,
     condition: Tensor,
@@ -158,8 +158,10 @@ def case(
                 f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair "
                 "of a predicate and a function"
             )
-        must_take(0, _NO_ARGUMENTS, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]})
-    must_take(0, _NO_ARGUMENTS, "case", default=default)
+        check_signature(
+            0, _NO_ARGUMENTS, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]}
+        )
+    check_signature(0, _NO_ARGUMENTS, "case", default=default)
     return _chain(pairs, default, name or "case")
 
 
@@ -189,14 +191,14 @@ def switch_case(
             raise BuildError(
                 f"switch_case(): the number of a branch is {number!r}, expected a whole number"
             )
-        must_take(0, _NO_ARGUMENTS, "switch_case", **{f"branch {number}": function})
+        check_signature(0, _NO_ARGUMENTS, "switch_case", **{f"branch {number}": function})
     graph = graph_of([branch_index], "switch_case")
     index = graph.lift(branch_index, what="switch_case(): branch_index")
     if index.element_type is None or not index.element_type.is_integer:
         raise BuildError(f"switch_case(): branch_index is {index!r}, expected a whole number")
     if default is None:
         default = functions.pop(max(functions))
-    must_take(0, _NO_ARGUMENTS, "switch_case", default=default)
+    check_signature(0, _NO_ARGUMENTS, "switch_case", default=default)
     if not functions:
         return default()
     caller = name or "switch"

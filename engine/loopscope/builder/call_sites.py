@@ -38,7 +38,7 @@ class Written:
         )
 
 
-def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
+def reject_lost_writes(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
     """Raise ``BuildError`` if the result of a write is unused.
 
     Without ``for_good``, a result that the caller still references is accepted, because it may be

@@ -7,22 +7,22 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from loopscope.builder.structure import leaves, rebuilt
+from loopscope.builder.structure import leaves, rebuild
 
 
-def must_be_callable(caller: str, **arguments: object) -> None:
+def check_callable(caller: str, **arguments: object) -> None:
     """Raise ``TypeError`` for the first argument that is not callable."""
     for name, value in arguments.items():
         if not callable(value):
             raise TypeError(f"{caller}(): {name} is {value!r}, expected a function")
 
 
-def must_take(count: int, values: str, caller: str, **arguments: object) -> None:
+def check_signature(count: int, values: str, caller: str, **arguments: object) -> None:
     """Raise ``TypeError`` for the first argument that is not a function of ``count`` values.
 
     ``values`` describes the values in the message.
     """
-    must_be_callable(caller, **arguments)
+    check_callable(caller, **arguments)
     for name, function in arguments.items():
         try:
             signature = inspect.signature(function)  # type: ignore[arg-type]  # it is callable
@@ -38,14 +38,14 @@ def must_take(count: int, values: str, caller: str, **arguments: object) -> None
             ) from None
 
 
-def spread(structure: Any) -> int:
+def argument_count(structure: Any) -> int:
     """Return the number of arguments that ``call`` passes for a structure."""
     return len(structure) if isinstance(structure, (tuple, list)) else 1
 
 
 def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
     """Call a function with values in a structure; a tuple or list is unpacked into arguments."""
-    filled = rebuilt(structure, values)
+    filled = rebuild(structure, values)
     return function(*filled) if isinstance(structure, (tuple, list)) else function(filled)
 
 

@@ -40,6 +40,6 @@ def control_dependencies(
         awaited += outputs
     frame = graph_of(awaited, "control_dependencies").frame
     with frame.waiting_for(
-        [frame.bring(control_input) for control_input in awaited], anew=control_inputs is None
+        [frame.bring(control_input) for control_input in awaited], reset=control_inputs is None
     ):
         yield

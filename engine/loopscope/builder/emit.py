@@ -30,7 +30,7 @@ def newest(catalogue: Catalogue, type: str) -> Operation:
     return max(versions, key=lambda operation: operation.version)
 
 
-def lifted(
+def lift_inputs(
     graph: Graph, operation: Operation, inputs: Sequence[Any], caller: str
 ) -> tuple[Tensor, ...]:
     """Return the inputs as tensors of the current frame.
@@ -95,7 +95,7 @@ def _types(allowed: frozenset[ElementType]) -> str:
     return ", ".join(sorted(str(element_type) for element_type in allowed))
 
 
-def inferred(
+def infer_outputs(
     operation: Operation,
     catalogue: Catalogue,
     inputs: Sequence[Tensor],

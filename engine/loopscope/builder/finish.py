@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import refuse_lost
+from loopscope.builder.call_sites import reject_lost_writes
 from loopscope.builder.frame import NameScope
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
 
 
-def finished_model(graph: Graph, outputs: object) -> Model:
+def build_model(graph: Graph, outputs: object) -> Model:
     """Return a model with these outputs. The graph is unchanged, so that it can be extended for
     another model.
     """
@@ -50,7 +50,7 @@ def finished_model(graph: Graph, outputs: object) -> Model:
             tensor,
             _unique_name(name or f"{tensor.name.replace(':', '_')}_result", used_names),
         )
-    refuse_lost(frame.writes, edges, for_good=False)
+    reject_lost_writes(frame.writes, edges, for_good=False)
     finished = FinishedGraph(tuple(frame.kept(nodes, edges)), tuple(edges))
     model = Model(finished, graph.name)
     model = replace(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import Written, refuse_lost
+from loopscope.builder.call_sites import Written, reject_lost_writes
 from loopscope.builder.naming import Names
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
@@ -174,12 +174,12 @@ class GraphFrame:
         return self._after_awaited((tensor,))[0]
 
     @contextmanager
-    def waiting_for(self, tensors: Sequence[Tensor], *, anew: bool = False) -> Iterator[None]:
-        """Delay operations that are built inside until these tensors are computed. With ``anew``,
+    def waiting_for(self, tensors: Sequence[Tensor], *, reset: bool = False) -> Iterator[None]:
+        """Delay operations that are built inside until these tensors are computed. With ``reset``,
         earlier awaited tensors are ignored.
         """
         previous = self._awaited, self._waiting
-        self._awaited, self._waiting = (*(() if anew else self._awaited), *tensors), set()
+        self._awaited, self._waiting = (*(() if reset else self._awaited), *tensors), set()
         try:
             yield
         finally:
@@ -299,7 +299,7 @@ class GraphFrame:
         """Return the graph built so far, or raise ``BuildError`` if a write to an array would be
         lost.
         """
-        refuse_lost(self.writes, self.edges, for_good=True)
+        reject_lost_writes(self.writes, self.edges, for_good=True)
         finished = ModelGraph(tuple(self.kept(self.nodes, self.edges)), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)
         return finished

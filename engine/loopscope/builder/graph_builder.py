@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.emit import inferred, lifted, newest
-from loopscope.builder.finish import finished_model
+from loopscope.builder.emit import infer_outputs, lift_inputs, newest
+from loopscope.builder.finish import build_model
 from loopscope.builder.frame import GraphFrame, NameScope
-from loopscope.builder.importing import imported
+from loopscope.builder.importing import insert_model
 from loopscope.builder.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from loopscope.builder.naming import Names, snake_case
 from loopscope.builder.operation_handle import GraphOperation
@@ -118,12 +118,12 @@ class Graph:
                 "and use it inside"
             )
         known_shape = (
-            DYNAMIC if shape is None else checked_shape(shape, f"the shape of parameter {name!r}")
+            DYNAMIC if shape is None else check_shape(shape, f"the shape of parameter {name!r}")
         )
         known = Known(
             element_type_of(element_type, f"the element type of parameter {name!r}"), known_shape
         )
-        full_name = self.frame.names.prefix + checked_name(name, "the name of a parameter")
+        full_name = self.frame.names.prefix + check_name(name, "the name of a parameter")
         if any(node.name == full_name for node in self.frame.nodes):
             raise BuildError(
                 f"graph {self.name!r} already has a node {full_name!r}: use another name for the "
@@ -170,7 +170,7 @@ class Graph:
     def within(self, name: str) -> Iterator[str]:
         """Open a scope that only affects names and is not drawn."""
         frame = self.frame
-        scope_name = frame.names.enter(checked_name(name, "the name of a scope").strip("/"))
+        scope_name = frame.names.enter(check_name(name, "the name of a scope").strip("/"))
         try:
             yield scope_name
         finally:
@@ -230,10 +230,10 @@ class Graph:
         caller = snake_case(operation.name)
         texts = attribute_texts(operation, attributes, caller)
         if name:
-            checked_name(name, f"{caller}(): name")
+            check_name(name, f"{caller}(): name")
         with self.frame.all_or_nothing():
-            tensors = lifted(self, operation, inputs, caller)
-            outputs = inferred(operation, self.catalogue, tensors, texts, caller)
+            tensors = lift_inputs(self, operation, inputs, caller)
+            outputs = infer_outputs(operation, self.catalogue, tensors, texts, caller)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
 
@@ -248,7 +248,7 @@ class Graph:
         contradict an operation.
         """
         with self.frame.all_or_nothing():
-            return imported(self, model, inputs, name)
+            return insert_model(self, model, inputs, name)
 
     def model(self, outputs: object) -> Model:
         """Return the finished model. ``outputs``: a tensor, several, or a mapping from names to
@@ -258,17 +258,17 @@ class Graph:
         """
         if self.frame.parent is not None:
             raise BuildError(f"{self.frame.title} is not finished: call model() outside of it")
-        return finished_model(self, outputs)
+        return build_model(self, outputs)
 
 
-def checked_name(name: object, what: str) -> str:
+def check_name(name: object, what: str) -> str:
     """Return the text if it can be a name, or raise ``BuildError``."""
     if not isinstance(name, str) or not name.strip("/ ") or not name.isprintable():
         raise BuildError(f"{what} is {shorten(repr(name), 60)}, expected printable text")
     return name
 
 
-def checked_shape(lengths: object, what: str) -> PartialShape:
+def check_shape(lengths: object, what: str) -> PartialShape:
     """Return a shape, or raise ``BuildError`` if the value is not one."""
     shape = shape_of(lengths)
     if shape is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from loopscope.builder.inline import inlined
+from loopscope.builder.inline import inline_graph
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, listed, shorten
 from loopscope.ir.model import Model, Signature, expect_model
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
 
 
-def imported(
+def insert_model(
     graph: Graph, model: Model, inputs: Mapping[str | int, Any] | Sequence[Any], name: str
 ) -> tuple[Tensor, ...]:
     """Insert a model in a separate scope and return its outputs; the arguments are those of
@@ -53,7 +53,7 @@ def imported(
                     f"{signature.element_type}{signature.shape}, got {tensor!r}"
                 )
             feeds[signature.layer] = tensor
-        return inlined(graph, model.graph, feeds, f"import_model() of {shorten(model.name)!r}")
+        return inline_graph(graph, model.graph, feeds, f"import_model() of {shorten(model.name)!r}")
 
 
 def _values_by_layer(

@@ -26,7 +26,7 @@ class _Item:
     axis: int | None
 
 
-def indexed(data: Tensor, index: Any) -> Tensor:
+def index_tensor(data: Tensor, index: Any) -> Tensor:
     """Return ``data[index]`` with the meaning of numpy, for integers, slices, ``...``, ``None``,
     and one-axis indices by tensors or lists.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
 
 
-def inlined(
+def inline_graph(
     graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor], what: str
 ) -> tuple[Tensor, ...]:
     """Add the nodes of ``source`` and return the inputs of its Results, in order.

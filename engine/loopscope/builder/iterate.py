@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.callables import argument_names, call, must_be_callable, must_take, spread
+from loopscope.builder.callables import (
+    argument_count,
+    argument_names,
+    call,
+    check_callable,
+    check_signature,
+)
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.loop import Entered, Iteration, LoopPlan, LoopVariable, Parts, made_loop
-from loopscope.builder.structure import Leaf, aligned, leaves, mapped, rebuilt
+from loopscope.builder.loop import Entered, Iteration, LoopPlan, LoopVariable, Parts, build_loop
+from loopscope.builder.structure import Leaf, align_leaves, leaves, map_leaves, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.while_loop import loop_variables, next_values, trip_count
 from loopscope.errors import BuildError
@@ -32,12 +38,12 @@ def for_loop(
     ``while_loop``. The loop becomes a Loop-5 with a constant true condition. ``TypeError``,
     ``ValueError`` and ``BuildError`` are raised as in ``while_loop``.
     """
-    must_be_callable("for_loop", body=body)
+    check_callable("for_loop", body=body)
     values = leaves(loop_vars)
     if not values:
         raise BuildError("for_loop(): loop_vars is empty: a loop needs at least one variable")
-    must_take(
-        1 + spread(loop_vars),
+    check_signature(
+        1 + argument_count(loop_vars),
         "the iteration number, and one for each of loop_vars",
         "for_loop",
         body=body,
@@ -66,12 +72,12 @@ def _build_for_loop(
         )
 
     def trace(entered: Entered) -> Iteration:
-        number = entered.body.numbered("iteration")
+        number = entered.body.iteration_number("iteration")
         result = call(lambda *values: body(number, *values), loop_vars, entered.variables)
         return Iteration(next_values(graph, "for_loop", loop_vars, result, variables))
 
-    last, _ = made_loop(graph, plan, trace)
-    return rebuilt(loop_vars, last)
+    last, _ = build_loop(graph, plan, trace)
+    return rebuild(loop_vars, last)
 
 
 def map_fn(fn: Callable[..., Any], elems: Any, name: str | None = None) -> Any:
@@ -82,7 +88,7 @@ def map_fn(fn: Callable[..., Any], elems: Any, name: str | None = None) -> Any:
     same structure and may return another structure. The loop becomes a Loop-5 with sliced inputs
     and concatenated outputs.
     """
-    must_take(1, "an element, in the structure of elems", "map_fn", fn=fn)
+    check_signature(1, "an element, in the structure of elems", "map_fn", fn=fn)
     graph = _graph_of("map_fn", elems, None)
     with graph.frame.all_or_nothing():
         return _build_map(graph, fn, elems, name or "map")
@@ -102,8 +108,8 @@ def _build_map(graph: Graph, fn: Callable[..., Any], elems: Any, name: str) -> A
             raise BuildError("map_fn(): fn returns no tensors, expected at least one")
         return Iteration((), [_as_part(result) for result in results])
 
-    _, joined = made_loop(graph, plan.plan(()), trace)
-    return rebuilt(structures[0], joined)
+    _, joined = build_loop(graph, plan.plan(()), trace)
+    return rebuild(structures[0], joined)
 
 
 def scan(
@@ -144,7 +150,9 @@ def _fold(
     name: str,
     keep: bool,
 ) -> Any:
-    must_take(2, "the accumulated value, and an element in the structure of elems", caller, fn=fn)
+    check_signature(
+        2, "the accumulated value, and an element in the structure of elems", caller, fn=fn
+    )
     graph = _graph_of(caller, elems, initializer)
     with graph.frame.all_or_nothing():
         plan = ElementLoop.through(graph, caller, fn, elems, initializer, name, reverse=reverse)
@@ -167,10 +175,10 @@ def _build_fold(
     ]
 
     def trace(entered: Entered) -> Iteration:
-        result = fn(rebuilt(start, entered.variables), plan.element(entered))
+        result = fn(rebuild(start, entered.variables), plan.element(entered))
         new_values = []
         for leaf, value in zip(
-            aligned(start, result, f"{caller}(): the result of fn"), variables, strict=True
+            align_leaves(start, result, f"{caller}(): the result of fn"), variables, strict=True
         ):
             candidates = [value.initial.element_type] if value.initial.element_type else []
             new_values.append(
@@ -178,9 +186,9 @@ def _build_fold(
             )
         return Iteration(new_values, [_as_part(value) for value in new_values] if keep else ())
 
-    last, joined = made_loop(graph, plan.plan(variables), trace)
+    last, joined = build_loop(graph, plan.plan(variables), trace)
     if not keep:
-        return rebuilt(start, last)
+        return rebuild(start, last)
     with graph.within(plan.name):
         if starts_with_element:
             parts = [_as_part(value.initial) for value in variables]
@@ -188,7 +196,7 @@ def _build_fold(
                 graph.apply("Concat", pair, {"axis": 0})[0]
                 for pair in zip(parts, joined, strict=True)
             )
-        return rebuilt(start, [value[::-1] if plan.reverse else value for value in joined])
+        return rebuild(start, [value[::-1] if plan.reverse else value for value in joined])
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +248,7 @@ class ElementLoop:
                 # Loops, but fails when it simplifies them.
                 wholes = [whole[::-1] for whole in wholes]
             if folds and initializer is None:
-                start = rebuilt(elems, [whole[0] for whole in wholes])
+                start = rebuild(elems, [whole[0] for whole in wholes])
                 wholes = [whole[1:] for whole in wholes]
             count, always = _length(graph, wholes[0]), graph.constant(True, name="always")
         names = argument_names([elems], fn, skip=int(folds))
@@ -264,7 +272,7 @@ class ElementLoop:
         """Return the slices of this iteration without the sliced axis, in the structure of
         ``elems``.
         """
-        return rebuilt(
+        return rebuild(
             self.elems,
             [self.graph.apply("Squeeze", (part, np.array([0])), {})[0] for part in entered.parts],
         )
@@ -282,7 +290,7 @@ def _lift_initializer(graph: Graph, caller: str, initializer: Any, wholes: Seque
         candidates = [] if isinstance(value, (np.ndarray, np.generic)) else types
         return graph.lift(value, candidates, f"{caller}(): the initializer")
 
-    return mapped(initializer, lift)
+    return map_leaves(initializer, lift)
 
 
 def _check_lengths(caller: str, values: Sequence[Leaf], wholes: Sequence[Tensor]) -> None:

@@ -76,7 +76,7 @@ class LoopPlan:
     """Information for views and other runtimes, without effect on values."""
 
 
-def made_loop(
+def build_loop(
     graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Build a Loop and return the last values of its variables and its concatenated outputs.

@@ -65,7 +65,7 @@ class RaggedArray(Composite):
             shapes = arithmetic.zeros(size, np.array([rank]), graph.constant(np.int64(0)))
         else:
             shapes = graph.constant(
-                np.zeros((arithmetic.checked_size(size), rank), np.int64), name="TensorArray_shapes"
+                np.zeros((arithmetic.check_size(size), rank), np.int64), name="TensorArray_shapes"
             )
         return RaggedArray(values, shapes, element_shape, bool(dynamic), bool(alike))
 
@@ -83,7 +83,7 @@ class RaggedArray(Composite):
     def write(self, index: Any, value: Any) -> RaggedArray:
         """Return the array with one element replaced."""
         graph = self._graph
-        element = self._lifted(value, "write")
+        element = self._lift_value(value, "write")
         shape = self.element_shape.intersect(element.shape)
         if shape is None:
             raise BuildError(
@@ -91,10 +91,10 @@ class RaggedArray(Composite):
                 f"{self.element_shape}"
             )
         bound = None if self.dynamic else self.shapes.shape.at(0).most
-        where = arithmetic.one_place(
-            arithmetic.checked_place(index, bound, "TensorArray.write()"), graph
+        where = arithmetic.index_list(
+            arithmetic.check_index(index, bound, "TensorArray.write()"), graph
         )
-        table = arithmetic.with_places(self.shapes, where) if self.dynamic else self.shapes
+        table = arithmetic.grow_to_indices(self.shapes, where) if self.dynamic else self.shapes
         begin, end = self._span(table, where)
         flat = graph.apply("Reshape", (element, np.array([-1])), {"special_zero": False})[0]
         before, after = (
@@ -120,7 +120,7 @@ class RaggedArray(Composite):
         """
         where, parts = (
             arithmetic.places(self._graph, indices, "scatter"),
-            self._lifted(value, "scatter"),
+            self._lift_value(value, "scatter"),
         )
         if where.rank is None or not where.shape.at(0).is_static:
             raise BuildError(
@@ -134,13 +134,13 @@ class RaggedArray(Composite):
 
     def read(self, index: Any) -> Tensor:
         """Return the element at an index."""
-        where = arithmetic.one_place(
-            arithmetic.checked_place(index, self.shapes.shape.at(0).most, "TensorArray.read()"),
+        where = arithmetic.index_list(
+            arithmetic.check_index(index, self.shapes.shape.at(0).most, "TensorArray.read()"),
             self._graph,
         )
         row = self._graph.apply("Gather", (self.shapes, where, np.array(0)), {})[0]
         lengths = self._graph.apply("Squeeze", (row, np.array([0])), {})[0]
-        return self._shaped(
+        return self._reshape(
             self._part(*self._span(self.shapes, where)), lengths, self.element_shape
         )
 
@@ -160,7 +160,7 @@ class RaggedArray(Composite):
         whole = PartialShape((self.shapes.shape.at(0), *(self.element_shape.dimensions or ())))
         # The maximum lengths: the number of values only matches them if no element is smaller.
         lengths = self._graph.apply("Concat", (size, self._greatest(self.shapes)), {"axis": 0})[0]
-        return self._shaped(self.values, lengths, whole)
+        return self._reshape(self.values, lengths, whole)
 
     def concat(self) -> Tensor:
         """Return all elements concatenated along their first axis, in which their lengths may
@@ -177,13 +177,13 @@ class RaggedArray(Composite):
         lengths = self._graph.apply(
             "Concat", (first, self._greatest(self.shapes[:, 1:])), {"axis": 0}
         )[0]
-        return self._shaped(self.values, lengths, PartialShape((Dimension(), *dimensions[1:])))
+        return self._reshape(self.values, lengths, PartialShape((Dimension(), *dimensions[1:])))
 
     def split(self, value: Any, lengths: Any) -> RaggedArray:
         """Return the array of consecutive slices of ``value`` along its first axis, of these
         lengths.
         """
-        graph, whole = self._graph, self._lifted(value, "split")
+        graph, whole = self._graph, self._lift_value(value, "split")
         parts = arithmetic.as_i64(arithmetic.places(graph, lengths, "split"))
         if whole.rank != self.element_shape.rank or whole.rank == 0:
             raise BuildError(
@@ -220,7 +220,7 @@ class RaggedArray(Composite):
     def _graph(self) -> Graph:
         return self.values.graph
 
-    def _lifted(self, value: Any, caller: str) -> Tensor:
+    def _lift_value(self, value: Any, caller: str) -> Tensor:
         candidates = [self.values.element_type] if self.values.element_type else []
         return self._graph.lift(value, candidates, f"TensorArray.{caller}(): value")
 
@@ -240,7 +240,7 @@ class RaggedArray(Composite):
             0
         ]  # the maximum of no elements is the smallest i64
 
-    def _shaped(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
+    def _reshape(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
         reshaped: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[
             0
         ]

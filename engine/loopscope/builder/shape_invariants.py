@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopscope.builder.graph_builder import checked_shape
+from loopscope.builder.graph_builder import check_shape
 from loopscope.builder.loop import allows
-from loopscope.builder.structure import paired
+from loopscope.builder.structure import pair_parts
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.shape import PartialShape
@@ -49,12 +49,12 @@ def _walk_shapes(what: str, like: Any, invariants: Any, path: str) -> Iterator[P
         invariants is None or not isinstance(invariants, type(like))
     ):
         yield from like.invariants(
-            None if invariants is None else checked_shape(invariants, what + path), what + path
+            None if invariants is None else check_shape(invariants, what + path), what + path
         )
         return
-    pairs = paired(like, like if invariants is None else invariants, path, "shape_invariants")
+    pairs = pair_parts(like, like if invariants is None else invariants, path, "shape_invariants")
     if pairs is None:
-        yield None if invariants is None else checked_shape(invariants, what + path)
+        yield None if invariants is None else check_shape(invariants, what + path)
         return
     for inner, part, value in pairs:
         yield from _walk_shapes(what, part, None if invariants is None else value, inner)

@@ -62,18 +62,18 @@ def _parts(structure: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def rebuilt(structure: Any, values: Sequence[Any]) -> Any:
+def rebuild(structure: Any, values: Sequence[Any]) -> Any:
     """Return the same structure with other leaf values, in the order of ``leaves``."""
     remaining = iter(values)
-    return mapped(structure, lambda _: next(remaining))
+    return map_leaves(structure, lambda _: next(remaining))
 
 
-def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
+def map_leaves(structure: Any, change: Callable[[Any], Any]) -> Any:
     """Return the same structure with a function applied to every leaf."""
     parts = _parts(structure)
     if parts is None:
         return change(structure)
-    values = [mapped(value, change) for _, value in parts]
+    values = [map_leaves(value, change) for _, value in parts]
     if isinstance(structure, dict):
         changed = copy.copy(structure)
         changed.update(zip(structure, values, strict=True))
@@ -90,7 +90,7 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
     return changed
 
 
-def aligned(like: Any, structure: Any, what: str) -> list[Leaf]:
+def align_leaves(like: Any, structure: Any, what: str) -> list[Leaf]:
     """Return the leaves of ``structure``, in the order and with the paths of ``like``. A leaf of
     ``like`` may be any structure in ``structure``.
 
@@ -102,7 +102,7 @@ def aligned(like: Any, structure: Any, what: str) -> list[Leaf]:
 
 
 def _align(like: Any, structure: Any, path: str, what: str, result: list[Leaf]) -> None:
-    pairs = paired(like, structure, path, what)
+    pairs = pair_parts(like, structure, path, what)
     if pairs is None:
         result.append(Leaf(path, structure))
         return
@@ -110,11 +110,13 @@ def _align(like: Any, structure: Any, path: str, what: str, result: list[Leaf]) 
         _align(part, value, inner, what, result)
 
 
-def paired(like: Any, structure: Any, path: str, what: str) -> list[tuple[str, Any, Any]] | None:
+def pair_parts(
+    like: Any, structure: Any, path: str, what: str
+) -> list[tuple[str, Any, Any]] | None:
     """Return one level of two structures: path, part of ``like``, part of ``structure``; None if
     ``like`` is a leaf.
 
-    The errors are those of ``aligned``.
+    The errors are those of ``align_leaves``.
     """
     expected = _parts(like)
     if expected is None:
@@ -122,13 +124,13 @@ def paired(like: Any, structure: Any, path: str, what: str) -> list[tuple[str, A
     actual = _parts(structure)
     keys = [key for key, _ in expected]
     if structure is None:
-        raise BuildError(f"{what}{path} is None, expected {described(like)}; is a return missing?")
+        raise BuildError(f"{what}{path} is None, expected {describe(like)}; is a return missing?")
     if (
         actual is None
         or _kind(like) is not _kind(structure)
         or sorted(keys) != sorted(key for key, _ in actual)
     ):
-        raise BuildError(f"{what}{path} is {described(structure)}, expected {described(like)}")
+        raise BuildError(f"{what}{path} is {describe(structure)}, expected {describe(like)}")
     values = dict(actual)
     return [(path + key, part, values[key]) for key, part in expected]
 
@@ -138,7 +140,7 @@ def matches(like: Any, structure: Any) -> bool:
     in the second.
     """
     try:
-        return all(_parts(leaf.value) is None for leaf in aligned(like, structure, ""))
+        return all(_parts(leaf.value) is None for leaf in align_leaves(like, structure, ""))
     except BuildError:
         return False
 
@@ -151,7 +153,7 @@ def _kind(structure: Any) -> type:
     return type(structure)
 
 
-def described(structure: Any) -> str:
+def describe(structure: Any) -> str:
     """Return a description of a structure for messages: its type and parts, or the repr of a
     leaf.
     """

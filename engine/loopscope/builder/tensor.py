@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loopscope.builder.indexing import indexed
+from loopscope.builder.indexing import index_tensor
 from loopscope.builder.python_attributes import shape_of
 from loopscope.builder.valueless import Valueless
 from loopscope.errors import BuildError, shorten
@@ -114,7 +114,7 @@ class Tensor(Valueless):
         return (self[number] for number in range(dimensions[0].length))
 
     def __getitem__(self, index: Any) -> Tensor:
-        return indexed(self, index)
+        return index_tensor(self, index)
 
     def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
         if any(value is None for value in inputs):

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopscope.builder import array_arithmetic as arithmetic
 from loopscope.builder.call_sites import Written
-from loopscope.builder.graph_builder import checked_shape, graph_of
+from loopscope.builder.graph_builder import check_shape, graph_of
 from loopscope.builder.lift import ElementTypeLike, element_type_of
 from loopscope.builder.loop import allows
 from loopscope.builder.shape_invariants import Composite
@@ -83,7 +83,7 @@ class TensorArray(Composite):
         )  # imported here because it imports this module
 
         if element_type is not None and (element_shape is not None or not infer_shape):
-            shape = checked_shape(element_shape, "TensorArray: element_shape")
+            shape = check_shape(element_shape, "TensorArray: element_shape")
             if not shape.is_static:
                 return RaggedArray.empty(
                     element_type, size, shape, dynamic=dynamic_size, alike=infer_shape
@@ -101,7 +101,7 @@ class TensorArray(Composite):
     ) -> None:
         target_type = element_type_of(element_type)
         element_lengths = () if element_shape is None else element_shape
-        lengths = checked_shape(element_lengths, "TensorArray: element_shape").lengths
+        lengths = check_shape(element_lengths, "TensorArray: element_shape").lengths
         graph = graph_of([size], "TensorArray")
         if isinstance(size, Tensor):
             stacked = arithmetic.zeros(
@@ -109,7 +109,7 @@ class TensorArray(Composite):
             )
         else:
             stacked = graph.constant(
-                np.zeros((arithmetic.checked_size(size), *lengths), target_type.dtype),
+                np.zeros((arithmetic.check_size(size), *lengths), target_type.dtype),
                 name="TensorArray",
             )
         object.__setattr__(self, "stacked", stacked)
@@ -152,35 +152,35 @@ class TensorArray(Composite):
         """Return the array with one element replaced. An index out of range is an error at run
         time, unless the size is dynamic.
         """
-        element = self._lifted(value, "write")
-        shaped = self._of_first_write(element.shape)
+        element = self._lift_value(value, "write")
+        shaped = self._shape_from_write(element.shape)
         if shaped is not None:
             return shaped.write(index, element)
-        self._must_fit(element, element.shape.dimensions, "write")
+        self._check_element(element, element.shape.dimensions, "write")
         part = self.stacked.graph.apply("Unsqueeze", (element, np.array([0])), {})[0]
-        return self._written(
-            arithmetic.one_place(self._checked(index, "write"), self.stacked.graph), part
+        return self._scatter(
+            arithmetic.index_list(self._check_index(index, "write"), self.stacked.graph), part
         )
 
     def scatter(self, indices: Any, value: Any) -> TensorArray:
         """Return the array with the slices of ``value`` along its first axis at ``indices``."""
-        parts = self._lifted(value, "scatter")
+        parts = self._lift_value(value, "scatter")
         if parts.rank == 0:
             raise BuildError(f"TensorArray.scatter(): expected at least one axis, got {parts!r}")
-        shaped = self._of_first_write(
+        shaped = self._shape_from_write(
             PartialShape(None if parts.shape.dimensions is None else parts.shape.dimensions[1:])
         )
         if shaped is not None:
             return shaped.scatter(indices, parts)
-        self._must_fit(
+        self._check_element(
             parts, None if parts.shape.dimensions is None else parts.shape.dimensions[1:], "scatter"
         )
-        return self._written(arithmetic.places(self.stacked.graph, indices, "scatter"), parts)
+        return self._scatter(arithmetic.places(self.stacked.graph, indices, "scatter"), parts)
 
     def read(self, index: Any) -> Tensor:
         """Return the element at an index."""
         return self.stacked.graph.apply(
-            "Gather", (self.stacked, self._checked(index, "read"), np.array(0)), {}
+            "Gather", (self.stacked, self._check_index(index, "read"), np.array(0)), {}
         )[0]
 
     def gather(self, indices: Any) -> Tensor:
@@ -201,13 +201,13 @@ class TensorArray(Composite):
                 f"TensorArray.concat(): the elements of {self.stacked!r} are scalars without an "
                 "axis: use stack()"
             )
-        return arithmetic.first_axes_joined(self.stacked)
+        return arithmetic.merge_first_axes(self.stacked)
 
     def split(self, value: Any, lengths: Any) -> TensorArray:
         """Return the array of consecutive slices of ``value`` along its first axis, of these
         lengths.
         """
-        whole = self._lifted(value, "split")
+        whole = self._lift_value(value, "split")
         expected = self.stacked.shape.at(1) if self.stacked.rank not in (None, 1) else None
         if (
             isinstance(lengths, Tensor)
@@ -236,13 +236,13 @@ class TensorArray(Composite):
         """Return the number of elements as an i64 scalar."""
         return arithmetic.length_of(self.stacked)
 
-    def _lifted(self, value: Any, caller: str) -> Tensor:
+    def _lift_value(self, value: Any, caller: str) -> Tensor:
         candidates = [self.stacked.element_type] if self.stacked.element_type else []
         return self.stacked.graph.lift(value, candidates, f"TensorArray.{caller}(): value")
 
-    def _written(self, where: Any, parts: Tensor) -> TensorArray:
+    def _scatter(self, where: Any, parts: Tensor) -> TensorArray:
         graph = self.stacked.graph
-        longer = arithmetic.with_places(self.stacked, where) if self.dynamic else self.stacked
+        longer = arithmetic.grow_to_indices(self.stacked, where) if self.dynamic else self.stacked
         array = _array(
             graph.apply("ScatterUpdate", (longer, where, parts, np.array(0)), {})[0],
             dynamic=self.dynamic,
@@ -250,7 +250,7 @@ class TensorArray(Composite):
         graph.frame.writes.append(Written.here(array.stacked.source.layer, array))
         return array
 
-    def _of_first_write(self, element: PartialShape) -> TensorArray | None:
+    def _shape_from_write(self, element: PartialShape) -> TensorArray | None:
         """Return this array with elements of the shape of its first write; None if the shape is
         already known or the element is a scalar.
 
@@ -267,7 +267,7 @@ class TensorArray(Composite):
             raise FirstWrite(message, self.unshaped, element.lengths)
         return self.unshaped.shaped(element.lengths, dynamic=self.dynamic)
 
-    def _must_fit(
+    def _check_element(
         self, tensor: Tensor, dimensions: Sequence[Dimension] | None, caller: str
     ) -> None:
         """Raise ``BuildError`` if a tensor does not have the shape of the elements."""
@@ -288,9 +288,9 @@ class TensorArray(Composite):
                 f"{self.stacked!r} have another shape{advice}"
             )
 
-    def _checked(self, index: Any, caller: str) -> Any:
+    def _check_index(self, index: Any, caller: str) -> Any:
         bound = None if self.dynamic and caller == "write" else self.stacked.shape.at(0).most
-        return arithmetic.checked_place(index, bound, f"TensorArray.{caller}()")
+        return arithmetic.check_index(index, bound, f"TensorArray.{caller}()")
 
 
 def _array(stacked: Tensor, *, dynamic: bool) -> TensorArray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.graph_builder import checked_shape, current_graph, graph_of
+from loopscope.builder.graph_builder import check_shape, current_graph, graph_of
 from loopscope.builder.lift import ElementTypeLike, constant_array, element_type_of
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
@@ -22,7 +22,7 @@ def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name
     """Return a shape from lengths, with None for an unknown length. In ``TensorShape(None)`` the
     rank is unknown too.
     """
-    return DYNAMIC if dims is None else checked_shape(dims, "TensorShape")
+    return DYNAMIC if dims is None else check_shape(dims, "TensorShape")
 
 
 def constant(
@@ -41,7 +41,7 @@ def constant(
     tensor = graph.constant(value, dtype, name)
     if shape is not None:
         array = tensor.known.value if tensor.known.value is not None else np.asarray(value)
-        lengths = checked_shape(shape, "constant(): shape").lengths
+        lengths = check_shape(shape, "constant(): shape").lengths
         filled = np.broadcast_to(array, lengths) if array.size == 1 else array.reshape(lengths)
         tensor = graph.constant(filled.copy(), dtype, name)
     return graph.frame.after_awaited(tensor)
@@ -84,7 +84,7 @@ def concat(values: Any, axis: int, name: str = "concat") -> Tensor:
 
 
 def _filled(number: int, shape: Any, dtype: ElementTypeLike, name: str) -> Tensor:
-    known = checked_shape(shape, f"{name}(): shape")
+    known = check_shape(shape, f"{name}(): shape")
     if not known.is_static:
         raise BuildError(
             f"{name}(): shape is {known}, expected known lengths; use ops.broadcast for a "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.graph_builder import checked_name, current_graph, graph_of
+from loopscope.builder.graph_builder import check_name, current_graph, graph_of
 from loopscope.builder.lift import ElementTypeLike, element_type_of
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
@@ -46,7 +46,7 @@ class Variable:
             else current_graph()
         )
         candidates = [] if dtype is None else [element_type_of(dtype)]
-        checked_name(name, "the name of a variable")
+        check_name(name, "the name of a variable")
         self.initial_value = graph.lift(
             initial_value, candidates, "Variable(): initial_value", f"{name}_initial"
         )
@@ -96,15 +96,15 @@ class Variable:
         graph = self.initial_value.graph
         new = graph.lift(value, [self.element_type], f"{self!r}.assign(): value")
         # The assignment waits for the value that it replaces, so that earlier reads are done.
-        return self._written(graph.apply("After", (new, self.read()), {})[0], "assign")
+        return self._assign(graph.apply("After", (new, self.read()), {})[0], "assign")
 
     def assign_add(self, delta: Any) -> Tensor:
         """Add to the value and return the sum."""
-        return self._written(self.read() + delta, "assign_add")
+        return self._assign(self.read() + delta, "assign_add")
 
     def assign_sub(self, delta: Any) -> Tensor:
         """Subtract from the value and return the difference."""
-        return self._written(self.read() - delta, "assign_sub")
+        return self._assign(self.read() - delta, "assign_sub")
 
     def _read_anew(self, frame: GraphFrame, state: _VariableState) -> Tensor:
         initial = frame.bring(self.initial_value)
@@ -119,7 +119,7 @@ class Variable:
         }
         return frame.graph.apply("ReadValue", (initial,), attributes, self.name)[0]
 
-    def _written(self, value: Tensor, caller: str) -> Tensor:
+    def _assign(self, value: Tensor, caller: str) -> Tensor:
         if value.element_type is not self.element_type or self.shape.intersect(value.shape) is None:
             raise BuildError(
                 f"{self!r}.{caller}(): the value would be {value!r}, but a variable's element "

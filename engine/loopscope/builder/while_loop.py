@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.callables import argument_names, call, must_be_callable, must_take, spread
+from loopscope.builder.callables import (
+    argument_count,
+    argument_names,
+    call,
+    check_callable,
+    check_signature,
+)
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.inline import inlined
-from loopscope.builder.loop import BOOLEAN, Entered, Iteration, LoopPlan, LoopVariable, made_loop
+from loopscope.builder.inline import inline_graph
+from loopscope.builder.loop import BOOLEAN, Entered, Iteration, LoopPlan, LoopVariable, build_loop
 from loopscope.builder.shape_invariants import shape_of_variable, shapes_of_variables
-from loopscope.builder.structure import aligned, described, leaves, matches, rebuilt
+from loopscope.builder.structure import align_leaves, describe, leaves, matches, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.tensor_array import FirstWrite, TensorArray
 from loopscope.errors import BuildError, shorten
@@ -137,7 +143,7 @@ class _While:
         if result is True:
             return graph.constant(True, name="always")
         result = graph.lift(result, (BOOLEAN,), f"{self.caller}(): the result of cond")
-        return scalar_condition(result, f"{self.caller}(): cond returns")
+        return check_condition(result, f"{self.caller}(): cond returns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +187,7 @@ class _Condition:
         graph.frame.calls += [
             replace(scope, name=graph.frame.names.prefix + scope.name) for scope in self.frame.calls
         ]
-        return inlined(graph, self.graph, feeds, f"{self.request.caller}(): cond")[0]
+        return inline_graph(graph, self.graph, feeds, f"{self.request.caller}(): cond")[0]
 
 
 def _loop_info(parallel_iterations: int, back_prop: bool) -> Mapping[str, object]:
@@ -207,14 +213,14 @@ def _check_boolean(**flags: object) -> None:
 
 
 def _build(request: _While) -> Any:
-    must_be_callable(request.caller, cond=request.cond, body=request.body)
+    check_callable(request.caller, cond=request.cond, body=request.body)
     values = leaves(request.loop_vars)
     if not values:
         raise BuildError(
             f"{request.caller}(): loop_vars is empty: a loop needs at least one variable"
         )
-    must_take(
-        spread(request.loop_vars),
+    check_signature(
+        argument_count(request.loop_vars),
         "one for each of loop_vars",
         request.caller,
         cond=request.cond,
@@ -294,11 +300,11 @@ def _build_once(graph: Graph, request: _While) -> Any:
         variables=variables,
         rt_info=rt_info,
     )
-    last, _ = made_loop(graph, plan, trace)
-    return rebuilt(request.loop_vars, last)
+    last, _ = build_loop(graph, plan, trace)
+    return rebuild(request.loop_vars, last)
 
 
-def scalar_condition(tensor: Tensor, what: str) -> Tensor:
+def check_condition(tensor: Tensor, what: str) -> Tensor:
     """Return a boolean tensor of one element, or raise ``BuildError`` for any other tensor."""
     if tensor.element_type is not BOOLEAN:
         raise BuildError(f"{what} {tensor!r}, expected a boolean: use a comparison")
@@ -364,13 +370,13 @@ def next_values(
     is_single = isinstance(loop_vars, (tuple, list)) and len(loop_vars) == 1
     if is_single and not matches(loop_vars, result) and matches(loop_vars[0], result):
         result = type(loop_vars)(result) if hasattr(loop_vars, "_fields") else [result]
-    aligned_leaves = aligned(loop_vars, result, f"{caller}(): the result of body")
+    aligned_leaves = align_leaves(loop_vars, result, f"{caller}(): the result of body")
     for leaf in aligned_leaves:
         if not isinstance(leaf.value, Tensor) and any(
             isinstance(inner.value, Tensor) for inner in leaves(leaf.value)
         ):
             raise BuildError(
-                f"{caller}(): the next value of loop_vars{leaf.path} is {described(leaf.value)}, "
+                f"{caller}(): the next value of loop_vars{leaf.path} is {describe(leaf.value)}, "
                 "expected one tensor"
             )
     types = [variable.initial.element_type for variable in variables]

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.builder.graph_builder import Graph, current_graph
 from loopscope.builder.operation_handle import GraphOperation
 from loopscope.builder.printing import Print
-from loopscope.builder.structure import leaves, rebuilt
+from loopscope.builder.structure import leaves, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.model import Model
@@ -75,7 +75,7 @@ class Session:
             value if is_value else None
             for value, (_, is_value) in zip(outputs, fetched, strict=True)
         ]
-        return rebuilt(fetches, values)
+        return rebuild(fetches, values)
 
     def _fetched(self, fetch: Any, what: str) -> tuple[Tensor, bool]:
         """Return the tensor to compute for a fetch, and whether its value is returned."""

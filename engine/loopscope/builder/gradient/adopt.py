@@ -32,14 +32,14 @@ def adopt(
             f"{frame.title} has nodes that wait for each other: "
             f"{_node_names(finished, ordered.cycles[0])}"
         )
-    became: dict[OutputRef, Tensor] = {}
+    copies: dict[OutputRef, Tensor] = {}
     for layer in _parameters_first(finished, ordered.layers):
         node = finished.by_id[layer]
         if bound is not None and layer in bound:
-            became[OutputRef(layer, 0)] = bound[layer]
+            copies[OutputRef(layer, 0)] = bound[layer]
         elif node.type != "Result":
-            _copy(frame, finished, node, known, became)
-    return became
+            _copy(frame, finished, node, known, copies)
+    return copies
 
 
 def _parameters_first(finished: ModelGraph, layers: tuple[LayerId, ...]) -> list[LayerId]:
@@ -53,7 +53,7 @@ def _copy(
     finished: ModelGraph,
     node: Node,
     known: Knowledge,
-    became: dict[OutputRef, Tensor],
+    copies: dict[OutputRef, Tensor],
 ) -> None:
     layer = LayerId(len(frame.nodes))
     name = frame.names.unique(node.name)
@@ -67,7 +67,7 @@ def _copy(
     )
     for port, source in zip(node.inputs, finished.sources[node.id], strict=True):
         if source is not None:
-            fed = became[source]
+            fed = copies[source]
             frame.edges.append(
                 Edge(
                     fed.source.layer,
@@ -86,7 +86,7 @@ def _copy(
         for output in range(len(node.outputs))
     )
     frame.tensors.append(handles)
-    became |= {OutputRef(node.id, output): handle for output, handle in enumerate(handles)}
+    copies |= {OutputRef(node.id, output): handle for output, handle in enumerate(handles)}
 
 
 def _deep_copy(graph: ModelGraph) -> ModelGraph:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopscope.builder.branches import joined_branches
+from loopscope.builder.branches import build_if
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.adopt import adopt
 from loopscope.builder.gradient.flow import Flow
 from loopscope.builder.gradient.loops_back import Reverse
 from loopscope.builder.gradient.rules import filled
-from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
+from loopscope.builder.gradient.step import BodyTensors, GradientStep, check_repeatable
 from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Body, InputMap
@@ -45,12 +45,12 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
         with step.graph.inside(frame):
             branch_adjoints = _build_branch(step, body, flow, externals, reverse)
         pruned = drop_unused(frame, 0, branch_adjoints)
-        must_be_repeatable(step.graph, frame.nodes)
+        check_repeatable(step.graph, frame.nodes)
         moved = [pruned.moved(tensor) for tensor in branch_adjoints]
         with step.graph.inside(frame):
             results.append([(frame.result(tensor, "gradient"), tensor) for tensor in moved])
         frames.append(frame)
-    outputs = joined_branches(
+    outputs = build_if(
         step.graph,
         "If",
         condition,
@@ -62,13 +62,13 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
 
 
 def _flow(step: GradientStep, body: Body) -> Flow:
-    wanted = {
+    target_results = {
         entry.internal
         for number, entry in enumerate(body.outer_outputs)
         if step.adjoints[number] is not None
     }
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
-    return Flow.of(BodyTensors.of(step, body), active, wanted)
+    return Flow.of(BodyTensors.of(step, body), active, target_results)
 
 
 def _active_entries(flow: Flow, body: Body) -> list[InputMap]:
@@ -85,12 +85,12 @@ def _build_branch(
         fed = step.fed[entry.external] if 0 <= entry.external < len(step.fed) else None
         if fed is not None:
             bound[entry.internal] = graph.frame.bring(fed)
-    became = adopt(graph.frame, body.graph, inside.known, bound)
+    copies = adopt(graph.frame, body.graph, inside.known, bound)
     seeds = []
     for number, output in enumerate(body.outer_outputs):
         adjoint, source = step.adjoints[number], inside.source(output.internal)
         if adjoint is not None and source is not None and output.internal in flow.results:
-            seeds.append((became[source], graph.frame.bring(adjoint)))
+            seeds.append((copies[source], graph.frame.bring(adjoint)))
     layers = list({entry.external: entry.internal for entry in _active_entries(flow, body)}.items())
     with graph.within("backward"):
         by_external = dict(

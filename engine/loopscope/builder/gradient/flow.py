@@ -24,10 +24,10 @@ class Flow:
     """Results that depend on a source and that the target depends on."""
 
     @staticmethod
-    def of(inside: BodyTensors, active: Collection[LayerId], wanted: Collection[LayerId]) -> Flow:
+    def of(inside: BodyTensors, active: Collection[LayerId], targets: Collection[LayerId]) -> Flow:
         """Return the gradient flow through a body.
 
-        ``active``: Parameters that depend on an outer source. ``wanted``: Results that the outer
+        ``active``: Parameters that depend on an outer source. ``targets``: Results that the outer
         target depends on.
         """
         body = inside.body
@@ -42,7 +42,7 @@ class Flow:
             if later <= starts:
                 break
             starts |= later
-        ends, reached = set(wanted), set[OutputRef]()
+        ends, reached = set(targets), set[OutputRef]()
         while True:
             reached = _reached(inside, ends, depending)
             earlier = {

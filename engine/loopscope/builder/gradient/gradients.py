@@ -16,7 +16,7 @@ from loopscope.builder.gradient.reverse import Seed, adjoints
 from loopscope.builder.gradient.rules import filled
 from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.structure import aligned, leaves
+from loopscope.builder.structure import align_leaves, leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
@@ -59,7 +59,7 @@ def with_reasons(
     weights = (
         [None] * len(targets)
         if weights_structure is None
-        else [leaf.value for leaf in aligned(ys, weights_structure, "gradients(): grad_ys")]
+        else [leaf.value for leaf in align_leaves(ys, weights_structure, "gradients(): grad_ys")]
     )
     if not targets or not source_leaves:
         raise BuildError(

@@ -18,7 +18,7 @@ from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.joined_products import Product, Products
 from loopscope.builder.gradient.rules import filled, zeros
 from loopscope.builder.gradient.spans import Number, Span
-from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
+from loopscope.builder.gradient.step import BodyTensors, GradientStep, check_repeatable
 from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
@@ -52,9 +52,9 @@ def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tens
     body = step.node.bodies[0]
     inside = BodyTensors.of(step, body)
     outputs = {entry: step.adjoints[number] for number, entry in enumerate(body.outer_outputs)}
-    wanted = {entry.internal for entry, adjoint in outputs.items() if adjoint is not None}
+    target_results = {entry.internal for entry, adjoint in outputs.items() if adjoint is not None}
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
-    flow = Flow.of(inside, active, wanted)
+    flow = Flow.of(inside, active, target_results)
     if not flow.parameters:
         return {}
     if _iterations(step, inside).most == 0:
@@ -64,7 +64,7 @@ def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tens
         inside,
         flow,
         {entry: adjoint for entry, adjoint in outputs.items() if adjoint is not None},
-    ).made(reverse)
+    ).build(reverse)
 
 
 def _iterations(step: GradientStep, inside: BodyTensors) -> Dimension:
@@ -148,7 +148,7 @@ class _Backward:
         self.returned: list[_Returned] = []
         self.products = Products(self.frame)
 
-    def made(self, reverse: Reverse) -> Mapping[int, Tensor]:
+    def build(self, reverse: Reverse) -> Mapping[int, Tensor]:
         with self.graph.inside(self.frame):
             self._trace(reverse)
         fed, carried = [*self.values.fed, *self.fed], [*self.carried, *self.values.carried]
@@ -160,7 +160,7 @@ class _Backward:
             [*results, *(item.parameter for item in self.carried)],
             [(item.parameter, item.after) for item in carried],
         )
-        must_be_repeatable(self.graph, self.frame.nodes)
+        check_repeatable(self.graph, self.frame.nodes)
         fed = [item for item in fed if pruned.holds(item.parameter)]
         carried = [item for item in carried if pruned.holds(item.parameter)]
         records = [item for port in carried for item in port.records] + [
@@ -178,10 +178,10 @@ class _Backward:
         """
         graph = self.body.graph
         bound = {parameter.id: self.values.of(parameter) for parameter in graph.parameters}
-        became = adopt(self.frame, graph, self.inside.known, bound)
-        incoming = self._incoming(became)
+        copies = adopt(self.frame, graph, self.inside.known, bound)
+        incoming = self._incoming(copies)
         seeds = [
-            (became[source], adjoint)
+            (copies[source], adjoint)
             for layer, parts in incoming.items()
             if (source := self.inside.source(layer)) is not None
             for adjoint in parts
@@ -192,7 +192,7 @@ class _Backward:
             for layer, adjoint in zip(layers, input_adjoints, strict=True):
                 self._leave(layer, bound[layer], adjoint)
 
-    def _incoming(self, became: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
+    def _incoming(self, copies: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
         """Return the adjoint of each Result in this iteration, as summands."""
         parts: dict[LayerId, list[Tensor]] = {layer: [] for layer in self.flow.results}
         last = {
@@ -215,7 +215,7 @@ class _Backward:
             if entry.axis is not None and entry.internal in parts:
                 source = self.inside.source(entry.internal)
                 assert source is not None
-                parts[entry.internal].append(self._part_of(entry, adjoint, became[source]))
+                parts[entry.internal].append(self._part_of(entry, adjoint, copies[source]))
         return parts
 
     def _is_given_anew(self, layer: LayerId) -> bool:

@@ -33,7 +33,7 @@ class GradientStep:
         return [NOTHING_KNOWN if tensor is None else tensor.known for tensor in self.fed]
 
 
-def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
+def check_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
     """Raise ``ValueError`` for operations that may return another value when repeated: random
     numbers, and variables.
     """
