@@ -122,7 +122,7 @@ def test_the_result_has_the_structure_of_the_variables(case: str) -> None:
     assert [output.item() for output in result.outputs] == [
         leaf.value for leaf in structure.leaves(expected)
     ]
-    assert structure.matches(expected, structure.rebuilt(end, [0] * len(outputs)))
+    assert structure.matches(expected, structure.rebuild(end, [0] * len(outputs)))
 
 
 def test_outer_tensors_are_captured_through_any_number_of_levels() -> None:
@@ -319,7 +319,7 @@ def test_conditions_must_be_one_truth() -> None:
         BuildError, match=r"cond returns <Tensor .* boolean\[3\]>, expected one element"
     ):
         builder.while_loop(lambda v: v > 0, lambda v: v, [v])
-    with pytest.raises(BuildError, match="what cond gives is None"):
+    with pytest.raises(BuildError, match="the result of cond is None"):
         builder.while_loop(lambda v: None, lambda v: v, [v])
 
 
@@ -333,11 +333,11 @@ def test_what_lives_in_a_body_stays_there() -> None:
         match=r"belongs to the body of while_loop\(\) 'inner' and cannot be used in graph 'leak'",
     ):
         leaked[0] + x
-    with pytest.raises(BuildError, match="lives in the body"):
+    with pytest.raises(BuildError, match="belongs to the body"):
         graph.model(leaked)
     with pytest.raises(BuildError, match="cannot have parameters: create parameter 'late' outside"):
         builder.while_loop(lambda v: v > 0, lambda v: v - graph.parameter("late", "f32", []), [x])
-    with pytest.raises(BuildError, match="is still being built"):
+    with pytest.raises(BuildError, match="is not finished"):
         builder.while_loop(lambda v: v > 0, lambda v: [graph.model(v)], [x])
 
 
@@ -491,7 +491,7 @@ def test_tensor_arrays_that_are_wrong() -> None:
         ),
         (lambda: array.write(0, [1.0, 2.0, 3.0]), "have another shape"),
         (lambda: array.write(0, graph.parameter("i", "i32", [2])), "must be equal"),
-        (lambda: builder.TensorArray.unstack(3.0), "a scalar has no parts"),
+        (lambda: builder.TensorArray.unstack(3.0), "expected at least one axis"),
     ]:
         with pytest.raises(BuildError, match=words):
             make()

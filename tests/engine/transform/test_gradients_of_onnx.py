@@ -151,7 +151,7 @@ def test_bodies_that_lie_too_deep_are_told() -> None:
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
         with pytest.raises(
-            loopscope.BuildError, match="lie too deep in each other to be walked back"
+            loopscope.BuildError, match="are nested too deeply"
         ):
             loopscope.gradients(model, "next", "a")
     finally:
