@@ -196,7 +196,7 @@ def test_random_numbers_in_a_loop_are_not_drawn_again() -> None:
     )
     with pytest.raises(
         loopscope.BuildError,
-        match="RandomUniform-8 'RandomUniform' in it draws random numbers, and that cannot be repeated",
+        match="RandomUniform-8 'RandomUniform' in it draws random numbers, which cannot be repeated",
     ):
         builder.gradients(last, x)
 
