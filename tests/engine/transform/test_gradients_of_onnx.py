@@ -104,7 +104,7 @@ def test_another_operation_is_named() -> None:
     model = read("g (float[2,3] x) => (float s) { y = Unique(x) s = ReduceSum<keepdims = 0>(y) }")
     with pytest.raises(
         loopscope.BuildError,
-        match=r"Unique-11 'Unique_\d' cannot be walked back: its operation has no derivative here",
+        match=r"Unique-11 'Unique_\d' cannot be differentiated: its operation has no derivative here",
     ):
         loopscope.gradients(model, "s", "x")
 

@@ -40,7 +40,7 @@ def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor
         frame = GraphFrame(
             step.graph,
             step.graph.frame,
-            f"the {body.name} branch that walks back {step.node.name!r}",
+            f"the backward {body.name} branch of {step.node.name!r}",
         )
         with step.graph.inside(frame):
             branch_adjoints = _build_branch(step, body, flow, externals, reverse)

@@ -136,7 +136,7 @@ class _Backward:
         self.step, self.inside, self.flow, self.adjoints = step, inside, flow, adjoints
         self.graph, self.body = step.graph, inside.body
         self.frame = GraphFrame(
-            self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}"
+            self.graph, self.graph.frame, f"the backward loop of {step.node.name!r}"
         )
         self.values = ForwardValues(step, inside, self.frame)
         self.fed: list[Fed] = []

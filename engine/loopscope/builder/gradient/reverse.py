@@ -207,9 +207,9 @@ class _Walk:
         operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
         title = operation.title if operation else node.type
         walked = self._walked_back_by(node)
-        origin_clause = f", which walks {shorten(walked)!r} back," if walked else ""
+        origin_clause = f", which computes the gradient of {shorten(walked)!r}," if walked else ""
         return NoWayBack(
-            f"{title} {shorten(node.name)!r}{origin_clause} cannot be walked back: {why}",
+            f"{title} {shorten(node.name)!r}{origin_clause} cannot be differentiated: {why}",
             [],
             self._path(node.id),
         )
