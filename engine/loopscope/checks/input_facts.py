@@ -1,4 +1,4 @@
-"""Facts for choosing inputs: constants that a model compares inputs with, and contradicting shapes."""
+"""Facts for choosing inputs: constants that inputs are compared with, and shape contradictions."""
 
 from __future__ import annotations
 
