@@ -1,5 +1,6 @@
-"""Models written in Python: graphs, loops, branches and functions, the same Model that the readers
-make.
+"""Construction of models in Python: graphs, loops, branches and functions.
+
+The result is the same Model class that the readers return.
 
 from loopscope import builder
 
@@ -15,14 +16,13 @@ import typing
 from typing import TYPE_CHECKING
 
 from loopscope.builder import (
-    compat as compat,  # builder.compat.v1 is a name of its own, and no page of the documentation
+    compat as compat,  # builder.compat.v1 is a separate name without a page in the documentation
 )
 from loopscope.builder.body import Collected, current_iteration
 from loopscope.builder.branches import case, cond, switch_case
 from loopscope.builder.control import control_dependencies
 from loopscope.builder.function import function
-from loopscope.builder.gradient.gradients import gradients
-from loopscope.builder.gradient.stopped import stop_gradient
+from loopscope.builder.gradient.gradients import gradients, stop_gradient
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
 from loopscope.builder.op_library import load_op_library
@@ -58,13 +58,13 @@ from loopscope.ops.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from loopscope.builder.named import (
-        NamedOperations,  # a stub without a module: the functions are made when they are asked for
+        NamedOperations,  # a stub without a module
     )
 
-print = Print  # TensorFlow's second version calls it so
+print = Print  # the name in TensorFlow 2
 
 ops = typing.cast("NamedOperations", Operations(CATALOGUE))
-"""One function per operation of the catalogue; ``dir(ops)`` lists them, ``help(ops.gather)``
+"""Functions for the operations of the catalogue. ``dir(ops)`` lists them, and ``help(ops.gather)``
 explains one.
 """
 

@@ -1,4 +1,4 @@
-"""What arrays of tensors are computed with: places, sizes, zeros, and growing."""
+"""Tensor expressions that arrays of tensors are built from: indices, sizes, zeros, padding."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from loopscope.errors import BuildError
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 
 
-def checked_size(size: Any) -> int:
-    """A number of elements; ``BuildError`` when it is none."""
+def check_size(size: Any) -> int:
+    """Return a number of elements as int, or raise ``BuildError`` if it is invalid."""
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
         raise BuildError(
-            f"TensorArray: size is {size!r}, expected a whole number of at least 0, or a scalar tensor"
+            f"TensorArray: size is {size!r}, expected a whole number of at least 0, or a scalar "
+            "tensor"
         )
     return int(size)
 
 
-def checked_place(index: Any, bound: int | None, called: str) -> Any:
-    """A tensor as it is, a whole number as an array; ``BuildError`` when it is none, or not
-    below the bound.
+def check_index(index: Any, bound: int | None, caller: str) -> Any:
+    """Return a tensor unchanged, or an integer index as an array.
+
+    ``BuildError`` if the index is not an integer, is negative, or is not below the bound.
     """
     if isinstance(index, Tensor):
         return index
@@ -34,35 +36,35 @@ def checked_place(index: Any, bound: int | None, called: str) -> Any:
         or (bound is not None and index >= bound)
     ):
         below = "" if bound is None else f", below the size, {bound}"
-        raise BuildError(f"{called}: index is {index!r}, expected a whole number from 0 on{below}")
+        raise BuildError(f"{caller}: index is {index!r}, expected a whole number from 0 on{below}")
     return np.array(index)
 
 
-def one_place(index: Any, graph: Graph) -> Any:
-    """A place as a list of one."""
+def index_list(index: Any, graph: Graph) -> Any:
+    """Return an index as a list of one element."""
     if not isinstance(index, Tensor):
         return index.reshape(1)
     return graph.apply("Reshape", (index, np.array([1])), {"special_zero": False})[0]
 
 
-def places(graph: Graph, indices: Any, called: str) -> Tensor:
-    """Several places as a tensor; ``BuildError`` when they are none."""
-    found = graph.lift(indices, what=f"TensorArray.{called}(): indices")
-    if found.element_type not in INDEX_TYPES or found.rank not in (None, 1):
+def places(graph: Graph, indices: Any, caller: str) -> Tensor:
+    """Return a list of indices as a tensor, or raise ``BuildError`` if they are invalid."""
+    tensor = graph.lift(indices, what=f"TensorArray.{caller}(): indices")
+    if tensor.element_type not in INDEX_TYPES or tensor.rank not in (None, 1):
         raise BuildError(
-            f"TensorArray.{called}(): indices is {found!r}, expected whole numbers in one axis"
+            f"TensorArray.{caller}(): indices is {tensor!r}, expected whole numbers in one axis"
         )
-    return found
+    return tensor
 
 
 def length_of(tensor: Tensor) -> Tensor:
-    """The length of the first axis, an i64 scalar."""
+    """Return the length of the first axis as an i64 scalar."""
     lengths = tensor.graph.apply("ShapeOf", (tensor,), {})[0]
     return tensor.graph.apply("Gather", (lengths, np.array(0), np.array(0)), {})[0]
 
 
 def as_i64(tensor: Tensor) -> Tensor:
-    """Whole numbers of any type as i64."""
+    """Return integers of any type as i64."""
     return (
         tensor
         if tensor.element_type is ElementType.I64
@@ -71,7 +73,7 @@ def as_i64(tensor: Tensor) -> Tensor:
 
 
 def zeros(size: Tensor, element_lengths: np.ndarray, zero: Tensor) -> Tensor:
-    """So many elements of zeros."""
+    """Return ``size`` elements of zeros."""
     graph = size.graph
     with graph.within("TensorArray"):
         length = graph.apply("Reshape", (as_i64(size), np.array([1])), {"special_zero": False})[0]
@@ -83,8 +85,8 @@ def zeros(size: Tensor, element_lengths: np.ndarray, zero: Tensor) -> Tensor:
         return graph.apply("Broadcast", (zero, lengths), {})[0]
 
 
-def with_places(stacked: Tensor, where: Any) -> Tensor:
-    """At least as many elements as the places need: zeros are put after the last one."""
+def grow_to_indices(stacked: Tensor, where: Any) -> Tensor:
+    """Return an array that is long enough for the given indices, padded with zeros."""
     graph, dimensions = stacked.graph, stacked.shape.dimensions or ()
     last = as_i64(
         graph.apply("ReduceMax", (graph.lift(where), np.array([0])), {"keep_dims": False})[0]
@@ -93,12 +95,12 @@ def with_places(stacked: Tensor, where: Any) -> Tensor:
     zero = graph.constant(
         np.zeros((), stacked.element_type.dtype if stacked.element_type else np.float32)
     )
-    more = zeros(missing, np.array([one.length for one in dimensions[1:]], np.int64), zero)
+    more = zeros(missing, np.array([length.length for length in dimensions[1:]], np.int64), zero)
     return graph.apply("Concat", (stacked, more), {"axis": 0})[0]
 
 
-def first_axes_joined(stacked: Tensor) -> Tensor:
-    """[a, b, ...] as [a * b, ...]."""
+def merge_first_axes(stacked: Tensor) -> Tensor:
+    """Reshape [a, b, ...] to [a * b, ...]."""
     graph = stacked.graph
     lengths = graph.apply("ShapeOf", (stacked,), {})[0]
     first = graph.apply("ReduceProd", (lengths[:2], np.array([0])), {"keep_dims": True})[0]

@@ -1,6 +1,4 @@
-"""The body of a loop while it is being built: the number of the iteration, and what is collected
-from every iteration.
-"""
+"""The body of a loop under construction: its iteration number and its collected values."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.graph_builder import Graph, checked_name, graph_of
+from loopscope.builder.graph_builder import Graph, check_name, graph_of
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
@@ -18,24 +16,24 @@ from loopscope.ops.declare import Known
 
 
 class LoopBody(GraphFrame):
-    """A body that runs once for each iteration."""
+    """A body that runs once per iteration."""
 
     def __init__(self, graph: Graph, parent: GraphFrame, title: str) -> None:
         super().__init__(graph, parent, title)
         self.number: Tensor | None = None
-        """The Parameter that holds the number of the iteration, once it was asked for."""
+        """Parameter of the iteration number, created on first use."""
         self.collected: list[tuple[Collected, Tensor]] = []
-        """What each gets from an iteration, in the order of the calls."""
+        """Collectors of this loop with the value of one iteration each, in call order."""
 
-    def numbered(self, name: str) -> Tensor:
-        """The number of the iteration, under the name by which it was asked for first."""
+    def iteration_number(self, name: str) -> Tensor:
+        """Return the iteration number; the first call determines its name."""
         if self.number is None:
             with self.graph.unscoped(self):
                 self.number = self.parameter(name, Known(ElementType.I64, SCALAR))
         return self.number
 
     def drop_unread_number(self) -> None:
-        """The number of the iteration is not an input of a body that does not read it."""
+        """Remove the Parameter of the iteration number if nothing in the body reads it."""
         if self.number is not None and all(
             edge.from_layer != self.number.source.layer for edge in self.edges
         ):
@@ -46,23 +44,26 @@ class LoopBody(GraphFrame):
         super().forget(nodes, edges)
         if self.number is not None and self.number.source.layer >= nodes:
             self.number = None
-        self.collected = [(one, part) for one, part in self.collected if part.source.layer < nodes]
+        self.collected = [
+            (collector, part) for collector, part in self.collected if part.source.layer < nodes
+        ]
 
 
 def current_iteration(name: str = "iteration") -> Tensor:
-    """The number of the iteration of the innermost loop around, counted from 0: an i64 scalar.
+    """Return the iteration number of the innermost enclosing loop: an i64 scalar, from 0.
 
-    For bodies of loops that do not give it themselves, and for branches inside. ``BuildError``
-    outside of a loop, and in the ``cond`` of a ``while_loop``, which is tested before the first
-    iteration too.
+    Use it in bodies of loops that do not pass the number, and in branches inside such bodies.
+
+    ``BuildError`` outside of a loop. ``BuildError`` in the ``cond`` of a ``while_loop``, because
+    that is also evaluated before the first iteration.
     """
     graph = graph_of([], "current_iteration")
     body = _innermost(graph, "current_iteration()")
-    return graph.frame.bring(body.numbered(checked_name(name, "current_iteration(): name")))
+    return graph.frame.bring(body.iteration_number(check_name(name, "current_iteration(): name")))
 
 
 class Collected:
-    """What a loop leaves of every iteration, as one tensor.
+    """A collector of one value per iteration of a loop, as one tensor.
 
         squares = builder.Collected("squares")
 
@@ -78,7 +79,7 @@ class Collected:
     """
 
     def __init__(self, name: str = "collected") -> None:
-        self._name = checked_name(name, "the name of what is collected")
+        self._name = check_name(name, "the name of a Collected")
         self._tensor: Tensor | None = None
 
     def __repr__(self) -> str:
@@ -86,66 +87,72 @@ class Collected:
 
     @property
     def name(self) -> str:
-        """Of the body's Result."""
+        """Name of the body's Result."""
         return self._name
 
     @property
     def tensor(self) -> Tensor:
-        """All that was collected, in the order of the iterations; ``BuildError`` before the loop
-        is made.
+        """Collected values of all iterations, in order.
+
+        ``BuildError`` before the loop is built.
         """
         if self._tensor is None:
             raise BuildError(
-                f"{self!r} holds nothing yet: call append() or extend() in the body of a loop, and read it after the loop"
+                f"{self!r} is empty: call append() or extend() in the body of a loop, and read it "
+                "after the loop"
             )
         return self._tensor
 
     def append(self, value: Any) -> None:
-        """One value for each iteration; they are stacked along a new first axis."""
+        """Collect a value per iteration; the values are stacked along a new first axis."""
         self._take(value, "append")
 
     def extend(self, value: Any) -> None:
-        """A part for each iteration, of length 1 along its first axis; they are concatenated
-        along it. (OpenVINO refuses longer ones.)
+        """Collect a part per iteration, of length 1 along its first axis; the parts are
+        concatenated along this axis. (OpenVINO refuses longer parts.)
         """
         self._take(value, "extend")
 
     def fill(self, tensor: Tensor) -> None:
-        """Called by the loop when it is made."""
+        """Set the tensor. The loop calls this when it is built."""
         self._tensor = tensor
 
-    def _take(self, value: Any, called: str) -> None:
-        said = f"{self!r}.{called}()"
-        graph = graph_of([value], said)
-        body, frame = _innermost(graph, said), graph.frame
+    def _take(self, value: Any, caller: str) -> None:
+        method_call = f"{self!r}.{caller}()"
+        graph = graph_of([value], method_call)
+        body, frame = _innermost(graph, method_call), graph.frame
         if body is not frame:
             raise BuildError(
-                f"{said} is called in {frame.title}, which not every iteration takes: let cond() give the value, and collect that"
+                f"{method_call} is called in {frame.title}, which does not run in every "
+                "iteration: return the value from cond() and collect it"
             )
-        if self._tensor is not None or any(one is self for one, _ in body.collected):
+        if self._tensor is not None or any(collector is self for collector, _ in body.collected):
             raise BuildError(
-                f"{said} is called a second time: it takes one value for each iteration, of one loop; make another one"
+                f"{method_call} is called a second time, but collects one value per iteration of "
+                "one loop: create another Collected"
             )
-        part = graph.lift(value, what=f"{said}: the value")
-        if called == "append":
+        part = graph.lift(value, what=f"{method_call}: the value")
+        if caller == "append":
             part = graph.apply("Unsqueeze", (part, np.array([0])), {}, name=f"{self._name}_part")[0]
         elif part.rank == 0 or not part.shape.at(0).contains(1):
             raise BuildError(
-                f"{said} gets {part!r}, expected length 1 along the first axis: append() takes values of any shape"
+                f"{method_call}: expected length 1 along the first axis, got {part!r}; append() "
+                "accepts values of any shape"
             )
         body.collected.append((self, part))
 
 
-def _innermost(graph: Graph, called: str) -> LoopBody:
+def _innermost(graph: Graph, caller: str) -> LoopBody:
     frame: GraphFrame | None = graph.frame
     while frame is not None:
         if frame.ahead:
             raise BuildError(
-                f"{called} is called in the cond of {frame.ahead}, which is tested before the first iteration too: use it in body"
+                f"{caller} is called in the cond of {frame.ahead}, which is also evaluated before "
+                "the first iteration: call it in body"
             )
         if isinstance(frame, LoopBody):
             return frame
         frame = frame.parent
     raise BuildError(
-        f"{called} is called outside of a loop: call it where the body of one is built"
+        f"{caller} is called outside of a loop: call it while the body of a loop is built"
     )

@@ -1,16 +1,16 @@
-"""Branches: ``cond``, ``case`` and ``switch_case``, made into If-8."""
+"""Branches: ``cond``, ``case`` and ``switch_case``, built as If-8."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from loopscope.builder.callables import must_take
+from loopscope.builder.callables import check_signature
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.structure import Leaf, aligned, leaves, rebuilt
+from loopscope.builder.structure import Leaf, align_leaves, leaves, rebuild
 from loopscope.builder.tensor import Tensor
-from loopscope.builder.while_loop import scalar_condition
+from loopscope.builder.while_loop import check_condition
 from loopscope.checks import region
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
@@ -18,129 +18,150 @@ from loopscope.ir.model import IF, NO_ATTRIBUTES, Body, BodyName, InputMap, Laye
 from loopscope.ops.declare import Known
 
 Branch = Callable[[], Any]
-_OUTER = "a branch uses outer tensors as they are"
+_NO_ARGUMENTS = "a branch uses outer tensors directly"
 
 
 def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str | None = None) -> Any:
-    """What ``true_fn()`` gives where ``pred`` is true, else what ``false_fn()`` gives; only that
-    one runs.
+    """Return the result of ``true_fn()`` if ``pred`` is true, and of ``false_fn()`` otherwise; only
+    that branch runs.
 
-    ``pred``: a boolean tensor of one element. The functions take no arguments and use outer tensors
-    as they like; both give the same structure (tuples, lists, dicts, dataclasses) of the same
-    element types. It becomes an If-8. ``TypeError`` when a function is not callable, ``BuildError``
-    when the branches differ.
+    ``pred``: a boolean tensor of one element. The functions take no arguments and may use any outer
+    tensors. Both return the same structure (tuples, lists, dicts, dataclasses) with the same
+    element types. The branches become an If-8.
+
+    ``TypeError`` if a function is not callable. ``BuildError`` if the branches return different
+    structures or types.
     """
-    must_take(0, _OUTER, "cond", true_fn=true_fn, false_fn=false_fn)
+    check_signature(0, _NO_ARGUMENTS, "cond", true_fn=true_fn, false_fn=false_fn)
     graph = graph_of([pred], "cond")
     with graph.frame.all_or_nothing():
-        condition = scalar_condition(graph.lift(pred, what="cond(): pred"), "cond(): pred is")
-        return _branched(graph, condition, (true_fn, false_fn), name or "cond")
+        condition = check_condition(graph.lift(pred, what="cond(): pred"), "cond(): pred is")
+        return _build_cond(graph, condition, (true_fn, false_fn), name or "cond")
 
 
-def _branched(graph: Graph, condition: Tensor, functions: Sequence[Branch], called: str) -> Any:
+def _build_cond(graph: Graph, condition: Tensor, functions: Sequence[Branch], caller: str) -> Any:
     frames = [
-        GraphFrame(graph, graph.frame, f"the {branch} of cond() {called!r}")
+        GraphFrame(graph, graph.frame, f"the {branch} of cond() {caller!r}")
         for branch in ("true_fn", "false_fn")
     ]
-    given = []
+    returned = []
     for frame, function in zip(frames, functions, strict=True):
         with graph.inside(frame):
-            given.append(function())
+            returned.append(function())
     pairs = list(
         zip(
-            leaves(given[0]),
-            aligned(given[0], given[1], "cond(): what false_fn gives"),
+            leaves(returned[0]),
+            align_leaves(returned[0], returned[1], "cond(): the result of false_fn"),
             strict=True,
         )
     )
     if not pairs:
-        raise BuildError("cond(): the branches give nothing, expected at least one tensor")
-    types = [_shared_type(one, other) for one, other in pairs]
+        raise BuildError("cond(): the branches return no tensors, expected at least one")
+    types = [_tensor_types(left, right) for left, right in pairs]
     results = [
-        _results(graph, frame, [pair[side] for pair in pairs], types)
+        _add_results(graph, frame, [pair[side] for pair in pairs], types)
         for side, frame in enumerate(frames)
     ]
-    return rebuilt(given[0], joined_branches(graph, called, condition, frames, results))
+    return rebuild(returned[0], build_if(graph, caller, condition, frames, results))
 
 
-def _shared_type(one: Leaf, other: Leaf) -> list[ElementType]:
-    """What the numbers in one branch become: the type of the tensor in the other."""
+def _tensor_types(left: Leaf, right: Leaf) -> list[ElementType]:
+    """Return the element types of the tensors at this position, which numbers in the other branch
+    are converted to.
+    """
     return [
         leaf.value.element_type
-        for leaf in (one, other)
+        for leaf in (left, right)
         if isinstance(leaf.value, Tensor) and leaf.value.element_type is not None
     ]
 
 
-def _results(
-    graph: Graph, frame: GraphFrame, given: Sequence[Leaf], types: Sequence[Sequence[ElementType]]
+def _add_results(
+    graph: Graph, frame: GraphFrame, values: Sequence[Leaf], types: Sequence[Sequence[ElementType]]
 ) -> list[tuple[LayerId, Tensor]]:
     with graph.inside(frame):
-        made = []
-        for leaf, wanted in zip(given, types, strict=True):
-            tensor = graph.lift(leaf.value, wanted, f"cond(): what {frame.title} gives{leaf.path}")
-            made.append((frame.result(tensor, "result"), tensor))
-        return made
+        results = []
+        for leaf, candidates in zip(values, types, strict=True):
+            tensor = graph.lift(
+                leaf.value, candidates, f"cond(): the result of {frame.title}{leaf.path}"
+            )
+            results.append((frame.result(tensor, "result"), tensor))
+        return results
 
 
-def joined_branches(
+def build_if(
     graph: Graph,
-    called: str,
+    caller: str,
     condition: Tensor,
     frames: Sequence[GraphFrame],
     results: Sequence[list[tuple[LayerId, Tensor]]],
     rt_info: Mapping[str, object] = NO_ATTRIBUTES,
 ) -> tuple[Tensor, ...]:
-    """An If of two branches that are built, the first taken where the condition is true;
-    ``results``: each one's Results.
+    """Add an If of two built branches and return its outputs; the first branch runs if the
+    condition is true.
+
+    ``results``: the Results of each branch.
     """
-    for number, ((_, one), (_, other)) in enumerate(zip(*results, strict=True)):
-        if one.element_type is not other.element_type:
+    for number, ((_, left), (_, right)) in enumerate(zip(*results, strict=True)):
+        if left.element_type is not right.element_type:
             raise BuildError(
-                f"cond(): output {number} is {one.element_type} when true and {other.element_type} when false: convert one"
+                f"cond(): output {number} is {left.element_type} when true and "
+                f"{right.element_type} when false: convert one"
             )
     outer = [condition]
     places: dict[object, int] = {}
     bodies: list[Body] = []
     insides: list[region.BodyState] = []
     names: tuple[BodyName, BodyName] = ("then", "else")
-    for name, frame, made in zip(names, frames, results, strict=True):
+    for name, frame, branch_results in zip(names, frames, results, strict=True):
         inputs = []
         for key, (tensor, inner) in frame.captures.items():
             if key not in places:
                 places[key] = len(outer)
                 outer.append(tensor)
             inputs.append(InputMap(places[key], inner.source.layer))
-        outputs = [OutputMap(index, layer) for index, (layer, _) in enumerate(made)]
+        outputs = [OutputMap(index, layer) for index, (layer, _) in enumerate(branch_results)]
         bodies.append(Body(name, frame.finished(), tuple(inputs), tuple(outputs)))
         insides.append(
-            region.BodyState(bodies[-1], {}, {layer: tensor.known for layer, tensor in made})
+            region.BodyState(
+                bodies[-1], {}, {layer: tensor.known for layer, tensor in branch_results}
+            )
         )
-    known: Sequence[Known] = region.chosen([tensor.known for tensor in outer], insides)
+    output_knowledge: Sequence[Known] = region.chosen([tensor.known for tensor in outer], insides)
     return graph.frame.add(
-        IF, "opset8", {}, outer, known, name=called, bodies=tuple(bodies), rt_info=rt_info
+        IF,
+        "opset8",
+        {},
+        outer,
+        output_knowledge,
+        name=caller,
+        bodies=tuple(bodies),
+        rt_info=rt_info,
     )
 
 
 def case(
     pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch, name: str | None = None
 ) -> Any:
-    """What the function of the first true predicate gives; what ``default()`` gives when none is
+    """Return the result of the function of the first true predicate, or of ``default()`` if none is
     true.
 
-    It becomes an If-8 for each pair, the next one in the else branch of the one before. Errors as
+    The branches become a chain of If-8, each in the else branch of the previous one. The errors are
     those of ``cond``.
     """
     pairs = list(pred_fn_pairs)
     if not pairs:
-        raise BuildError("case(): pred_fn_pairs is empty: there is nothing to choose from")
+        raise BuildError("case(): pred_fn_pairs is empty, expected at least one pair")
     for number, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise BuildError(
-                f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair of a predicate and a function"
+                f"case(): pred_fn_pairs[{number}] is {shorten(repr(pair), 60)}, expected a pair "
+                "of a predicate and a function"
             )
-        must_take(0, _OUTER, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]})
-    must_take(0, _OUTER, "case", default=default)
+        check_signature(
+            0, _NO_ARGUMENTS, "case", **{f"the function of pred_fn_pairs[{number}]": pair[1]}
+        )
+    check_signature(0, _NO_ARGUMENTS, "case", default=default)
     return _chain(pairs, default, name or "case")
 
 
@@ -155,31 +176,32 @@ def switch_case(
     default: Branch | None = None,
     name: str | None = None,
 ) -> Any:
-    """What the function with the number ``branch_index`` gives, a whole number of one element.
+    """Return the result of the function with the number ``branch_index``, an integer of one
+    element.
 
-    ``branch_fns``: functions in a sequence, or by number in a mapping. Any other number takes
-    ``default``, or the last function when there is none, as tf.switch_case does. It becomes a chain
-    of If-8. Errors as those of ``cond``.
+    ``branch_fns``: a sequence of functions, or a mapping from numbers to functions. Any other
+    number selects ``default``, or the last function without a default, as in tf.switch_case. The
+    branches become a chain of If-8. The errors are those of ``cond``.
     """
     functions = dict(branch_fns) if isinstance(branch_fns, Mapping) else dict(enumerate(branch_fns))
     if not functions:
-        raise BuildError("switch_case(): branch_fns is empty: there is nothing to choose from")
+        raise BuildError("switch_case(): branch_fns is empty, expected at least one function")
     for number, function in functions.items():
         if isinstance(number, bool) or not isinstance(number, int):
             raise BuildError(
                 f"switch_case(): the number of a branch is {number!r}, expected a whole number"
             )
-        must_take(0, _OUTER, "switch_case", **{f"branch {number}": function})
+        check_signature(0, _NO_ARGUMENTS, "switch_case", **{f"branch {number}": function})
     graph = graph_of([branch_index], "switch_case")
     index = graph.lift(branch_index, what="switch_case(): branch_index")
     if index.element_type is None or not index.element_type.is_integer:
         raise BuildError(f"switch_case(): branch_index is {index!r}, expected a whole number")
     if default is None:
         default = functions.pop(max(functions))
-    must_take(0, _OUTER, "switch_case", default=default)
+    check_signature(0, _NO_ARGUMENTS, "switch_case", default=default)
     if not functions:
         return default()
-    called = name or "switch"
-    with graph.within(called):
+    caller = name or "switch"
+    with graph.within(caller):
         pairs = [(index == number, functions[number]) for number in sorted(functions)]
-    return _chain(pairs, default, called)
+    return _chain(pairs, default, caller)

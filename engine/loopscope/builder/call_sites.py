@@ -1,5 +1,5 @@
-"""Writes to a ``TensorArray`` that are lost: a write returns a new array, so a write whose
-result is unused has no effect.
+"""Lost writes to a ``TensorArray``: a write returns a new array, so a write has no effect if its
+result is unused.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Written:
     """A write whose resulting array is unused so far."""
 
     layer: LayerId
-    """The node that gives the array with the new element."""
+    """Node of the array with the new element."""
     array: weakref.ref
     line: str
 
     @staticmethod
     def here(layer: LayerId, array: object) -> Written:
-        """On the line that called into this package."""
+        """Return a record of a write at the line that called this package."""
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
             "loopscope.builder."
@@ -38,14 +38,17 @@ class Written:
         )
 
 
-def refuse_lost(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
-    """``BuildError`` when nothing uses a write; unless ``for_good``, an array that the caller
-    still holds may be used later.
+def reject_lost_writes(writes: Iterable[Written], edges: Sequence[Edge], *, for_good: bool) -> None:
+    """Raise ``BuildError`` if the result of a write is unused.
+
+    Without ``for_good``, a result that the caller still references is accepted, because it may be
+    used later.
     """
     used = {edge.from_layer for edge in edges}
-    for one in writes:
-        if one.layer not in used and (for_good or one.array() is None):
+    for write in writes:
+        if write.layer not in used and (for_good or write.array() is None):
             raise BuildError(
-                f"TensorArray.write() in {one.line} is lost, because nothing uses the array that it gives: "
+                f"TensorArray.write() in {write.line} is lost, because the array that it returns "
+                "is unused: "
                 "write array = array.write(index, value), and return the array from a body"
             )

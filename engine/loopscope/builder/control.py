@@ -1,6 +1,4 @@
-"""``control_dependencies``: what is built inside runs after given tensors, also where it does
-not use their values.
-"""
+"""``control_dependencies``: operations that run after given tensors without using their values."""
 
 from __future__ import annotations
 
@@ -17,24 +15,31 @@ from loopscope.errors import BuildError, shorten
 def control_dependencies(
     control_inputs: Iterable[Tensor | GraphOperation] | None,
 ) -> Iterator[None]:
-    """Operations that are built inside wait for ``control_inputs``, and make them run: tensors, or
-    operations of the graph.
+    """Make operations that are built inside wait for ``control_inputs``, and make those run.
 
-        with builder.control_dependencies([counter.assign_add(1)]):
-            y = x * 2  # whoever asks for y also counts
+            with builder.control_dependencies([counter.assign_add(1)]):
+                y = x * 2  # fetching y also counts
 
-    ``builder.constant`` waits too; parameters, and numbers in an expression, wait for nothing.
-    Inside of one, another one adds to what is waited for; None means that nothing is.
+    ``control_inputs``: tensors, or operations of the graph. ``builder.constant`` waits too;
+    parameters and numbers in an expression do not wait. A nested call adds its inputs to those of
+    the outer call; None removes the inputs of the outer calls.
     """
-    given = [] if control_inputs is None else list(control_inputs)
+    inputs = [] if control_inputs is None else list(control_inputs)
     awaited: list[Tensor] = []
-    for one in given:
-        outputs = one.outputs[:1] if isinstance(one, GraphOperation) else (one,)
+    for control_input in inputs:
+        outputs = (
+            control_input.outputs[:1]
+            if isinstance(control_input, GraphOperation)
+            else (control_input,)
+        )
         if not outputs or not isinstance(outputs[0], Tensor):
             raise BuildError(
-                f"control_dependencies() gets {shorten(repr(one), 60)}, expected tensors or operations with an output"
+                "control_dependencies(): expected tensors or operations with an output, got "
+                f"{shorten(repr(control_input), 60)}"
             )
         awaited += outputs
     frame = graph_of(awaited, "control_dependencies").frame
-    with frame.waiting_for([frame.bring(one) for one in awaited], anew=control_inputs is None):
+    with frame.waiting_for(
+        [frame.bring(control_input) for control_input in awaited], reset=control_inputs is None
+    ):
         yield

@@ -1,6 +1,4 @@
-"""What one call of an operation's function needs: its inputs as tensors, and what is known of
-its outputs.
-"""
+"""Inputs and outputs of one operation call: inputs as tensors, and inferred outputs."""
 
 from __future__ import annotations
 
@@ -25,51 +23,54 @@ _RULE_FAULTS = (LookupError, ArithmeticError, AttributeError, TypeError)
 
 
 def newest(catalogue: Catalogue, type: str) -> Operation:
-    """The newest version of an operation; ``BuildError`` when there is none."""
+    """Return the newest version of an operation, or raise ``BuildError`` if it does not exist."""
     versions = catalogue.versions(type)
     if not versions:
-        raise BuildError(f"there is no operation {type!r}")
+        raise BuildError(f"operation {type!r} does not exist")
     return max(versions, key=lambda operation: operation.version)
 
 
-def lifted(
-    graph: Graph, operation: Operation, inputs: Sequence[Any], called: str
+def lift_inputs(
+    graph: Graph, operation: Operation, inputs: Sequence[Any], caller: str
 ) -> tuple[Tensor, ...]:
-    """The inputs as tensors of the frame in which the call is made; numbers become Consts of the
-    type of the tensors beside them.
+    """Return the inputs as tensors of the current frame.
+
+    Numbers become Consts of the type of the tensor inputs in the same type group.
     """
     while inputs and inputs[-1] is None:
         inputs = inputs[:-1]
-    least, most = operation.inputs
-    if len(inputs) < least or (most is not None and len(inputs) > most):
-        raise BuildError(f"{called}() takes {input_text(operation)}, and gets {len(inputs)}")
+    lower, upper = operation.inputs
+    if len(inputs) < lower or (upper is not None and len(inputs) > upper):
+        raise BuildError(f"{caller}() expects {input_text(operation)}, got {len(inputs)}")
     names = input_names(operation, len(inputs))
     kinds = [operation.types[min(index, len(operation.types) - 1)] for index in range(len(inputs))]
     tensors: list[Tensor] = []
     for index, value in enumerate(inputs):
-        what = f"{called}(): input {index} ({names[index]})"
+        description = f"{caller}(): input {index} ({names[index]})"
         if isinstance(value, Tensor):
             tensor = graph.frame.bring(value)
             if tensor.element_type is not None and tensor.element_type not in kinds[index]:
-                raise BuildError(f"{what} is {tensor!r}, expected {_types(kinds[index])}")
+                raise BuildError(f"{description} is {tensor!r}, expected {_types(kinds[index])}")
         elif value is None:
-            raise BuildError(f"{what} is left out, and an input after it is not")
+            raise BuildError(f"{description} is missing, but a later input is not")
         else:
             # Inputs that may have the same types are meant to have the same type: an axis takes
             # none from the data.
-            beside = [
+            tensors_of_group = [
                 other
                 for other, kind in zip(inputs, kinds, strict=True)
                 if isinstance(other, Tensor) and kind == kinds[index]
             ]
-            wanted = [other.element_type for other in beside if other.element_type is not None]
-            tensor = graph.constant(as_array(value, wanted, kinds[index], what))
+            candidates = [
+                other.element_type for other in tensors_of_group if other.element_type is not None
+            ]
+            tensor = graph.constant(as_array(value, candidates, kinds[index], description))
         tensors.append(tensor)
     return tuple(tensors)
 
 
 def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
-    """Whether inputs that are meant to have one type have several."""
+    """Return True if inputs that must have one type have several."""
     return (
         len(set(operation.types)) == 1
         and len({tensor.element_type for tensor in inputs} - {None}) > 1
@@ -77,49 +78,57 @@ def _types_differ(operation: Operation, inputs: Sequence[Tensor]) -> bool:
 
 
 def _advice(inputs: Sequence[Tensor]) -> str:
-    """Return what to do about inputs of several types, as the end of a sentence."""
-    both = {tensor.element_type for tensor in inputs} == {ElementType.I32, ElementType.I64}
-    more = (
-        "; whole numbers of builder.constant are i32 as in TensorFlow, those of loop variables i64"
-        if both
+    """Return advice about inputs of several types, as the end of a sentence."""
+    mixes_integers = {tensor.element_type for tensor in inputs} == {
+        ElementType.I32,
+        ElementType.I64,
+    }
+    note = (
+        "; integers of builder.constant are i32 as in TensorFlow, those of loop variables are i64"
+        if mixes_integers
         else ""
     )
-    return f": convert one with ops.convert{more}"
+    return f": convert one with ops.convert{note}"
 
 
 def _types(allowed: frozenset[ElementType]) -> str:
-    return ", ".join(sorted(str(one) for one in allowed))
+    return ", ".join(sorted(str(element_type) for element_type in allowed))
 
 
-def inferred(
+def infer_outputs(
     operation: Operation,
     catalogue: Catalogue,
     inputs: Sequence[Tensor],
     texts: Mapping[str, object],
-    called: str,
+    caller: str,
 ) -> tuple[Known, ...]:
-    """What is known of the outputs; ``BuildError`` when the inputs contradict the operation."""
+    """Return the inferred outputs of an operation.
+
+    ``BuildError`` if the inputs contradict the operation.
+    """
     attributes = typed(operation, texts)
     knowns = [tensor.known for tensor in inputs]
     try:
-        found = operation.infer(knowns, attributes) if operation.infer is not None else ()
+        outputs = operation.infer(knowns, attributes) if operation.infer is not None else ()
     except ValueError as problem:
         advice = _advice(inputs) if _types_differ(operation, inputs) else ""
         raise BuildError(
-            f"{called}(): {problem}; it gets {', '.join(map(repr, inputs)) or 'no inputs'}{advice}"
+            f"{caller}(): {problem}; the inputs are "
+            f"{', '.join(map(repr, inputs)) or 'none'}{advice}"
         ) from None
     except _RULE_FAULTS as problem:
         raise BuildError(
-            f"{called}() does not take {', '.join(map(repr, inputs))}: {problem}"
+            f"{caller}() does not support {', '.join(map(repr, inputs))}: {problem}"
         ) from problem
-    if operation.outputs is None and not found:
+    if operation.outputs is None and not outputs:
         raise BuildError(
-            f"{called}() has a number of outputs that cannot be told from {', '.join(map(repr, inputs))}"
+            f"{caller}() has a number of outputs that cannot be inferred from "
+            f"{', '.join(map(repr, inputs))}"
         )
     with np.errstate(all="ignore"):
         known = tuple(
-            found
+            outputs
             if catalogue.is_foreign(operation)
-            else computed(operation, knowns, attributes, found)
+            else computed(operation, knowns, attributes, outputs)
         )
     return (*known, *[NOTHING_KNOWN] * ((operation.outputs or len(known)) - len(known)))

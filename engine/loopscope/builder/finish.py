@@ -1,11 +1,11 @@
-"""From the frame of a graph under construction to a Model that passes the checks."""
+"""Conversion of a graph under construction to a checked Model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import refuse_lost
+from loopscope.builder.call_sites import reject_lost_writes
 from loopscope.builder.frame import NameScope
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
@@ -21,46 +21,54 @@ if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph
 
 
-def finished_model(graph: Graph, outputs: object) -> Model:
-    """The model with these outputs; what was built so far stays, so that another model can be
-    made of more of it.
+def build_model(graph: Graph, outputs: object) -> Model:
+    """Return a model with these outputs. The graph is unchanged, so that it can be extended for
+    another model.
     """
     frame = graph.frame
-    named = _named(outputs)
+    named = _named_outputs(outputs)
     if not named:
         raise BuildError("a model needs at least one output")
     nodes, edges = list(frame.nodes), list(frame.edges)
-    taken = {node.name for node in nodes}
+    used_names = {node.name for node in nodes}
     for name, output in named:
-        tensor = frame.bring(_tensor(name, output))
-        other = next(
+        tensor = frame.bring(_require_tensor(name, output))
+        same_name = next(
             (node for node in nodes if any(name in port.names for port in node.outputs)), None
         )
-        if name and other is not None and other.id != tensor.source.layer:
+        if name and same_name is not None and same_name.id != tensor.source.layer:
             raise BuildError(
-                f"output {name!r} has the name of another tensor, that of {other.type} {other.name!r}"
+                f"output {name!r} has the same name as a tensor of {same_name.type} "
+                f"{same_name.name!r}"
             )
         nodes[tensor.source.layer] = _with_tensor_name(
             nodes[tensor.source.layer], tensor.source.output, name or tensor.name
         )
         _add_result(
-            nodes, edges, tensor, _free(name or f"{tensor.name.replace(':', '_')}_result", taken)
+            nodes,
+            edges,
+            tensor,
+            _unique_name(name or f"{tensor.name.replace(':', '_')}_result", used_names),
         )
-    refuse_lost(frame.writes, edges, for_good=False)
+    reject_lost_writes(frame.writes, edges, for_good=False)
     finished = FinishedGraph(tuple(frame.kept(nodes, edges)), tuple(edges))
     model = Model(finished, graph.name)
-    model = replace(model, rt_info=_scopes(model, {**graph.calls, finished: tuple(frame.calls)}))
+    model = replace(
+        model, rt_info=_scope_info(model, {**graph.calls, finished: tuple(frame.calls)})
+    )
     report = check(model, graph.catalogue)
     if not report.ok:
         raise BuildError(f"graph {graph.name!r} is not a valid model. {report.summary()}")
     return model
 
 
-def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]) -> dict[str, object]:
-    """The groups of nodes that function calls and scopes have made, as views address them:
-    ``main/norm%2F*``; and whose calls they are.
+def _scope_info(
+    model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]
+) -> dict[str, object]:
+    """Return ``rt_info`` with the groups of nodes from function calls and scopes, such as
+    ``main/norm%2F*``, and the function names.
     """
-    found = {
+    groups = {
         f"{place.address}/{encode(f'{scope.name}/')}*": scope.function
         for place in graphs(model)
         for scope in scopes.get(place.graph, ())
@@ -68,24 +76,28 @@ def _scopes(model: Model, scopes: Mapping[FinishedGraph, Sequence[NameScope]]) -
     }
     calls = {
         f"call_{number}": (group, name)
-        for number, (group, name) in enumerate((g, n) for g, n in found.items() if n)
+        for number, (group, name) in enumerate(
+            (group, name) for group, name in groups.items() if name
+        )
     }
     plain = {
         f"scope_{number}": group
-        for number, group in enumerate(group for group, name in found.items() if not name)
+        for number, group in enumerate(group for group, name in groups.items() if not name)
     }
     sections = {
         "functions": {key: group for key, (group, _) in calls.items()},
         "function_names": {key: name for key, (_, name) in calls.items()},
         "scopes": plain,
     }
-    told = {key: section for key, section in sections.items() if section}
-    return {"loopscope": told} if told else {}
+    non_empty = {key: section for key, section in sections.items() if section}
+    return {"loopscope": non_empty} if non_empty else {}
 
 
-def _named(outputs: object) -> list[tuple[str, object]]:
-    """Every output with its name: parts of a structure inside a mapping are called by their
-    path, others after their nodes.
+def _named_outputs(outputs: object) -> list[tuple[str, object]]:
+    """Return every output with its name.
+
+    Parts of a structure inside a mapping are named by their path; other outputs have an empty name
+    and are named after their nodes.
     """
     if not isinstance(outputs, Mapping):
         return [("", leaf.value) for leaf in leaves(outputs)]
@@ -99,11 +111,12 @@ def _named(outputs: object) -> list[tuple[str, object]]:
     ]
 
 
-def _tensor(name: str, output: object) -> Tensor:
+def _require_tensor(name: str, output: object) -> Tensor:
     if not isinstance(output, Tensor):
-        called = f"output {name!r}" if name else "an output"
+        label = f"output {name!r}" if name else "an output"
         raise BuildError(
-            f"{called} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping from names to tensors"
+            f"{label} is {shorten(repr(output), 60)}, expected a tensor, several, or a mapping "
+            "from names to tensors"
         )
     return output
 
@@ -118,12 +131,12 @@ def _with_tensor_name(node: Node, output: int, name: str) -> Node:
     return replace(node, outputs=outputs)
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        name = f"{wanted}_{number}"
+def _unique_name(stem: str, used_names: set[str]) -> str:
+    name, number = stem, 1
+    while name in used_names:
+        name = f"{stem}_{number}"
         number += 1
-    taken.add(name)
+    used_names.add(name)
     return name
 
 

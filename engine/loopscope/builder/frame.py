@@ -1,5 +1,5 @@
-"""A graph or a body while it is being built: its nodes so far, its names, and what it takes from
-the graphs around it.
+"""A graph or body under construction: its nodes, its names, and the outer tensors that it
+captures.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import Written, refuse_lost
+from loopscope.builder.call_sites import Written, reject_lost_writes
 from loopscope.builder.naming import Names
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """A name scope that is drawn as a frame."""
+    """A name scope that views draw as a frame."""
 
     name: str
-    """Whole: ``decoder/attention_1``."""
+    """Full name, such as ``decoder/attention_1``."""
     function: str = ""
-    """Whose call it is; empty for a scope that the user has named."""
+    """Name of the called function; empty for a scope that the user opened."""
 
 
 class GraphFrame:
-    """The outermost graph (``parent`` is None) or one body; in a body each outer tensor that it
-    uses becomes a Parameter.
+    """The outermost graph (``parent`` is None) or a body. In a body, each captured outer tensor
+    becomes a Parameter.
     """
 
     def __init__(
@@ -48,24 +48,22 @@ class GraphFrame:
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.tensors: list[tuple[Tensor, ...]] = []
-        """A handle for each output of each node."""
+        """Handles of the outputs of each node."""
         self.calls: list[NameScope] = []
-        """Function calls, and the scopes that the user has named."""
+        """Function calls, and scopes that the user opened."""
         self.captures: dict[tuple[LayerId, int], tuple[Tensor, Tensor]] = {}
-        """Pairs of a tensor of the parent and the Parameter for it in this body, in the order of
-        first use.
-        """
+        """Pairs of a tensor of the parent and its Parameter in this body, in order of first use."""
         self._awaited: tuple[Tensor, ...] = ()
         self._waiting: set[LayerId] = set()
-        """Nodes that run after all that is awaited, by way of others or of themselves."""
+        """Nodes that run after all awaited tensors, directly or through other nodes."""
         self.writes: list[Written] = []
-        """To arrays, in the order of the calls."""
+        """Writes to arrays, in call order."""
         self.replaced: set[LayerId] = set()
-        """Consts that stand for an array of unknown shape and that an array of known shape has
-        replaced.
-        """
+        """Placeholder Consts of arrays of unknown shape that an array of known shape replaced."""
         self.ahead = ""
-        """The loop whose condition this is, which is tested before the first iteration too."""
+        """Loop whose condition this frame is; such a condition is also evaluated before the first
+        iteration.
+        """
 
     def add(
         self,
@@ -81,26 +79,26 @@ class GraphFrame:
         tensor_names: tuple[str, ...] = (),
         rt_info: Mapping[str, object] = NO_ATTRIBUTES,
     ) -> tuple[Tensor, ...]:
-        """A node, and a handle for each of its outputs."""
+        """Add a node and return a handle for each of its outputs."""
         inputs = self._after_awaited(inputs)
         layer = LayerId(len(self.nodes))
-        unique = self.names.unique(name or type)
+        unique_name = self.names.unique(name or type)
         ports = tuple(
             Port(index, tensor.element_type, tensor.shape) for index, tensor in enumerate(inputs)
         )
-        made = tuple(
+        output_ports = tuple(
             Port(len(inputs) + index, known.element_type, known.shape, tensor_names)
             for index, known in enumerate(outputs)
         )
         self.nodes.append(
             Node(
                 layer,
-                unique,
+                unique_name,
                 type,
                 opset,
                 attributes or NO_ATTRIBUTES,
                 ports,
-                made,
+                output_ports,
                 bodies,
                 constant,
                 rt_info,
@@ -114,27 +112,27 @@ class GraphFrame:
     def adopt(
         self, node: Node, inputs: Sequence[Tensor], outputs: Sequence[Known]
     ) -> tuple[Tensor, ...]:
-        """A node of another graph, with its bodies and ports, under a number and a name of this
-        one; a handle for each output.
+        """Add a node of another graph, with its bodies and ports, under a new id and name; return a
+        handle for each output.
         """
         inputs = self._after_awaited(inputs)
         layer = LayerId(len(self.nodes))
-        made = tuple(
+        output_ports = tuple(
             Port(port.id, known.element_type, known.shape, (), port.rt_info)
             for port, known in zip(node.outputs, outputs, strict=True)
         )
-        taken = tuple(replace(port, names=()) for port in node.inputs[: len(inputs)])
+        input_ports = tuple(replace(port, names=()) for port in node.inputs[: len(inputs)])
         self.nodes.append(
             replace(
                 node,
                 id=layer,
                 name=self.names.unique(node.name),
-                inputs=taken,
-                outputs=made,
+                inputs=input_ports,
+                outputs=output_ports,
                 line=0,
             )
         )
-        for port, tensor in zip(taken, inputs, strict=True):
+        for port, tensor in zip(input_ports, inputs, strict=True):
             source = self.nodes[tensor.source.layer].outputs[tensor.source.output]
             self.edges.append(Edge(tensor.source.layer, source.id, layer, port.id))
         return self._handles(layer, outputs)
@@ -156,44 +154,52 @@ class GraphFrame:
         return handles
 
     def _after_awaited(self, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The inputs of a new node, the first of them not before all that is awaited."""
+        """Return the inputs of a new node with the first one delayed until all awaited tensors are
+        computed.
+        """
         if (
             not inputs
             or not self._awaited
-            or any(one.source.layer in self._waiting for one in inputs)
+            or any(tensor.source.layer in self._waiting for tensor in inputs)
         ):
             return inputs
         awaited, self._awaited = self._awaited, ()
-        first = self.add("After", OPSET, {}, (inputs[0], *awaited), (inputs[0].known,))[0]
+        delayed = self.add("After", OPSET, {}, (inputs[0], *awaited), (inputs[0].known,))[0]
         self._awaited = awaited
-        self._waiting.add(first.source.layer)
-        return (first, *inputs[1:])
+        self._waiting.add(delayed.source.layer)
+        return (delayed, *inputs[1:])
 
     def after_awaited(self, tensor: Tensor) -> Tensor:
-        """A tensor without inputs of its own, not before all that is awaited."""
+        """Return a tensor without inputs, delayed until all awaited tensors are computed."""
         return self._after_awaited((tensor,))[0]
 
     @contextmanager
-    def waiting_for(self, tensors: Sequence[Tensor], *, anew: bool = False) -> Iterator[None]:
-        """What is built meanwhile runs after these tensors too; ``anew``: after these only."""
-        kept = self._awaited, self._waiting
-        self._awaited, self._waiting = (*(() if anew else self._awaited), *tensors), set()
+    def waiting_for(self, tensors: Sequence[Tensor], *, reset: bool = False) -> Iterator[None]:
+        """Delay operations that are built inside until these tensors are computed. With ``reset``,
+        earlier awaited tensors are ignored.
+        """
+        previous = self._awaited, self._waiting
+        self._awaited, self._waiting = (*(() if reset else self._awaited), *tensors), set()
         try:
             yield
         finally:
-            self._awaited, self._waiting = kept
+            self._awaited, self._waiting = previous
 
     def holds(self, tensor: Tensor) -> bool:
-        """Whether a tensor is still one of this graph: what was built for a call that was
-        refused has gone.
+        """Return True if a tensor still belongs to this graph. Tensors of a failed call are
+        removed.
         """
         return any(
-            one is tensor
-            for one in next(iter(self.tensors[tensor.source.layer : tensor.source.layer + 1]), ())
+            output is tensor
+            for output in next(
+                iter(self.tensors[tensor.source.layer : tensor.source.layer + 1]), ()
+            )
         )
 
     def first_region(self, first: LayerId) -> Tensor | None:
-        """The first output of the first node with bodies from a number on."""
+        """Return the first output of the first node with bodies from the id ``first`` on, or
+        None.
+        """
         return next(
             (
                 self.tensors[node.id][0]
@@ -204,15 +210,16 @@ class GraphFrame:
         )
 
     def from_port(self, layer: LayerId, port: int) -> Tensor:
-        """The handle of what leaves a node by a port."""
-        ports = [one.id for one in self.nodes[layer].outputs]
+        """Return the handle of a node's output port."""
+        ports = [output_port.id for output_port in self.nodes[layer].outputs]
         return self.tensors[layer][ports.index(port)]
 
     def parameter(self, name: str, known: Known, tensor_names: tuple[str, ...] = ()) -> Tensor:
-        """A Parameter that declares what is known of it."""
+        """Add a Parameter with the given type and shape."""
         if known.element_type is None:
             raise BuildError(
-                f"the element type of {name!r} is not known, and an input of {self.title} must have one: convert it first"
+                f"the element type of {name!r} is not known, but an input of {self.title} "
+                "requires one: convert it first"
             )
         shape = str(known.shape).removeprefix("[").removesuffix("]")
         attributes = {"shape": shape, "element_type": str(known.element_type)}
@@ -221,12 +228,12 @@ class GraphFrame:
         )[0]
 
     def result(self, tensor: Tensor, name: str = "") -> LayerId:
-        """A Result; its number, for port maps and back edges."""
+        """Add a Result and return its id, for port maps and back edges."""
         self.add("Result", "opset1", {}, (tensor,), (), name=name)
         return LayerId(len(self.nodes) - 1)
 
     def capture(self, outer: Tensor) -> Tensor:
-        """The Parameter for a tensor of the parent; the same one every time."""
+        """Return the Parameter for a tensor of the parent; repeated calls return the same one."""
         key = (outer.source.layer, outer.source.output)
         if key not in self.captures:
             name = outer.name.rpartition("/")[2].replace(":", "_")
@@ -235,8 +242,10 @@ class GraphFrame:
         return self.captures[key][1]
 
     def bring(self, tensor: Tensor) -> Tensor:
-        """A tensor as it is seen here: itself, or captured through every body in between;
-        ``BuildError`` when it cannot be seen.
+        """Return a tensor as visible in this frame: itself, or captured through every body in
+        between.
+
+        ``BuildError`` if the tensor is not visible in this frame.
         """
         if tensor.frame is self:
             return tensor
@@ -251,7 +260,8 @@ class GraphFrame:
             frame = frame.parent
         if frame is None:
             raise BuildError(
-                f"{tensor!r} lives in {tensor.frame.title} and cannot be used in {self.title}: let that return it"
+                f"{tensor!r} belongs to {tensor.frame.title} and cannot be used in {self.title}: "
+                "return it from there"
             )
         for inner in reversed(between):
             tensor = inner.capture(tensor)
@@ -259,8 +269,8 @@ class GraphFrame:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is built meanwhile goes away again when it fails: a call that was refused leaves
-        no nodes behind.
+        """Remove everything that is built inside if it fails, so that a failed call adds no
+        nodes.
         """
         nodes, edges = len(self.nodes), len(self.edges)
         try:
@@ -270,9 +280,9 @@ class GraphFrame:
             raise
 
     def forget(self, nodes: int, edges: int) -> None:
-        """Only the first nodes and edges stay."""
+        """Remove all nodes and edges after the given numbers of them."""
         del self.nodes[nodes:], self.edges[edges:], self.tensors[nodes:]
-        self.writes = [one for one in self.writes if one.layer < nodes]
+        self.writes = [write for write in self.writes if write.layer < nodes]
         self._waiting = {layer for layer in self._waiting if layer < nodes}
         self.captures = {
             key: pair for key, pair in self.captures.items() if pair[1].source.layer < nodes
@@ -286,8 +296,10 @@ class GraphFrame:
         return [node for node in nodes if node.id not in unread] if unread else nodes
 
     def finished(self) -> ModelGraph:
-        """The graph so far; ``BuildError`` when a write to an array would be lost."""
-        refuse_lost(self.writes, self.edges, for_good=True)
+        """Return the graph built so far, or raise ``BuildError`` if a write to an array would be
+        lost.
+        """
+        reject_lost_writes(self.writes, self.edges, for_good=True)
         finished = ModelGraph(tuple(self.kept(self.nodes, self.edges)), tuple(self.edges))
         self.graph.calls[finished] = tuple(self.calls)
         return finished

@@ -1,4 +1,4 @@
-"""Functions: a named subgraph that is called in several places."""
+"""Functions: named subgraphs that are called in several places."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def function(
     fn: None = None, *, name: str = ""
 ) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]: ...
 def function(fn: Any = None, *, name: str = "") -> Any:
-    """Makes a Python function a named part of graphs; a decorator, with or without ``name=``
-    (default: the function's own).
+    """Make a Python function a named part of graphs. Use it as a decorator, with or without
+    ``name=`` (default: the function's name).
 
-    Every call puts the nodes that it builds into a name scope of its own: ``attention/``, then
-    ``attention_1/``, ... A model keeps plain nodes, so that it is written as plain IR; its
-    ``rt_info`` lists the calls. A view draws the first one open, with how many there are, and each
-    of the others as a box that can be opened.
+    Every call puts its nodes into a separate name scope: ``attention/``, then ``attention_1/``, ...
+    The model contains plain nodes and is written as plain IR; its ``rt_info`` lists the calls. A
+    view draws the first call open, with the number of calls, and each later call as a box that can
+    be opened.
     """
     if fn is None:
         return functools.partial(function, name=name)
     if not callable(fn):
-        raise TypeError(f"function(): {fn!r} is no function")
+        raise TypeError(f"function(): expected a function, got {fn!r}")
     scope = name or getattr(fn, "__name__", "function").strip("<>")
 
     @functools.wraps(fn)
-    def called(*inputs: Any, **keywords: Any) -> Any:
+    def call_in_scope(*inputs: Any, **keywords: Any) -> Any:
         graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
-        with graph.within(scope) as whole:
-            graph.frame.calls.append(NameScope(whole, scope))
+        with graph.within(scope) as scope_name:
+            graph.frame.calls.append(NameScope(scope_name, scope))
             return fn(*inputs, **keywords)
 
-    return called
+    return call_in_scope

@@ -1,5 +1,5 @@
-"""A graph under construction: inputs, constants, name scopes, operations, and the Model that
-they become.
+"""A graph under construction: inputs, constants, name scopes, operations, and the finished
+Model.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.emit import inferred, lifted, newest
-from loopscope.builder.finish import finished_model
+from loopscope.builder.emit import infer_outputs, lift_inputs, newest
+from loopscope.builder.finish import build_model
 from loopscope.builder.frame import GraphFrame, NameScope
-from loopscope.builder.importing import imported
+from loopscope.builder.importing import insert_model
 from loopscope.builder.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from loopscope.builder.naming import Names, snake_case
 from loopscope.builder.operation_handle import GraphOperation
@@ -32,38 +32,36 @@ from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Known, Operation
 
-STOPPED = "the graph that is being built was no longer wanted"
+STOPPED = "the graph under construction is no longer needed"
 _OPEN: ContextVar[tuple[Graph, ...]] = ContextVar("graphs under construction", default=())
-_LATEST: ContextVar[weakref.ref[Graph] | None] = ContextVar(
-    "the graph that was made last", default=None
-)
+_LATEST: ContextVar[weakref.ref[Graph] | None] = ContextVar("the most recent graph", default=None)
 
 
 class Graph:
     """A graph under construction.
 
-        graph = Graph("halve")
-        x = graph.parameter("x", "f32", [])
-        model = graph.model(x / 2)
+            graph = Graph("halve")
+            x = graph.parameter("x", "f32", [])
+            model = graph.model(x / 2)
 
-    Calls that get no tensor, such as ``ops.range(0, 5, 1, output_type="i64")``, belong to the graph
-    of ``with graph:``, or else to the one that was made last.
+    Calls without a tensor argument, such as ``ops.range(0, 5, 1, output_type="i64")``, belong to
+    the graph of the enclosing ``with graph:``, or else to the most recently created graph.
     """
 
     def __init__(self, name: str = "model", *, catalogue: Catalogue = CATALOGUE) -> None:
-        given: object = name
-        if not isinstance(given, str):
-            raise BuildError(f"the name of a graph is {shorten(repr(given), 60)}, expected text")
+        checked: object = name
+        if not isinstance(checked, str):
+            raise BuildError(f"the name of a graph is {shorten(repr(checked), 60)}, expected text")
         self.name = name
         self.catalogue = catalogue
         self._frames = [GraphFrame(self, None, f"graph {name!r}")]
         self.calls: dict[FinishedGraph, tuple[NameScope, ...]] = {}
-        """Of the bodies that are finished, what their frames' ``calls`` hold."""
+        """Scopes of the finished bodies, from the ``calls`` of their frames."""
         self.variables = Names()
-        """Of all graphs and bodies: variables are shared by name."""
+        """Names of variables in all graphs and bodies; variables are shared by name."""
         self.going: Callable[[], bool] = lambda: True
-        """Asked before each operation; ``BuildError`` as soon as it says False: another thread
-        no longer wants the graph.
+        """Function called before each operation. If it returns False, ``BuildError`` is raised,
+        because another thread no longer needs the graph.
         """
         _LATEST.set(weakref.ref(self))
 
@@ -71,9 +69,7 @@ class Graph:
         return f"<Graph {self.name!r} with {len(self._frames[0].nodes)} nodes>"
 
     def __iter__(self) -> Iterator[GraphOperation]:
-        """The operations of the graph or body that is being built, in the order in which they
-        were made.
-        """
+        """Iterate over the operations of the current graph or body, in creation order."""
         return (GraphOperation(self.frame, node.id) for node in tuple(self.frame.nodes))
 
     def __len__(self) -> int:
@@ -86,14 +82,16 @@ class Graph:
         return any(operation.name == name for operation in self)
 
     def __getitem__(self, name: str) -> GraphOperation:
-        """The operation of that name; ``BuildError`` when there is none."""
+        """Return the operation of that name, or raise ``BuildError`` if it does not exist."""
         for operation in self:
             if operation.name == name:
                 return operation
-        near = difflib.get_close_matches(str(name), [operation.name for operation in self], n=3)
-        meant = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        close_names = difflib.get_close_matches(
+            str(name), [operation.name for operation in self], n=3
+        )
+        suggestion = f": did you mean {' or '.join(map(repr, close_names))}?" if close_names else ""
         raise BuildError(
-            f"there is no operation {shorten(repr(name), 60)} in {self.frame.title}{meant}"
+            f"{self.frame.title} does not have an operation {shorten(repr(name), 60)}{suggestion}"
         )
 
     def __enter__(self) -> Graph:
@@ -105,36 +103,42 @@ class Graph:
 
     @property
     def frame(self) -> GraphFrame:
-        """The graph or body that new nodes go to."""
+        """Graph or body that new nodes are added to."""
         return self._frames[-1]
 
     def parameter(self, name: str, element_type: ElementTypeLike, shape: object = None) -> Tensor:
-        """An input of the model. ``shape``: lengths, None for one that is unknown;
-        ``shape=None``: not even the rank is known.
+        """Add an input of the model.
+
+        ``shape``: lengths, with None for an unknown length. ``shape=None`` means that the rank is
+        unknown too.
         """
         if self.frame.parent is not None:
             raise BuildError(
-                f"{self.frame.title} gets its inputs from outside: make parameter {name!r} before, and use it inside"
+                f"{self.frame.title} cannot have parameters: create parameter {name!r} outside, "
+                "and use it inside"
             )
         known_shape = (
-            DYNAMIC if shape is None else checked_shape(shape, f"the shape of parameter {name!r}")
+            DYNAMIC if shape is None else check_shape(shape, f"the shape of parameter {name!r}")
         )
         known = Known(
             element_type_of(element_type, f"the element type of parameter {name!r}"), known_shape
         )
-        whole = self.frame.names.prefix + checked_name(name, "the name of a parameter")
-        if any(node.name == whole for node in self.frame.nodes):
+        full_name = self.frame.names.prefix + check_name(name, "the name of a parameter")
+        if any(node.name == full_name for node in self.frame.nodes):
             raise BuildError(
-                f"graph {self.name!r} has something called {whole!r} already: give the parameter another name"
+                f"graph {self.name!r} already has a node {full_name!r}: use another name for the "
+                "parameter"
             )
-        return self.frame.parameter(name, known, (whole,))
+        return self.frame.parameter(name, known, (full_name,))
 
     def constant(
         self, value: object, element_type: ElementTypeLike | None = None, name: str = ""
     ) -> Tensor:
-        """A Const. Its type is the array's own; of a Python int i64, of a float f32."""
-        wanted = None if element_type is None else element_type_of(element_type)
-        return self._const(constant_array(value, wanted, "the constant"), name)
+        """Add a Const. The default type is that of the array; i64 for a Python int, f32 for a
+        float.
+        """
+        target_type = None if element_type is None else element_type_of(element_type)
+        return self._const(constant_array(value, target_type, "the constant"), name)
 
     def _const(self, array: np.ndarray, name: str = "") -> Tensor:
         constant = Constant.of(array)
@@ -153,37 +157,37 @@ class Graph:
 
     @contextmanager
     def scope(self, name: str) -> Iterator[str]:
-        """Names made inside begin with ``name/``; a second scope of that name becomes ``name_1/``.
-        Gives the name it got.
+        """Open a name scope: names created inside start with ``name/``. A second scope of that name
+        becomes ``name_1/``. Yield the actual name.
 
-        A view draws what is in it as a frame that can be folded.
+        A view draws its contents as a frame that can be folded.
         """
-        with self.within(name) as whole:
-            self.frame.calls.append(NameScope(whole))
-            yield whole
+        with self.within(name) as scope_name:
+            self.frame.calls.append(NameScope(scope_name))
+            yield scope_name
 
     @contextmanager
     def within(self, name: str) -> Iterator[str]:
-        """A scope of names alone, which no view shows."""
+        """Open a scope that only affects names and is not drawn."""
         frame = self.frame
-        whole = frame.names.enter(checked_name(name, "the name of a scope").strip("/"))
+        scope_name = frame.names.enter(check_name(name, "the name of a scope").strip("/"))
         try:
-            yield whole
+            yield scope_name
         finally:
             frame.names.leave()
 
     @contextmanager
     def unscoped(self, frame: GraphFrame) -> Iterator[None]:
-        """While inputs of a body are named, its scopes do not count."""
-        kept, frame.names.scopes = frame.names.scopes, []
+        """Ignore the open scopes while inputs of a body are named."""
+        scopes, frame.names.scopes = frame.names.scopes, []
         try:
             yield
         finally:
-            frame.names.scopes = kept
+            frame.names.scopes = scopes
 
     @contextmanager
     def inside(self, frame: GraphFrame) -> Iterator[GraphFrame]:
-        """What is built meanwhile goes to a body."""
+        """Add everything that is built inside to a body."""
         self._frames.append(frame)
         try:
             with self:
@@ -198,8 +202,10 @@ class Graph:
         what: str = "the value",
         name: str = "",
     ) -> Tensor:
-        """A tensor as it is seen here, or a Const of that name, in the first of the types that
-        holds the value.
+        """Return a tensor as visible in the current frame.
+
+        A value becomes a Const of that name, in the first of the types ``like`` that can represent
+        it.
         """
         if isinstance(value, Tensor):
             return self.frame.bring(value)
@@ -212,73 +218,70 @@ class Graph:
         attributes: Mapping[str, object],
         name: str = "",
     ) -> tuple[Tensor, ...]:
-        """A node of an operation: its type (the newest version) or declaration, inputs, and
-        attributes by keyword.
+        """Add a node of an operation and return its outputs.
 
-        ``BuildError`` when the operation is not made for them; says which input or attribute, what
-        was found, what is expected.
+        ``type``: name of the operation (the newest version is used) or its declaration.
+        ``BuildError`` if the operation does not support the inputs or attributes; the message
+        contains the input or attribute, the value found and the value expected.
         """
         if not self.going():
             raise BuildError(STOPPED)
         operation = newest(self.catalogue, type) if isinstance(type, str) else type
-        called = snake_case(operation.name)
-        texts = attribute_texts(operation, attributes, called)
+        caller = snake_case(operation.name)
+        texts = attribute_texts(operation, attributes, caller)
         if name:
-            checked_name(name, f"{called}(): name")
+            check_name(name, f"{caller}(): name")
         with self.frame.all_or_nothing():
-            tensors = lifted(self, operation, inputs, called)
-            outputs = inferred(operation, self.catalogue, tensors, texts, called)
+            tensors = lift_inputs(self, operation, inputs, caller)
+            outputs = infer_outputs(operation, self.catalogue, tensors, texts, caller)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
 
     def import_model(
         self, model: Model, inputs: Mapping[str | int, Any] | Sequence[Any] = (), name: str = ""
     ) -> tuple[Tensor, ...]:
-        """Puts a model into this graph; gives its outputs, in its order. ``inputs``: tensors or
-        values by name, by position, or in order.
+        """Insert a model into this graph and return its outputs in order.
 
-        ``name``: the scope of its nodes (default: the model's name). Types and shapes are inferred
-        anew. ``BuildError`` for a model that is not of OpenVINO's operations, for inputs that are
-        missing or unknown, and for some that contradict an operation.
+        ``inputs``: tensors or values by name, by position, or in order. ``name``: scope of the
+        nodes (default: the model's name). Types and shapes are inferred again. ``BuildError`` for a
+        model of another dialect than OpenVINO, for missing or unknown inputs, and for inputs that
+        contradict an operation.
         """
         with self.frame.all_or_nothing():
-            return imported(self, model, inputs, name)
+            return insert_model(self, model, inputs, name)
 
     def model(self, outputs: object) -> Model:
-        """The finished model. ``outputs``: a tensor, several, or a mapping from names to tensors.
+        """Return the finished model. ``outputs``: a tensor, several, or a mapping from names to
+        tensors.
 
-        ``BuildError`` when there are none, when one lives inside a body, or when the checks find an
-        error.
+        ``BuildError`` without outputs, for an output inside a body, or if the checks find an error.
         """
         if self.frame.parent is not None:
-            raise BuildError(
-                f"{self.frame.title} is still being built: make the model outside of it"
-            )
-        return finished_model(self, outputs)
+            raise BuildError(f"{self.frame.title} is not finished: call model() outside of it")
+        return build_model(self, outputs)
 
 
-def checked_name(given: object, what: str) -> str:
-    """Text that can name something; ``BuildError`` when it is none, or cannot be written."""
-    if not isinstance(given, str) or not given.strip("/ ") or not given.isprintable():
-        raise BuildError(
-            f"{what} is {shorten(repr(given), 60)}, expected text, without control characters and invisible ones"
-        )
-    return given
+def check_name(name: object, what: str) -> str:
+    """Return the text if it can be a name, or raise ``BuildError``."""
+    if not isinstance(name, str) or not name.strip("/ ") or not name.isprintable():
+        raise BuildError(f"{what} is {shorten(repr(name), 60)}, expected printable text")
+    return name
 
 
-def checked_shape(given: object, what: str) -> PartialShape:
-    """A shape; ``BuildError`` when what was given is none."""
-    shape = shape_of(given)
+def check_shape(lengths: object, what: str) -> PartialShape:
+    """Return a shape, or raise ``BuildError`` if the value is not one."""
+    shape = shape_of(lengths)
     if shape is None:
         raise BuildError(
-            f"{what} is {shorten(repr(given), 60)}, expected lengths, with None for one that is unknown"
+            f"{what} is {shorten(repr(lengths), 60)}, expected lengths, with None for unknown "
+            "lengths"
         )
     return shape
 
 
 def current_graph() -> Graph:
-    """The innermost open body's or ``with graph:``, or the one made last; a new one, which is
-    kept, when there is none.
+    """Return the graph of the innermost open body or ``with graph:``, or the most recent graph.
+    Without any graph, a new one is created and stored.
     """
     opened, latest = _OPEN.get(), _LATEST.get()
     graph = opened[-1] if opened else latest() if latest is not None else None
@@ -288,9 +291,9 @@ def current_graph() -> Graph:
     return graph
 
 
-def graph_of(values: Iterable[object], called: str) -> Graph:
-    """The graph that a call belongs to: that of its tensors, of the innermost open body or
-    ``with graph:``, or the one made last.
+def graph_of(values: Iterable[object], caller: str) -> Graph:
+    """Return the graph that a call belongs to: that of its tensors, of the innermost open body or
+    ``with graph:``, or the most recent graph.
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
     if tensors:
@@ -298,5 +301,5 @@ def graph_of(values: Iterable[object], called: str) -> Graph:
     opened, latest = _OPEN.get(), _LATEST.get()
     graph = opened[-1] if opened else latest() if latest is not None else None
     if graph is None:
-        raise BuildError(f"{called}() belongs to no graph: make one with builder.Graph() first")
+        raise BuildError(f"{caller}() needs a graph: create one with builder.Graph() first")
     return graph

@@ -15,32 +15,33 @@ from loopscope.ir.shape import Dimension, static
 if TYPE_CHECKING:
     from loopscope.builder.tensor import Tensor
 
-_MOST = np.iinfo(np.int64).max
+_MAX_INDEX = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One place of an index: what to take along one axis of the data (a new axis has none)."""
+    """One item of an index: the selection along one axis of the data (None for a new axis)."""
 
     what: Any
     axis: int | None
 
 
-def indexed(data: Tensor, index: Any) -> Tensor:
-    """What numpy means by ``data[index]``, for whole numbers, slices, ``...``, ``None``, and
-    one-axis indices by tensors or lists.
+def index_tensor(data: Tensor, index: Any) -> Tensor:
+    """Return ``data[index]`` with the meaning of numpy, for integers, slices, ``...``, ``None``,
+    and one-axis indices by tensors or lists.
 
-    Numbers and plain slices become one StridedSlice; a slice with a tensor as a bound a Slice, a
-    tensor as an index a Gather. ``BuildError`` for more indices than axes, a number out of range,
-    or anything else.
+    Integers and plain slices become one StridedSlice. A slice with a tensor as a bound becomes a
+    Slice, and a tensor as an index a Gather. ``BuildError`` for more indices than axes, an integer
+    out of range, or anything else.
     """
-    items = _items(data, index if isinstance(index, tuple) else (index,))
+    items = _parse_index(data, index if isinstance(index, tuple) else (index,))
     for item in items:
         if isinstance(item.what, slice) and _is_computed(item.what):
-            data = _sliced(data, item.what, item.axis or 0)
+            data = _computed_slice(data, item.what, item.axis or 0)
     if sum(1 for item in items if _is_gathered(item.what)) > 1:
         raise BuildError(
-            f"{data!r} is indexed by several tensors at once: index one axis after the other, or use ops.gather_nd"
+            f"{data!r} is indexed by several tensors at once: index the axes one by one, or use "
+            "ops.gather_nd"
         )
     plain = [
         _Item(slice(None), item.axis)
@@ -49,86 +50,95 @@ def indexed(data: Tensor, index: Any) -> Tensor:
         for item in items
     ]
     plain = [item for item in plain if item.what is not None]
-    chosen = _strided(data, plain) if any(item.what != slice(None) for item in plain) else data
-    # New axes come by an Unsqueeze: OpenVINO's CPU mistakes those of a StridedSlice that also drops
-    # axes.
-    kept = [item.what for item in items if not isinstance(item.what, int)]
-    new = [place for place, what in enumerate(kept) if what is None]
-    if new:
-        chosen = data.graph.apply("Unsqueeze", (chosen, np.array(new)), {})[0]
+    result = (
+        _strided_slice(data, plain) if any(item.what != slice(None) for item in plain) else data
+    )
+    # New axes are added with an Unsqueeze: OpenVINO's CPU computes a StridedSlice that both adds
+    # and drops axes incorrectly.
+    remaining = [item.what for item in items if not isinstance(item.what, int)]
+    new_axes = [place for place, selection in enumerate(remaining) if selection is None]
+    if new_axes:
+        result = data.graph.apply("Unsqueeze", (result, np.array(new_axes)), {})[0]
     for place, item in reversed(list(enumerate(items))):
         if _is_gathered(item.what):
-            axis = sum(1 for one in items[:place] if not isinstance(one.what, int))
-            chosen = data.graph.apply("Gather", (chosen, item.what, np.int64(axis)), {})[0]
-    return chosen
+            axis = sum(1 for previous in items[:place] if not isinstance(previous.what, int))
+            result = data.graph.apply("Gather", (result, item.what, np.int64(axis)), {})[0]
+    return result
 
 
-def _items(data: Tensor, index: tuple[Any, ...]) -> list[_Item]:
-    """The index with its ellipsis written out, each with the axis that it is about."""
-    index = tuple(int(one) if isinstance(one, np.integer) else one for one in index)
-    taken = sum(1 for one in index if one is not None and one is not ...)
-    if sum(1 for one in index if one is ...) > 1:
+def _parse_index(data: Tensor, index: tuple[Any, ...]) -> list[_Item]:
+    """Return the index items with the ellipsis expanded, each with its axis."""
+    index = tuple(int(item) if isinstance(item, np.integer) else item for item in index)
+    axis_count = sum(1 for item in index if item is not None and item is not ...)
+    if sum(1 for item in index if item is ...) > 1:
         raise BuildError(f"index {shorten(repr(index), 60)} of {data!r} has more than one '...'")
     rank = data.rank
-    if rank is None and ... in [one for one in index if isinstance(one, EllipsisType)]:
-        raise BuildError(f"'...' cannot stand in an index of {data!r}, whose rank is not known")
-    if rank is not None and taken > rank:
-        raise BuildError(f"{data!r} has {rank} axes, and is indexed along {taken}")
+    if rank is None and ... in [item for item in index if isinstance(item, EllipsisType)]:
+        raise BuildError(
+            f"'...' cannot be used in an index of {data!r}, because its rank is not known"
+        )
+    if rank is not None and axis_count > rank:
+        raise BuildError(f"{data!r} has {rank} axes, but is indexed along {axis_count}")
     items: list[_Item] = []
     axis = 0
-    for one in index:
-        if one is ...:
-            for _ in range((rank or 0) - taken):
+    for item in index:
+        if item is ...:
+            for _ in range((rank or 0) - axis_count):
                 items.append(_Item(slice(None), axis))
                 axis += 1
-        elif one is None:
+        elif item is None:
             items.append(_Item(None, None))
         else:
-            items.append(_Item(_checked(data, one, axis), axis))
+            items.append(_Item(_check_item(data, item, axis), axis))
             axis += 1
     return items
 
 
-def _checked(data: Tensor, one: Any, axis: int) -> Any:
-    if isinstance(one, bool) or not (
-        isinstance(one, (int, slice, list, np.ndarray)) or _is_tensor(one)
+def _check_item(data: Tensor, item: Any, axis: int) -> Any:
+    if isinstance(item, bool) or not (
+        isinstance(item, (int, slice, list, np.ndarray)) or _is_tensor(item)
     ):
         raise BuildError(
-            f"{data!r} is indexed by {shorten(repr(one), 60)}, expected whole numbers, slices, None, '...', or whole tensors"
+            f"{data!r} is indexed by {shorten(repr(item), 60)}, expected whole numbers, slices, "
+            "None, '...', or whole tensors"
         )
-    if isinstance(one, int):
-        _must_lie_inside(data, axis, one, one)
-    if isinstance(one, (list, np.ndarray)):
-        return _places(data, one, axis)
-    if _is_tensor(one) and str(one.element_type) == "boolean":
+    if isinstance(item, int):
+        _check_range(data, axis, item, item)
+    if isinstance(item, (list, np.ndarray)):
+        return _index_array(data, item, axis)
+    if _is_tensor(item) and str(item.element_type) == "boolean":
         raise BuildError(
-            f"{data!r} is indexed by booleans, {one!r}: ops.select keeps its shape, ops.non_zero and ops.gather_nd take parts out"
+            f"{data!r} is indexed by booleans, {item!r}: ops.select preserves its shape, "
+            "ops.non_zero and ops.gather_nd extract elements"
         )
-    if isinstance(one, slice):
-        for bound in (one.start, one.stop, one.step):
+    if isinstance(item, slice):
+        for bound in (item.start, item.stop, item.step):
             if (
                 bound is not None
                 and not isinstance(bound, (int, np.integer))
                 and not _is_tensor(bound)
             ):
                 raise BuildError(
-                    f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a whole number or a tensor"
+                    f"a slice of {data!r} has the bound {shorten(repr(bound), 60)}, expected a "
+                    "whole number or a tensor"
                 )
-        if isinstance(one.step, int) and one.step == 0:
+        if isinstance(item.step, int) and item.step == 0:
             raise BuildError(f"a slice of {data!r} has step 0")
-    return one
+    return item
 
 
-def _must_lie_inside(data: Tensor, axis: int, least: int, most: int) -> None:
+def _check_range(data: Tensor, axis: int, lower: int, upper: int) -> None:
     length = data.shape.at(axis) if data.rank is not None else Dimension()
-    if length.most is not None and not -length.most <= least <= most < length.most:
-        wrong = least if least < -length.most else most
-        raise BuildError(f"index {wrong} is out of range for axis {axis} of {data!r}")
+    if length.most is not None and not -length.most <= lower <= upper < length.most:
+        position = lower if lower < -length.most else upper
+        raise BuildError(f"index {position} is out of range for axis {axis} of {data!r}")
 
 
-def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
-    """A list or array of whole numbers, or of a boolean for each place along the axis."""
-    places = np.asarray(given) if len(given) else np.zeros(0, np.int64)
+def _index_array(data: Tensor, indices: Any, axis: int) -> np.ndarray:
+    """Return integer indices from a list or array of integers, or of one boolean per position along
+    the axis.
+    """
+    places = np.asarray(indices) if len(indices) else np.zeros(0, np.int64)
     if (
         places.dtype.kind == "b"
         and places.ndim == 1
@@ -138,33 +148,36 @@ def _places(data: Tensor, given: Any, axis: int) -> np.ndarray:
         places = np.flatnonzero(places)
     if places.dtype.kind not in "iu":
         raise BuildError(
-            f"axis {axis} of {data!r} is indexed by {shorten(repr(given), 60)}, expected whole numbers, or a boolean for each place"
+            f"axis {axis} of {data!r} is indexed by {shorten(repr(indices), 60)}, expected whole "
+            "numbers, or a boolean for each position"
         )
     if places.size:
-        _must_lie_inside(data, axis, int(places.min()), int(places.max()))
+        _check_range(data, axis, int(places.min()), int(places.max()))
     return places.astype(np.int64)
 
 
-def _is_tensor(one: object) -> bool:
-    return hasattr(one, "known") and hasattr(one, "graph")
+def _is_tensor(value: object) -> bool:
+    return hasattr(value, "known") and hasattr(value, "graph")
 
 
-def _is_gathered(one: object) -> bool:
-    return isinstance(one, (list, np.ndarray)) or (not isinstance(one, slice) and _is_tensor(one))
-
-
-def _is_computed(one: object) -> bool:
-    return isinstance(one, slice) and any(
-        _is_tensor(bound) for bound in (one.start, one.stop, one.step)
+def _is_gathered(value: object) -> bool:
+    return isinstance(value, (list, np.ndarray)) or (
+        not isinstance(value, slice) and _is_tensor(value)
     )
 
 
-def _sliced(data: Tensor, bounds: slice, axis: int) -> Tensor:
-    """Slice-8 along one axis; its bounds are one-element tensors of one type."""
+def _is_computed(value: object) -> bool:
+    return isinstance(value, slice) and any(
+        _is_tensor(bound) for bound in (value.start, value.stop, value.step)
+    )
+
+
+def _computed_slice(data: Tensor, bounds: slice, axis: int) -> Tensor:
+    """Return a Slice-8 along one axis, with bounds as one-element tensors of one type."""
     step = bounds.step if bounds.step is not None else 1
     backwards = isinstance(step, int) and step < 0
-    start = bounds.start if bounds.start is not None else (_MOST if backwards else 0)
-    stop = bounds.stop if bounds.stop is not None else (-_MOST if backwards else _MOST)
+    start = bounds.start if bounds.start is not None else (_MAX_INDEX if backwards else 0)
+    stop = bounds.stop if bounds.stop is not None else (-_MAX_INDEX if backwards else _MAX_INDEX)
     inputs = [_one_element(data, bound) for bound in (start, stop, step)]
     return data.graph.apply("Slice", (data, *inputs, np.array([axis])), {})[0]
 
@@ -177,26 +190,30 @@ def _one_element(data: Tensor, bound: Any) -> Any:
     return data.graph.apply("Reshape", (bound, np.array([1])), {"special_zero": False})[0]
 
 
-def _strided(data: Tensor, items: Sequence[_Item]) -> Tensor:
-    """One StridedSlice: a mask bit says which bounds are left out, and which axes go away."""
+def _strided_slice(data: Tensor, items: Sequence[_Item]) -> Tensor:
+    """Return a StridedSlice; mask bits mark absent bounds and axes to drop."""
     begin, end, step = [], [], []
     masks: dict[str, list[int]] = {
         name: [] for name in ("begin_mask", "end_mask", "shrink_axis_mask")
     }
     for item in items:
-        what = item.what
-        bounds = what if isinstance(what, slice) else slice(what, None if what == -1 else what + 1)
+        selection = item.what
+        bounds = (
+            selection
+            if isinstance(selection, slice)
+            else slice(selection, None if selection == -1 else selection + 1)
+        )
         begin.append(int(bounds.start or 0) if bounds.start is not None else 0)
         end.append(int(bounds.stop) if bounds.stop is not None else 0)
         step.append(int(bounds.step) if bounds.step is not None else 1)
         masks["begin_mask"].append(int(bounds.start is None))
         masks["end_mask"].append(int(bounds.stop is None))
-        masks["shrink_axis_mask"].append(int(isinstance(what, int)))
-    given = {
+        masks["shrink_axis_mask"].append(int(isinstance(selection, int)))
+    attributes = {
         name: bits
         for name, bits in masks.items()
         if name in ("begin_mask", "end_mask") or any(bits)
     }
     return data.graph.apply(
-        "StridedSlice", (data, np.array(begin), np.array(end), np.array(step)), given
+        "StridedSlice", (data, np.array(begin), np.array(end), np.array(step)), attributes
     )[0]

@@ -1,4 +1,4 @@
-"""Python numbers, lists and numpy arrays as typed arrays, so that they can become Consts."""
+"""Conversion of Python numbers, lists and numpy arrays to typed arrays for Consts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NATURAL = {
     "u": ElementType.I64,
     "f": ElementType.F32,
 }
-_OF_PYTHON = {
+_PYTHON_TYPES = {
     float: ElementType.F32,
     int: ElementType.I64,
     bool: ElementType.BOOLEAN,
     str: ElementType.STRING,
 }
-_FROM_PYTHON = (
+_PREFERRED_TYPES = (
     *(
         ElementType.I64,
         ElementType.F32,
@@ -40,75 +40,84 @@ _FROM_PYTHON = (
         ElementType.U8,
     ),
 )
-"""The types that Python's numbers become, in this order, where an input takes them; arrays of
-numpy, which have a type, only the first.
+"""Types for Python numbers in order of preference, if an input supports them. For numpy arrays only
+the first three are tried.
 """
-_NAMES = tuple(one.value for one in ElementType)
+_NAMES = tuple(element_type.value for element_type in ElementType)
 ElementTypeLike = ElementType | str | np.dtype | type
 
 
-def element_type_of(given: object, what: str = "element_type") -> ElementType:
-    """An element type by its name in the IR, its numpy dtype, or itself; ``BuildError`` for
-    anything else.
+def element_type_of(value: object, what: str = "element_type") -> ElementType:
+    """Return an element type from its IR name, its numpy dtype, or itself.
+
+    ``BuildError`` for anything else.
 
     >>> element_type_of("f32"), element_type_of(np.int64), element_type_of(bool)
     (<ElementType.F32: 'f32'>, <ElementType.I64: 'i64'>, <ElementType.BOOLEAN: 'boolean'>)
     """
-    if isinstance(given, ElementType):
-        return given
-    if isinstance(given, type) and given in _OF_PYTHON:
-        return _OF_PYTHON[given]
+    if isinstance(value, ElementType):
+        return value
+    if isinstance(value, type) and value in _PYTHON_TYPES:
+        return _PYTHON_TYPES[value]
     try:
-        if not isinstance(given, str):
-            return ElementType.of_dtype(np.dtype(given))  # type: ignore[call-overload]  # numpy refuses what is not a dtype
-        name = given.strip().lower()
+        if not isinstance(value, str):
+            return ElementType.of_dtype(np.dtype(value))  # type: ignore[call-overload]
+        name = value.strip().lower()
         # `float` is a name for numpy's float64, and for nothing in an IR.
         by_numpy = name not in _NAMES and np.dtype(name).name == name
         return ElementType.of_dtype(np.dtype(name)) if by_numpy else ElementType(name)
     except (ValueError, KeyError, TypeError):
         raise BuildError(
-            f"{what} is {shorten(repr(given), 60)}, expected one of {', '.join(_NAMES)}, or a numpy dtype"
+            f"{what} is {shorten(repr(value), 60)}, expected one of {', '.join(_NAMES)}, or a "
+            "numpy dtype"
         ) from None
 
 
 def as_array(
     value: object, wanted: Sequence[ElementType], allowed: Collection[ElementType], what: str
 ) -> np.ndarray:
-    """The array of a value, in the first type of ``wanted`` that holds it, else its own one; that
-    must be among ``allowed``.
+    """Return a value as an array, in the first type of ``wanted`` that can represent it, else in
+    its natural type, which must be in ``allowed``.
 
-    The own type of a Python int is i64, that of a float f32, that of an array its dtype; where
-    those are not allowed, Python's numbers become what is. ``BuildError`` names ``what``.
+    The natural type is i64 for a Python int, f32 for a float, and the dtype for an array. If it is
+    not allowed, Python numbers get an allowed type. ``BuildError`` messages name ``what``.
     """
     array = _array(value, what)
-    own = _own_type(value, array, what)
+    natural = _natural_type(value, array, what)
     for element_type in wanted:
-        if element_type in allowed and _holds(element_type, array):
+        if element_type in allowed and _can_represent(element_type, array):
             return cast(array, element_type)
-    if own in allowed:
-        return cast(array, own)
-    usual = _FROM_PYTHON if not isinstance(value, (np.ndarray, np.generic)) else _FROM_PYTHON[:3]
-    for element_type in usual:
-        if element_type in allowed and _holds(element_type, array):
+    if natural in allowed:
+        return cast(array, natural)
+    fallbacks = (
+        _PREFERRED_TYPES
+        if not isinstance(value, (np.ndarray, np.generic))
+        else _PREFERRED_TYPES[:3]
+    )
+    for element_type in fallbacks:
+        if element_type in allowed and _can_represent(element_type, array):
             return cast(array, element_type)
-    names = ", ".join(sorted(str(one) for one in allowed))
-    raise BuildError(f"{what} is {shorten(repr(value), 60)}, which is {own}; expected {names}")
+    names = ", ".join(sorted(str(element_type) for element_type in allowed))
+    raise BuildError(f"{what} is {shorten(repr(value), 60)}, which is {natural}; expected {names}")
 
 
 def constant_array(value: object, element_type: ElementType | None, what: str) -> np.ndarray:
-    """The array of a value in a given type (None: its own one); ``BuildError`` when the type
-    cannot hold it.
+    """Return a value as an array of the given type (None: the natural type).
+
+    ``BuildError`` if the type cannot represent the value.
     """
     array = _array(value, what)
     if element_type is None:
-        return cast(array, _own_type(value, array, what))
-    if not _holds(element_type, array):
-        raise BuildError(f"{what} is {shorten(repr(value), 60)}, which {element_type} cannot hold")
+        return cast(array, _natural_type(value, array, what))
+    if not _can_represent(element_type, array):
+        raise BuildError(
+            f"{what} is {shorten(repr(value), 60)}, which {element_type} cannot represent"
+        )
     return cast(array, element_type)
 
 
 def cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
-    """An array in another element type, which is known to hold it."""
+    """Convert an array to another element type that can represent it."""
     if array.dtype == element_type.dtype:
         return array
     if element_type is ElementType.STRING:
@@ -119,13 +128,13 @@ def cast(array: np.ndarray, element_type: ElementType) -> np.ndarray:
             .view(element_type.dtype)
             .reshape(array.shape)
         )
-    through = (
+    widened = (
         array.astype(np.float32)
         if element_type.dtype.kind == "V" and array.dtype.kind == "f"
         else array
     )
     with np.errstate(all="ignore"):
-        return through.astype(element_type.dtype)
+        return widened.astype(element_type.dtype)
 
 
 def _array(value: object, what: str) -> np.ndarray:
@@ -137,17 +146,17 @@ def _array(value: object, what: str) -> np.ndarray:
         ) from None
     except OverflowError:
         raise BuildError(
-            f"{what} is {shorten(repr(value), 60)}, which no element type holds"
+            f"{what} is {shorten(repr(value), 60)}, which does not fit into any element type"
         ) from None
     if array.size == 0 and not isinstance(value, (np.ndarray, np.generic)):
         return array.astype(np.int64)
     return array
 
 
-def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
+def _natural_type(value: object, array: np.ndarray, what: str) -> ElementType:
     from_python = not isinstance(value, (np.ndarray, np.generic))
     if array.dtype.kind in "US" or (
-        array.dtype == object and all(isinstance(one, str) for one in array.reshape(-1).tolist())
+        array.dtype == object and all(isinstance(item, str) for item in array.reshape(-1).tolist())
     ):
         return ElementType.STRING
     if from_python and array.dtype.kind in _NATURAL:
@@ -160,19 +169,20 @@ def _own_type(value: object, array: np.ndarray, what: str) -> ElementType:
     if (
         array.dtype == object
         and array.size
-        and all(type(one) is int for one in array.reshape(-1).tolist())
+        and all(type(item) is int for item in array.reshape(-1).tolist())
     ):
         raise BuildError(
-            f"{what} is {shorten(repr(value), 60)}: a whole number needs more than 64 bits"
+            f"{what} is {shorten(repr(value), 60)}: an integer needs more than 64 bits"
         )
     raise BuildError(
-        f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of this graph, a number, or a numpy array"
+        f"{what} is {shorten(repr(value), 60)} ({type(value).__name__}), expected a Tensor of "
+        "this graph, a number, or a numpy array"
     )
 
 
-def _holds(element_type: ElementType, array: np.ndarray) -> bool:
-    """Whether a type means the same numbers: integers in range, floats only in floats, bool only
-    in boolean.
+def _can_represent(element_type: ElementType, array: np.ndarray) -> bool:
+    """Return True if a type represents the same numbers: integers in range, floats only in floats,
+    bool only in boolean.
     """
     kind = array.dtype.kind
     if array.dtype == element_type.dtype:
@@ -190,7 +200,7 @@ def _in_range(element_type: ElementType, array: np.ndarray) -> bool:
     if not array.size:
         return True
     bits = element_type.bits
-    least, most = (
+    lower, upper = (
         (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if element_type.is_signed else (0, 2**bits - 1)
     )
-    return least <= int(array.min()) and int(array.max()) <= most
+    return lower <= int(array.min()) and int(array.max()) <= upper

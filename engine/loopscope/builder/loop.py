@@ -1,5 +1,5 @@
-"""The one place that makes a Loop-5: carried, sliced and captured inputs, the condition, last
-values and joined outputs.
+"""Construction of a Loop-5: carried, sliced and captured inputs, condition, last values and
+concatenated outputs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class LoopVariable:
     """A value that is carried from one iteration to the next."""
 
     path: str
-    """How messages call it: ``loop_vars[1].left``."""
+    """Name in messages, such as ``loop_vars[1].left``."""
     name: str
-    """Of its Parameter in the body."""
+    """Name of the Parameter in the body."""
     initial: Tensor
     invariant: PartialShape
-    """Holds every shape that it ever has."""
+    """Shape that includes the shapes of all iterations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A tensor of which each iteration gets one part, of length 1 along the first axis."""
+    """A sliced tensor; each iteration receives a slice of length 1 along the first axis."""
 
     name: str
     whole: Tensor
@@ -43,7 +43,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What the body has at hand."""
+    """Inputs of the body."""
 
     variables: Sequence[Tensor]
     parts: Sequence[Tensor]
@@ -52,8 +52,8 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """What one iteration leaves: the next values, the parts of joined outputs, and what says
-    whether there is another (None: always).
+    """Outputs of one iteration: the next values, the slices of concatenated outputs, and the
+    condition (None: always true).
     """
 
     variables: Sequence[Tensor]
@@ -63,98 +63,106 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPlan:
-    """A Loop to be made."""
+    """Description of a Loop to build."""
 
-    called: str
-    """The function that the user called, for messages."""
+    caller: str
+    """Name of the function that the user called, for messages."""
     name: str
     trip_count: Tensor
     starts: Tensor
     variables: Sequence[LoopVariable]
     parts: Sequence[Parts] = ()
     rt_info: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What the Loop keeps for views and other runtimes; it changes no value."""
+    """Information for views and other runtimes, without effect on values."""
 
 
-def made_loop(
+def build_loop(
     graph: Graph, plan: LoopPlan, trace: Callable[[Entered], Iteration]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The Loop's last values of the variables, and its joined outputs. ``trace`` builds the body
-    from what enters it, once.
+    """Build a Loop and return the last values of its variables and its concatenated outputs.
+
+    ``trace`` is called once and builds the body from its inputs.
     """
-    body = LoopBody(graph, graph.frame, f"the body of {plan.called}() {plan.name!r}")
+    body = LoopBody(graph, graph.frame, f"the body of {plan.caller}() {plan.name!r}")
     with graph.inside(body):
-        entered = _entered(body, plan)
-        left = trace(entered)
-        _keep_invariants(plan, left.variables)
-        again = left.again() if left.again is not None else graph.constant(True, name="always")
-        condition = _result(body, again, "condition")
-        kept = [
-            _result(body, tensor, f"{one.name}_next")
-            for one, tensor in zip(plan.variables, left.variables, strict=True)
+        entered = _body_inputs(body, plan)
+        iteration = trace(entered)
+        _check_invariants(plan, iteration.variables)
+        condition_tensor = (
+            iteration.again()
+            if iteration.again is not None
+            else graph.constant(True, name="always")
+        )
+        condition = _result(body, condition_tensor, "condition")
+        next_results = [
+            _result(body, tensor, f"{item.name}_next")
+            for item, tensor in zip(plan.variables, iteration.variables, strict=True)
         ]
-        joined = [
-            _result(body, tensor, f"joined_{number}") for number, tensor in enumerate(left.joined)
+        joined_results = [
+            _result(body, tensor, f"joined_{number}")
+            for number, tensor in enumerate(iteration.joined)
         ]
-        joined += [_result(body, part, collected.name) for collected, part in body.collected]
+        joined_results += [
+            _result(body, part, collected.name) for collected, part in body.collected
+        ]
     body.drop_unread_number()
     captured = list(body.captures.values())
     outer = [
         plan.trip_count,
         plan.starts,
-        *(one.initial for one in plan.variables),
-        *(one.whole for one in plan.parts),
+        *(item.initial for item in plan.variables),
+        *(item.whole for item in plan.parts),
     ]
     outer += [tensor for tensor, _ in captured]
-    outputs = [OutputMap(len(outer) + index, one.layer) for index, one in enumerate(kept)]
+    outputs = [OutputMap(len(outer) + index, item.layer) for index, item in enumerate(next_results)]
     outputs += [
-        OutputMap(len(outer) + len(kept) + index, one.layer, axis=0)
-        for index, one in enumerate(joined)
+        OutputMap(len(outer) + len(next_results) + index, item.layer, axis=0)
+        for index, item in enumerate(joined_results)
     ]
     outputs.append(OutputMap(-1, condition.layer, purpose="execution_condition"))
     edges = tuple(
-        BackEdge(one.layer, tensor.source.layer)
-        for one, tensor in zip(kept, entered.variables, strict=True)
+        BackEdge(item.layer, tensor.source.layer)
+        for item, tensor in zip(next_results, entered.variables, strict=True)
     )
     finished = Body("body", body.finished(), _inputs(entered, captured), tuple(outputs), edges)
-    known = _outputs(body, finished, outer, [condition, *kept, *joined])
-    made = graph.frame.add(
+    known = _infer_outputs(body, finished, outer, [condition, *next_results, *joined_results])
+    tensors = graph.frame.add(
         LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,), rt_info=plan.rt_info
     )
-    first_collected = len(kept) + len(left.joined)
-    for (collected, _), tensor in zip(body.collected, made[first_collected:], strict=True):
+    first_collected = len(next_results) + len(iteration.joined)
+    for (collected, _), tensor in zip(body.collected, tensors[first_collected:], strict=True):
         collected.fill(tensor)
-    return made[: len(kept)], made[len(kept) : first_collected]
+    return tensors[: len(next_results)], tensors[len(next_results) : first_collected]
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """A Result of the body, and what it gets."""
+class _BodyResult:
+    """A Result of the body with its input tensor."""
 
     layer: LayerId
     tensor: Tensor
 
 
-def _result(body: LoopBody, tensor: Tensor, name: str) -> _Ended:
+def _result(body: LoopBody, tensor: Tensor, name: str) -> _BodyResult:
     brought = body.bring(tensor)
-    return _Ended(body.result(brought, name), brought)
+    return _BodyResult(body.result(brought, name), brought)
 
 
-def _entered(body: LoopBody, plan: LoopPlan) -> Entered:
+def _body_inputs(body: LoopBody, plan: LoopPlan) -> Entered:
     variables = [
-        body.parameter(one.name, Known(one.initial.element_type, one.invariant))
-        for one in plan.variables
+        body.parameter(item.name, Known(item.initial.element_type, item.invariant))
+        for item in plan.variables
     ]
     parts = [
-        body.parameter(one.name, Known(one.whole.element_type, _part_shape(one.whole.shape)))
-        for one in plan.parts
+        body.parameter(item.name, Known(item.whole.element_type, _part_shape(item.whole.shape)))
+        for item in plan.parts
     ]
     return Entered(variables, parts, body)
 
 
 def _inputs(entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]) -> tuple[InputMap, ...]:
-    """The port map of the inputs: after trip count and condition the carried, the sliced, the
-    captured, and the iteration's number.
+    """Return the port map inputs: after trip count and condition the carried, sliced and captured
+    inputs, then the iteration number.
     """
     variables, parts, number = entered.variables, entered.parts, entered.body.number
     first_captured = 2 + len(variables) + len(parts)
@@ -176,35 +184,37 @@ def _part_shape(shape: PartialShape) -> PartialShape:
     return DYNAMIC if shape.dimensions is None else PartialShape((static(1), *shape.dimensions[1:]))
 
 
-def _keep_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:
+def _check_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:
     for variable, tensor in zip(plan.variables, after, strict=True):
         if tensor.element_type is not variable.initial.element_type:
             raise BuildError(
-                f"{plan.called}(): {variable.path} begins as {variable.initial.element_type}, and is "
-                f"{tensor.element_type or 'of unknown type'} after one iteration: a variable keeps its element type"
+                f"{plan.caller}(): {variable.path} starts as {variable.initial.element_type}, but "
+                "is "
+                f"{tensor.element_type or 'of unknown type'} after one iteration: the element "
+                "type of a variable must not change"
             )
         if not allows(variable.invariant, tensor.shape):
             raise BuildError(
-                f"{plan.called}(): {variable.path} has the shape invariant {variable.invariant}, and the shape {tensor.shape} after one "
-                "iteration: give it a less specific invariant with shape_invariants=, or keep its shape"
+                f"{plan.caller}(): {variable.path} has the shape invariant {variable.invariant}, "
+                f"but the shape {tensor.shape} after one "
+                "iteration: pass a less specific invariant in shape_invariants=, or preserve its "
+                "shape"
             )
 
 
 def allows(invariant: PartialShape, shape: PartialShape) -> bool:
-    """Whether the invariant allows every shape that the partial shape ``shape`` can be."""
+    """Return True if the invariant includes every shape that the partial shape ``shape`` can be."""
     return invariant == DYNAMIC or invariant.unite(shape) == invariant
 
 
-def _outputs(
-    body: LoopBody, finished: Body, outer: Sequence[Tensor], ends: Sequence[_Ended]
+def _infer_outputs(
+    body: LoopBody, finished: Body, outer: Sequence[Tensor], ends: Sequence[_BodyResult]
 ) -> Sequence[Known]:
-    """What is known of the Loop's outputs, by the very rules by which the checks will look at
-    it.
-    """
+    """Return the inferred outputs of the Loop, by the same rules as the checks."""
     parameters = {
         node.id: Known(node.outputs[0].element_type, node.outputs[0].shape)
         for node in body.nodes
         if node.type == "Parameter"
     }
-    inside = region.BodyState(finished, parameters, {one.layer: one.tensor.known for one in ends})
+    inside = region.BodyState(finished, parameters, {end.layer: end.tensor.known for end in ends})
     return region.iterated(Node(LayerId(0), "", LOOP), [tensor.known for tensor in outer], inside)

@@ -1,6 +1,4 @@
-"""How things are called: names that are unique in their graph, and the snake_case name of an
-operation's function.
-"""
+"""Naming: unique names in a graph, and snake_case names of operation functions."""
 
 from __future__ import annotations
 
@@ -11,35 +9,35 @@ from functools import lru_cache
 _ONE_WORD = re.compile(
     r"MatMul|SoftMax|SoftPlus|SoftSign|P?ReLU|HSwish|HSigmoid|TopK(?!R)|PSROI|NaN$|RGB|BGR|ErfInv$"
 )
-"""What the spec spells with inner capitals but everybody reads as one word, as OpenVINO's Python
-factories do.
-"""
-_TAKEN = frozenset({"version"})
-"""What ``builder.ops`` has besides operations."""
+"""Parts of names with inner capitals that are one word, as in OpenVINO's Python factories."""
+_RESERVED = frozenset({"version"})
+"""Names in ``builder.ops`` that are not operations."""
 _BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=to[A-Z])")
 _LETTERS = re.compile(r"[^a-z0-9]")
 
 
 def snake_case(name: str) -> str:
-    """An operation's name in snake_case: a word begins at a capital, and a run of capitals is one
-    word.
+    """Return an operation's name in snake_case. A word starts at a capital, and a run of capitals
+    is one word.
 
-    What Python or ``builder.ops`` keeps for itself gets ``_`` after it: ``snake_case("Lambda")`` is
-    ``lambda_``.
+    Names that are reserved in Python or ``builder.ops`` get a trailing ``_``:
+    ``snake_case("Lambda")`` is ``lambda_``.
 
-    >>> [snake_case(name) for name in ("ReduceSum", "GRUCell", "GatherND", "MatMul", "I420toBGR", "Col2Im", "IsNaN", "ReduceL1")]
-    ['reduce_sum', 'gru_cell', 'gather_nd', 'matmul', 'i420_to_bgr', 'col2im', 'is_nan',
-    'reduce_l1']
+    >>> [snake_case(name) for name in ("ReduceSum", "GRUCell", "GatherND", "MatMul", "ReduceL1")]
+    ['reduce_sum', 'gru_cell', 'gather_nd', 'matmul', 'reduce_l1']
+    >>> [snake_case(name) for name in ("I420toBGR", "Col2Im", "IsNaN")]
+    ['i420_to_bgr', 'col2im', 'is_nan']
     """
     joined = _ONE_WORD.sub(lambda match: match[0].capitalize(), name)
     joined = re.sub(r"to(?=(Bgr|Rgb|NV12)$)", "_to_", joined).replace("2I", "2i")
     spelled = _BOUNDARY.sub("_", joined).lower().replace("__", "_")
-    return f"{spelled}_" if keyword.iskeyword(spelled) or spelled in _TAKEN else spelled
+    return f"{spelled}_" if keyword.iskeyword(spelled) or spelled in _RESERVED else spelled
 
 
 @lru_cache(4096)
 def letters(name: str) -> str:
-    """What two spellings of one operation share: letters and digits, in lower case.
+    """Return the letters and digits of a name in lower case, which different spellings of an
+    operation share.
 
     >>> letters("mat_mul") == letters("MatMul") == letters("matmul")
     True
@@ -48,54 +46,58 @@ def letters(name: str) -> str:
 
 
 class Names:
-    """The names in use in one graph, and the scope that new ones are put in."""
+    """Used names of a graph, and the current scope for new names."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, int] = {}
         self._scopes: dict[str, int] = {}
         self.scopes: list[str] = []
-        """Whole names of the open scopes, outermost first."""
+        """Full names of the open scopes, outermost first."""
 
     @property
     def prefix(self) -> str:
-        """Of new names: ``decoder/attention/`` inside two scopes, empty outside of any."""
+        """Prefix of new names, such as ``decoder/attention/`` inside two scopes; empty outside of
+        scopes.
+        """
         return f"{self.scopes[-1]}/" if self.scopes else ""
 
-    def unique(self, wanted: str) -> str:
-        """``wanted`` in the current scope; with ``_1``, ``_2``, ... after it when it is taken."""
-        return _free(self.prefix + wanted, self._nodes)
+    def unique(self, stem: str) -> str:
+        """Return ``wanted`` in the current scope, with a suffix ``_1``, ``_2``, ... if it is
+        used.
+        """
+        return _first_unused(self.prefix + stem, self._nodes)
 
     def copied(self) -> Names:
-        """Return a copy, which names that are made later do not change."""
-        copied = Names()
-        copied._nodes, copied._scopes, copied.scopes = (
+        """Return an independent copy."""
+        copy = Names()
+        copy._nodes, copy._scopes, copy.scopes = (
             dict(self._nodes),
             dict(self._scopes),
             list(self.scopes),
         )
-        return copied
+        return copy
 
-    def enter(self, wanted: str) -> str:
-        """Opens a scope inside the current one; a scope that was opened before gets a number, so
-        that the two stay apart.
+    def enter(self, stem: str) -> str:
+        """Open a scope inside the current one and return its name. A repeated scope gets a
+        number.
         """
-        scope = _free(self.prefix + wanted, self._scopes)
+        scope = _first_unused(self.prefix + stem, self._scopes)
         self.scopes.append(scope)
         return scope
 
     def leave(self) -> None:
-        """Back to the scope around."""
+        """Close the current scope."""
         self.scopes.pop()
 
 
-def _free(wanted: str, used: dict[str, int]) -> str:
-    """The first of ``wanted``, ``wanted_1``, ... that is not in use; ``used`` remembers where to
-    go on.
+def _first_unused(stem: str, used: dict[str, int]) -> str:
+    """Return the first of ``stem``, ``stem_1``, ... that is unused; ``used`` stores the last number
+    per stem.
     """
-    name, number = wanted, used.get(wanted, 0)
+    name, number = stem, used.get(stem, 0)
     while name in used:
         number += 1
-        name = f"{wanted}_{number}"
-    used[wanted] = number
+        name = f"{stem}_{number}"
+    used[stem] = number
     used.setdefault(name, 0)
     return name

@@ -1,6 +1,4 @@
-"""``GraphOperation``: an operation of a graph under construction, found by name or by going
-through the graph.
-"""
+"""``GraphOperation``: handle of an operation of a graph under construction."""
 
 from __future__ import annotations
 
@@ -15,9 +13,10 @@ if TYPE_CHECKING:
 
 
 class GraphOperation:
-    """One node: ``graph["Add"]``, or one of ``for operation in graph``."""
+    """A node of a graph: ``graph["Add"]``, or an item of ``for operation in graph``."""
 
-    # No dataclass: those are structures of values, and this is one thing that can be fetched.
+    # This is not a dataclass, because dataclasses are structures of values and an operation is one
+    # fetch.
     __slots__ = ("_frame", "_layer")
 
     def __init__(self, frame: GraphFrame, layer: LayerId) -> None:
@@ -38,27 +37,27 @@ class GraphOperation:
 
     @property
     def node(self) -> Node:
-        """As the finished model will have it, so far."""
+        """Node as the finished model would contain it now."""
         return self._frame.nodes[self._layer]
 
     @property
     def name(self) -> str:
-        """Unique in its graph."""
+        """Name that is unique in the graph."""
         return self.node.name
 
     @property
     def type(self) -> str:
-        """The operation as the IR spells it."""
+        """Type of the operation in the spelling of the IR."""
         return self.node.type
 
     @property
     def attributes(self) -> Mapping[str, object]:
-        """As the IR keeps them: text by name."""
+        """Attributes as text by name, as in the IR."""
         return self.node.attributes
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What feeds it, in the order of its inputs."""
+        """Tensors that feed the operation, in input order."""
         fed = {edge.to_port: edge for edge in self._frame.edges if edge.to_layer == self._layer}
         return tuple(
             self._frame.from_port(edge.from_layer, edge.from_port)
@@ -67,5 +66,5 @@ class GraphOperation:
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """The tensors that it makes."""
+        """Tensors that the operation computes."""
         return self._frame.tensors[self._layer]

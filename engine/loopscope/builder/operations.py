@@ -1,4 +1,4 @@
-"""One function per operation, made from its declaration when it is first asked for."""
+"""Functions of operations, created from their declarations on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loopscope.ops.effects import OPSET
 from loopscope.ops.input_names import input_names, input_text
 
 Function = Callable[..., Any]
-_ELSEWHERE = {
+_OTHER_FUNCTIONS = {
     Role.PARAMETER: "graph.parameter",
     Role.CONSTANT: "graph.constant",
     Role.RESULT: "graph.model",
@@ -27,24 +27,25 @@ _ELSEWHERE = {
 
 
 def buildable(catalogue: Catalogue) -> Iterator[Operation]:
-    """The operations that are functions here; Parameters, constants, Results, loops and branches
-    are made by other functions.
+    """Return the operations that are functions of ``builder.ops``.
+
+    Parameters, constants, Results, loops and branches are excluded; other functions build them.
     """
-    return (operation for operation in catalogue if operation.role not in _ELSEWHERE)
+    return (operation for operation in catalogue if operation.role not in _OTHER_FUNCTIONS)
 
 
 class Operations:
     """The operations of a catalogue as functions: ``ops.reduce_sum(x, [0], keep_dims=True)``.
 
-    Names are those of the spec in snake_case (a run of capitals is one word): ``reduce_sum``,
-    ``gru_cell``, ``gather_nd``; a few that everybody reads as one word are one (``matmul``,
-    ``relu``, ``softmax``, ``topk``). Any other way to write the same letters is understood:
-    ``ops.MatMul``, ``ops.mat_mul``. Each is the newest version; ``ops.version("Gather", 7)`` is a
-    given one.
+    Names are those of the specification in snake_case, where a run of capitals is one word:
+    ``reduce_sum``, ``gru_cell``, ``gather_nd``. A few are one word: ``matmul``, ``relu``,
+    ``softmax``, ``topk``. Other spellings with the same letters also work: ``ops.MatMul``,
+    ``ops.mat_mul``. Each function is the newest version; ``ops.version("Gather", 7)`` returns a
+    particular one.
 
     Inputs are positional: tensors, numbers, lists or arrays. Attributes are keywords with the
-    defaults of the spec; ``-`` in a name becomes ``_``, and a name that Python keeps for itself
-    gets ``_`` after it (``lambda_``). ``name=`` names the node.
+    defaults of the specification. ``-`` in a name becomes ``_``, and a reserved word of Python gets
+    a trailing ``_`` (``lambda_``). ``name=`` names the node.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -69,64 +70,67 @@ class Operations:
         return self._function(operation)
 
     def version(self, name: str, version: int) -> Function:
-        """The function of one version of an operation; ``BuildError`` names those that there
-        are.
+        """Return the function of one version of an operation.
+
+        ``BuildError`` if it does not exist; the message lists the existing versions.
         """
-        there = [
+        candidates = [
             operation
             for operation in buildable(self._catalogue)
             if letters(operation.name) == letters(name)
         ]
-        for operation in there:
+        for operation in candidates:
             if operation.version == version:
                 return self._function(operation)
-        versions = ", ".join(operation.title for operation in there) or "nothing of that name"
-        raise BuildError(f"there is no {name}-{version}; there is {versions}")
+        versions = ", ".join(operation.title for operation in candidates) or "none"
+        raise BuildError(f"{name}-{version} does not exist; existing versions: {versions}")
 
     def _newest(self, name: str) -> Operation:
-        wanted = letters(name)
-        found = [operation for operation in self._catalogue if letters(operation.name) == wanted]
-        if not found:
-            near = difflib.get_close_matches(name, list(self), n=3)
-            meant = f"did you mean {' or '.join(near)}? " if near else ""
+        key = letters(name)
+        candidates = [operation for operation in self._catalogue if letters(operation.name) == key]
+        if not candidates:
+            close_names = difflib.get_close_matches(name, list(self), n=3)
+            suggestion = f"did you mean {' or '.join(close_names)}? " if close_names else ""
             raise AttributeError(
-                f"there is no operation {name!r}; {meant}dir(ops) lists them, and `loopscope ops` what each of them does"
+                f"operation {name!r} does not exist; {suggestion}dir(ops) lists the operations, "
+                "and `loopscope ops` describes them"
             )
-        newest = max(found, key=lambda operation: operation.version)
-        if newest.role in _ELSEWHERE:
+        newest = max(candidates, key=lambda operation: operation.version)
+        if newest.role in _OTHER_FUNCTIONS:
             raise AttributeError(
-                f"{newest.name} is not a function of this kind: use {_ELSEWHERE[newest.role]}"
+                f"{newest.name} is not a function of builder.ops: use "
+                f"{_OTHER_FUNCTIONS[newest.role]}"
             )
         return newest
 
     def _function(self, operation: Operation) -> Function:
-        made = self._functions.get(operation.title)
+        entry = self._functions.get(operation.title)
         if (
-            made is None or made[0] is not operation
+            entry is None or entry[0] is not operation
         ):  # an operation of a user's may have been replaced
-            made = self._functions[operation.title] = (operation, function_of(operation))
-        return made[1]
+            entry = self._functions[operation.title] = (operation, function_of(operation))
+        return entry[1]
 
 
 def function_of(operation: Operation) -> Function:
-    """The function that adds nodes of an operation to a graph: one tensor, or a tuple when it
-    has several outputs.
+    """Return the function that adds nodes of an operation to a graph. It returns a tensor, or a
+    tuple for several outputs.
     """
-    called = snake_case(operation.name)
+    caller = snake_case(operation.name)
 
     def function(*inputs: Any, name: str = "", **attributes: Any) -> Tensor | tuple[Tensor, ...]:
-        given = _spread(operation, inputs)
-        made = graph_of(given, called).apply(operation, given, attributes, name)
-        return made[0] if operation.outputs == 1 else made
+        values = _unpack(operation, inputs)
+        outputs = graph_of(values, caller).apply(operation, values, attributes, name)
+        return outputs[0] if operation.outputs == 1 else outputs
 
-    function.__name__ = function.__qualname__ = called
+    function.__name__ = function.__qualname__ = caller
     function.__doc__ = documentation(operation)
-    function.__signature__ = signature(operation)  # type: ignore[attr-defined]  # inspect's, unknown to typeshed
+    function.__signature__ = signature(operation)  # type: ignore[attr-defined]
     return function
 
 
-def _spread(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
-    """Operations that take any number of inputs also take them in one list: ``concat([a, b],
+def _unpack(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
+    """Unpack a single list argument of operations with any number of inputs: ``concat([a, b],
     axis=0)``.
     """
     if operation.inputs[1] is None and len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
@@ -135,22 +139,22 @@ def _spread(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def signature(operation: Operation) -> inspect.Signature:
-    """What ``help`` and editors show."""
-    least, most = operation.inputs
+    """Return the signature that ``help`` and editors show."""
+    lower, upper = operation.inputs
     kind, keyword = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
-    if most is None:
+    if upper is None:
         parameters = [kind("inputs", kind.VAR_POSITIONAL, annotation="Tensor")]
     else:
         parameters = [
             kind(
                 name,
                 kind.POSITIONAL_ONLY,
-                default=kind.empty if index < least else None,
+                default=kind.empty if index < lower else None,
                 annotation="Tensor",
             )
             for index, name in enumerate(input_names(operation))
         ]
-    for attribute in sorted(operation.attributes, key=lambda one: one.default is not REQUIRED):
+    for attribute in sorted(operation.attributes, key=lambda item: item.default is not REQUIRED):
         default = kind.empty if attribute.default is REQUIRED else attribute.default
         parameters.append(kind(attribute.keyword, keyword, default=default))
     parameters.append(kind("name", keyword, default="", annotation="str"))
@@ -159,8 +163,8 @@ def signature(operation: Operation) -> inspect.Signature:
 
 
 def documentation(operation: Operation) -> str:
-    """What it computes, inputs, outputs, attributes with their defaults and values, and the page
-    of the specification.
+    """Return a docstring: the computation, inputs, outputs, attributes with defaults and values,
+    and the page of the specification.
     """
     lines = [
         operation.description if operation.doc else operation.summary or f"{operation.title}.",
@@ -185,20 +189,24 @@ def documentation(operation: Operation) -> str:
             lines.append(
                 _line(attribute.keyword, f"{expected(attribute)}; {default}", attribute.doc)
             )
-    lines += ["", f"{_page(operation)}``BuildError`` says which argument does not fit."]
+    lines += ["", f"{_page(operation)}``BuildError`` names an invalid argument."]
     return "\n".join(lines)
 
 
 def _page(operation: Operation) -> str:
-    """Nothing for an operation of a user."""
+    """Return the reference to the specification, or "" for a custom operation."""
     if operation.opset == OPSET:
-        return "Spec page: none, it is Loopscope's own and no runtime knows it. "
+        return "Spec page: none, because only Loopscope has this operation. "
     return f"Spec page: {operation.page}. " if operation.page else ""
 
 
-def _line(name: str, *told: str) -> str:
-    return f"    {name}: {'. '.join(one for one in told if one)}"
+def _line(name: str, *texts: str) -> str:
+    return f"    {name}: {'. '.join(text for text in texts if text)}"
 
 
 def _types(types: frozenset[Any]) -> str:
-    return "any type" if len(types) > 20 else ", ".join(sorted(str(one) for one in types))
+    return (
+        "any type"
+        if len(types) > 20
+        else ", ".join(sorted(str(element_type) for element_type in types))
+    )

@@ -1,4 +1,4 @@
-"""``Print``: passes a tensor on, and shows values whenever that happens."""
+"""``Print``: an identity that prints values whenever it is computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
 
 
-def Print(  # TensorFlow's name for it
+def Print(  # TensorFlow's name
     input_: Any,
     data: Any = None,
     message: str = "",
@@ -17,21 +17,21 @@ def Print(  # TensorFlow's name for it
     summarize: int = 3,
     name: str | None = None,
 ) -> Tensor:
-    """Gives ``input_`` as it is; whenever it is computed, a line shows ``message`` and the values
-    of ``data`` (default: of ``input_``).
+    """Return ``input_`` unchanged. Whenever it is computed, a line with ``message`` and the values
+    of ``data`` (default: ``input_``) is printed.
 
-    ``first_n``: so many lines (-1: all). ``summarize``: so many elements of each value (-1: all).
-    The app shows the lines up to the moment that is looked at, ``loopscope run`` and a
-    ``compat.v1.Session`` all of them, and ``loopscope.run(...).printed`` has them. A Print whose
-    result nothing needs shows nothing. Only Loopscope runs it: no other runtime knows the
-    operation.
+    ``first_n``: maximum number of lines (-1: all). ``summarize``: maximum number of elements per
+    value (-1: all). The app shows the lines up to the current moment; ``loopscope run`` and a
+    ``compat.v1.Session`` show all lines, and ``loopscope.run(...).printed`` contains them. A Print
+    with an unused result prints nothing. Only Loopscope runs this operation; other runtimes do not
+    support it.
     """
-    shown = [] if data is None else [leaf.value for leaf in leaves(data)]
-    graph = graph_of([input_, *shown], "Print")
+    values = [] if data is None else [leaf.value for leaf in leaves(data)]
+    graph = graph_of([input_, *values], "Print")
     attributes = {"message": message or "", "first_n": first_n, "summarize": summarize}
     return graph.apply(
         "Print",
-        (graph.lift(input_, what="Print(): input_"), *map(graph.lift, shown)),
+        (graph.lift(input_, what="Print(): input_"), *map(graph.lift, values)),
         attributes,
         name or "",
     )[0]

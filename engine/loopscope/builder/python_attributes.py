@@ -1,4 +1,4 @@
-"""Attributes as Python gives them, as the text that the IR keeps."""
+"""Conversion of Python attribute values to the text form of the IR."""
 
 from __future__ import annotations
 
@@ -15,40 +15,44 @@ from loopscope.ops.declare import REQUIRED, Attribute, AttributeProblem, Operati
 
 
 def attribute_texts(
-    operation: Operation, given: Mapping[str, object], called: str
+    operation: Operation, values: Mapping[str, object], caller: str
 ) -> dict[str, str]:
-    """Every attribute as text by its name in the IR, the defaults of the spec written out.
+    """Return every attribute as text by its IR name, including the defaults of the specification.
 
-    ``given`` is by Python keyword. ``BuildError`` names the attribute, what was found and what is
-    expected.
+    ``values`` is by Python keyword. ``BuildError`` messages contain the attribute, the value found
+    and the value expected.
     """
     known = {attribute.keyword: attribute for attribute in operation.attributes}
-    for keyword in given:
+    for keyword in values:
         if keyword not in known:
-            there = f"its attributes are {', '.join(known)}" if known else "it has no attributes"
-            raise BuildError(f"{called}() has no attribute {keyword!r}; {there}")
+            attributes_clause = (
+                f"its attributes are {', '.join(known)}" if known else "it has no attributes"
+            )
+            raise BuildError(
+                f"{caller}() does not have an attribute {keyword!r}; {attributes_clause}"
+            )
     texts: dict[str, str] = {}
     for keyword, attribute in known.items():
-        if keyword in given:
-            texts[attribute.name] = _text(attribute, given[keyword], called)
+        if keyword in values:
+            texts[attribute.name] = _text(attribute, values[keyword], caller)
         elif attribute.default is REQUIRED:
-            raise BuildError(f"{called}() needs the attribute {keyword!r}: {expected(attribute)}")
-        elif not _is_nothing(attribute.default):
-            texts[attribute.name] = _text(attribute, attribute.default, called)
-        elif "kernel" in given and attribute.default == () and attribute.least is not None:
+            raise BuildError(f"{caller}() needs the attribute {keyword!r}: {expected(attribute)}")
+        elif not _is_omitted(attribute.default):
+            texts[attribute.name] = _text(attribute, attribute.default, caller)
+        elif "kernel" in values and attribute.default == () and attribute.least is not None:
             # One for each axis of the window: OpenVINO's CPU does not survive an AvgPool-16 without
             # its dilations.
-            axes = len(_text(known["kernel"], given["kernel"], called).split(","))
+            axes = len(_text(known["kernel"], values["kernel"], caller).split(","))
             texts[attribute.name] = ",".join([str(int(attribute.least))] * axes)
     try:
         typed(operation, texts)
     except AttributeProblem as problem:
-        raise BuildError(f"{called}(): {problem}") from None
+        raise BuildError(f"{caller}(): {problem}") from None
     return texts
 
 
-def _is_nothing(default: object) -> bool:
-    """Whether a default is not written: it means the same when it is absent."""
+def _is_omitted(default: object) -> bool:
+    """Return True if a default is omitted from the IR, because its absence has the same meaning."""
     return (
         default is None
         or (isinstance(default, (tuple, str, bytes)) and not default)
@@ -57,10 +61,12 @@ def _is_nothing(default: object) -> bool:
 
 
 def expected(attribute: Attribute) -> str:
-    """What values an attribute may have, in words.
+    """Return a description of the values that an attribute may have.
 
-    >>> expected(Attribute("mode", "str", allowed=("erf", "tanh"))), expected(Attribute("axis", "int", least=0))
-    ("'erf' or 'tanh'", 'a whole number of at least 0')
+    >>> expected(Attribute("mode", "str", allowed=("erf", "tanh")))
+    "'erf' or 'tanh'"
+    >>> expected(Attribute("axis", "int", least=0))
+    'a whole number of at least 0'
     """
     few = f"at least {attribute.fewest} of: " if attribute.fewest else ""
     if attribute.allowed:
@@ -94,31 +100,31 @@ _WORDS: Mapping[AttributeKind, str] = {
 }
 
 
-def _text(attribute: Attribute, value: object, called: str) -> str:
-    what = f"{called}(): attribute {attribute.keyword!r}"
+def _text(attribute: Attribute, value: object, caller: str) -> str:
+    what = f"{caller}(): attribute {attribute.keyword!r}"
     typed_value = (
-        _of_list(attribute.kind, value, what)
+        _convert_list(attribute.kind, value, what)
         if attribute.kind in ITEMS
-        else _of_item(attribute.kind, value, what)
+        else _convert_item(attribute.kind, value, what)
     )
     if typed_value is None:
         raise BuildError(f"{what} is {shorten(repr(value), 60)}, expected {expected(attribute)}")
     return written(attribute.kind, typed_value)
 
 
-def _of_list(kind: AttributeKind, value: object, what: str) -> tuple[object, ...] | None:
-    """A list from an iterable, or from one item; an array is one tensor, and bytes are one
-    string of them.
+def _convert_list(kind: AttributeKind, value: object, what: str) -> tuple[object, ...] | None:
+    """Return a tuple from an iterable or from a single item; an array is one tensor, and bytes are
+    one byte string.
     """
     if isinstance(value, (str, bytes, bytearray, PartialShape)) or not isinstance(value, Iterable):
         value = (value,)
-    given = (value,) if kind == "tensors" and isinstance(value, np.ndarray) else value
-    items = tuple(_of_item(ITEMS[kind], item, what) for item in given)
+    elements = (value,) if kind == "tensors" and isinstance(value, np.ndarray) else value
+    items = tuple(_convert_item(ITEMS[kind], item, what) for item in elements)
     return None if any(item is None for item in items) else items
 
 
-def _of_item(kind: AttributeKind, value: object, what: str) -> object | None:
-    """One value as kernels get it; None when it is not of the kind."""
+def _convert_item(kind: AttributeKind, value: object, what: str) -> object | None:
+    """Return a value in the form that kernels use, or None if it is not of this kind."""
     match kind:
         case "int":
             return (
@@ -154,8 +160,8 @@ def _of_item(kind: AttributeKind, value: object, what: str) -> object | None:
 
 
 def shape_of(value: object) -> PartialShape | None:
-    """A shape from lengths (None or -1: unknown), text such as ``2,?,1..8``, or itself; None when
-    it is none.
+    """Return a shape from lengths (None or -1: unknown), text such as ``2,?,1..8``, or a shape;
+    None for anything else.
 
     >>> str(shape_of([2, None])), str(shape_of("1..8,?")), shape_of(3.5)
     ('[2,?]', '[1..8,?]', None)
@@ -168,15 +174,15 @@ def shape_of(value: object) -> PartialShape | None:
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
             return PartialShape.of([_length(value)])
         if isinstance(value, Iterable):
-            return PartialShape.of([_length(one) for one in value])
+            return PartialShape.of([_length(length) for length in value])
     except (TypeError, ValueError):
         return None
     return None
 
 
-def _length(one: object) -> int | Dimension | None:
-    if one is None or isinstance(one, Dimension):
-        return one
-    if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and one >= -1:
-        return int(one)
-    raise TypeError(one)
+def _length(length: object) -> int | Dimension | None:
+    if length is None or isinstance(length, Dimension):
+        return length
+    if isinstance(length, (int, np.integer)) and not isinstance(length, bool) and length >= -1:
+        return int(length)
+    raise TypeError(length)

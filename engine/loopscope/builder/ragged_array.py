@@ -1,5 +1,5 @@
-"""``RaggedArray``: a ``TensorArray`` whose elements may differ in their lengths, kept as all
-their values and a table of their shapes.
+"""``RaggedArray``: a ``TensorArray`` with elements of different lengths, stored as a list of values
+and a table of shapes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from loopscope.ir.shape import Dimension, PartialShape
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class RaggedArray(Composite):
-    """The methods of ``TensorArray``; an element that was not written has no values, and lengths of
-    0.
+    """An array with the methods of ``TensorArray``; an unwritten element has no values and lengths
+    of 0.
 
-    Elements that ``stack``, ``gather`` and ``concat`` put together must agree in the other lengths:
-    where they do not, the run fails.
+    ``stack``, ``gather`` and ``concat`` require elements with equal other lengths; otherwise the
+    run fails.
     """
 
     values: Tensor
-    """Of all elements, one after the other, in one axis."""
+    """Values of all elements in order, in one axis."""
     shapes: Tensor
-    """[size, rank]: the lengths of each element, i64."""
+    """Lengths of each element, i64 [size, rank]."""
     element_shape: PartialShape = field(metadata=FIXED)
     dynamic: bool = field(metadata=FIXED)
     alike: bool = field(metadata=FIXED)
-    """Whether all elements have the shape of the first one that is written."""
+    """True if all elements have the shape of the first written element."""
 
     @staticmethod
     def empty(
@@ -49,46 +49,52 @@ class RaggedArray(Composite):
         dynamic: bool,
         alike: bool,
     ) -> RaggedArray:
-        """So many elements, none of them written; ``BuildError`` where their number of axes is
-        not known.
+        """Return an array of ``size`` unwritten elements.
+
+        ``BuildError`` if their number of axes is not known.
         """
         rank = element_shape.rank
         if rank is None:
             raise BuildError(
-                "TensorArray: element_shape is not known at all, expected a length for each axis, with None for unknown ones"
+                "TensorArray: the rank of element_shape is not known, expected a length for each "
+                "axis, with None for unknown lengths"
             )
-        graph, wanted = graph_of([size], "TensorArray"), element_type_of(element_type)
-        values = graph.constant(np.zeros(0, wanted.dtype), name="TensorArray")
+        graph, target_type = graph_of([size], "TensorArray"), element_type_of(element_type)
+        values = graph.constant(np.zeros(0, target_type.dtype), name="TensorArray")
         if isinstance(size, Tensor):
             shapes = arithmetic.zeros(size, np.array([rank]), graph.constant(np.int64(0)))
         else:
             shapes = graph.constant(
-                np.zeros((arithmetic.checked_size(size), rank), np.int64), name="TensorArray_shapes"
+                np.zeros((arithmetic.check_size(size), rank), np.int64), name="TensorArray_shapes"
             )
         return RaggedArray(values, shapes, element_shape, bool(dynamic), bool(alike))
 
-    def invariants(self, given: PartialShape | None, what: str) -> Sequence[PartialShape | None]:
-        if given is not None and not allows(given, self.element_shape):
+    def invariants(
+        self, invariant: PartialShape | None, what: str
+    ) -> Sequence[PartialShape | None]:
+        if invariant is not None and not allows(invariant, self.element_shape):
             raise BuildError(
-                f"{what} is {given}, and the elements of the TensorArray have shape {self.element_shape}: it is less specific"
+                f"{what} is {invariant}, but the elements of the TensorArray have the less "
+                f"specific shape {self.element_shape}"
             )
         size = Dimension() if self.dynamic else self.shapes.shape.at(0)
         return PartialShape((Dimension(),)), PartialShape((size, self.shapes.shape.at(1)))
 
     def write(self, index: Any, value: Any) -> RaggedArray:
-        """The array with another element at a place."""
+        """Return the array with one element replaced."""
         graph = self._graph
-        element = self._lifted(value, "write")
+        element = self._lift_value(value, "write")
         shape = self.element_shape.intersect(element.shape)
         if shape is None:
             raise BuildError(
-                f"TensorArray.write(): value is {element!r}, and the elements have shape {self.element_shape}"
+                f"TensorArray.write(): value is {element!r}, but the elements have shape "
+                f"{self.element_shape}"
             )
         bound = None if self.dynamic else self.shapes.shape.at(0).most
-        where = arithmetic.one_place(
-            arithmetic.checked_place(index, bound, "TensorArray.write()"), graph
+        where = arithmetic.index_list(
+            arithmetic.check_index(index, bound, "TensorArray.write()"), graph
         )
-        table = arithmetic.with_places(self.shapes, where) if self.dynamic else self.shapes
+        table = arithmetic.grow_to_indices(self.shapes, where) if self.dynamic else self.shapes
         begin, end = self._span(table, where)
         flat = graph.apply("Reshape", (element, np.array([-1])), {"special_zero": False})[0]
         before, after = (
@@ -109,16 +115,17 @@ class RaggedArray(Composite):
         return array
 
     def scatter(self, indices: Any, value: Any) -> RaggedArray:
-        """The array with the parts of ``value`` along its first axis at the places of
-        ``indices``, whose number must be known.
+        """Return the array with the slices of ``value`` along its first axis at ``indices``. The
+        number of indices must be known.
         """
         where, parts = (
             arithmetic.places(self._graph, indices, "scatter"),
-            self._lifted(value, "scatter"),
+            self._lift_value(value, "scatter"),
         )
         if where.rank is None or not where.shape.at(0).is_static:
             raise BuildError(
-                f"TensorArray.scatter(): indices is {where!r}, expected a known number of places for elements that may differ"
+                f"TensorArray.scatter(): indices is {where!r}, expected a known number of indices "
+                "for elements of different shapes"
             )
         array = self
         for number in range(len(where)):
@@ -126,19 +133,19 @@ class RaggedArray(Composite):
         return array
 
     def read(self, index: Any) -> Tensor:
-        """The element at a place."""
-        where = arithmetic.one_place(
-            arithmetic.checked_place(index, self.shapes.shape.at(0).most, "TensorArray.read()"),
+        """Return the element at an index."""
+        where = arithmetic.index_list(
+            arithmetic.check_index(index, self.shapes.shape.at(0).most, "TensorArray.read()"),
             self._graph,
         )
         row = self._graph.apply("Gather", (self.shapes, where, np.array(0)), {})[0]
         lengths = self._graph.apply("Squeeze", (row, np.array([0])), {})[0]
-        return self._shaped(
+        return self._reshape(
             self._part(*self._span(self.shapes, where)), lengths, self.element_shape
         )
 
     def gather(self, indices: Any) -> Tensor:
-        """The elements at several places along a new first axis; all elements must have one
+        """Return the elements at several indices along a new first axis; all elements must have one
         shape.
         """
         return self._graph.apply(
@@ -148,20 +155,21 @@ class RaggedArray(Composite):
         )[0]
 
     def stack(self) -> Tensor:
-        """All elements along a new first axis; all must have one shape."""
+        """Return all elements along a new first axis; all must have one shape."""
         size = self._graph.apply("Unsqueeze", (self.size(), np.array([0])), {})[0]
         whole = PartialShape((self.shapes.shape.at(0), *(self.element_shape.dimensions or ())))
-        # The greatest lengths: with them the number of values is right only where no element is
-        # smaller.
+        # The maximum lengths: the number of values only matches them if no element is smaller.
         lengths = self._graph.apply("Concat", (size, self._greatest(self.shapes)), {"axis": 0})[0]
-        return self._shaped(self.values, lengths, whole)
+        return self._reshape(self.values, lengths, whole)
 
     def concat(self) -> Tensor:
-        """All elements joined along their first axis, in which they may differ."""
+        """Return all elements concatenated along their first axis, in which their lengths may
+        differ.
+        """
         dimensions = self.element_shape.dimensions or ()
         if not dimensions:
             raise BuildError(
-                "TensorArray.concat(): the elements are scalars, which have no axis: use stack()"
+                "TensorArray.concat(): the elements are scalars without an axis: use stack()"
             )
         first = self._graph.apply(
             "ReduceSum", (self.shapes[:, :1], np.array([0])), {"keep_dims": False}
@@ -169,21 +177,23 @@ class RaggedArray(Composite):
         lengths = self._graph.apply(
             "Concat", (first, self._greatest(self.shapes[:, 1:])), {"axis": 0}
         )[0]
-        return self._shaped(self.values, lengths, PartialShape((Dimension(), *dimensions[1:])))
+        return self._reshape(self.values, lengths, PartialShape((Dimension(), *dimensions[1:])))
 
     def split(self, value: Any, lengths: Any) -> RaggedArray:
-        """The array whose elements are consecutive parts of ``value`` along its first axis, of
-        these lengths.
+        """Return the array of consecutive slices of ``value`` along its first axis, of these
+        lengths.
         """
-        graph, whole = self._graph, self._lifted(value, "split")
+        graph, whole = self._graph, self._lift_value(value, "split")
         parts = arithmetic.as_i64(arithmetic.places(graph, lengths, "split"))
         if whole.rank != self.element_shape.rank or whole.rank == 0:
             raise BuildError(
-                f"TensorArray.split(): value is {whole!r}, and the elements have shape {self.element_shape}"
+                f"TensorArray.split(): value is {whole!r}, but the elements have shape "
+                f"{self.element_shape}"
             )
         if not self.dynamic and parts.shape.at(0).intersect(self.shapes.shape.at(0)) is None:
             raise BuildError(
-                f"TensorArray.split(): {parts.shape.at(0)} lengths are given for {self.shapes.shape.at(0)} elements"
+                f"TensorArray.split(): expected {self.shapes.shape.at(0)} lengths, got "
+                f"{parts.shape.at(0)}"
             )
         column = graph.apply("Unsqueeze", (parts, np.array([1])), {})[0]
         rest = graph.apply(
@@ -194,8 +204,8 @@ class RaggedArray(Composite):
             "Tile", (rest, graph.apply("Concat", (number, np.array([1])), {"axis": 0})[0]), {}
         )[0]
         shapes = graph.apply("Concat", (column, rows), {"axis": 1})[0]
-        # As many values as the lengths say: a value of another length cannot be taken apart into
-        # them.
+        # The number of values that the lengths require: a value of another length fails in the
+        # Reshape.
         values = graph.apply("ReduceSum", (_counts(shapes), np.array([0])), {"keep_dims": True})[0]
         flat = graph.apply("Reshape", (whole, values), {"special_zero": False})[0]
         array = replace(self, values=flat, shapes=shapes)
@@ -203,19 +213,19 @@ class RaggedArray(Composite):
         return array
 
     def size(self) -> Tensor:
-        """The number of elements, an i64 scalar."""
+        """Return the number of elements as an i64 scalar."""
         return arithmetic.length_of(self.shapes)
 
     @property
     def _graph(self) -> Graph:
         return self.values.graph
 
-    def _lifted(self, value: Any, called: str) -> Tensor:
-        wanted = [self.values.element_type] if self.values.element_type else []
-        return self._graph.lift(value, wanted, f"TensorArray.{called}(): value")
+    def _lift_value(self, value: Any, caller: str) -> Tensor:
+        candidates = [self.values.element_type] if self.values.element_type else []
+        return self._graph.lift(value, candidates, f"TensorArray.{caller}(): value")
 
     def _span(self, table: Tensor, where: Any) -> tuple[Tensor, Tensor]:
-        """Where the values of an element begin and end, each in a list of one."""
+        """Return where the values of an element start and end, each as a list of one element."""
         counts = _counts(table)
         ends = self._graph.apply("CumSum", (counts, np.array(0)), {})[0]
         end = self._graph.apply("Gather", (ends, where, np.array(0)), {})[0]
@@ -225,17 +235,19 @@ class RaggedArray(Composite):
         return self._graph.apply("Slice", (self.values, begin, end, np.array([1])), {})[0]
 
     def _greatest(self, lengths: Tensor) -> Tensor:
-        most = self._graph.apply("ReduceMax", (lengths, np.array([0])), {"keep_dims": False})[0]
-        return self._graph.apply("Maximum", (most, np.int64(0)), {})[
+        maximum = self._graph.apply("ReduceMax", (lengths, np.array([0])), {"keep_dims": False})[0]
+        return self._graph.apply("Maximum", (maximum, np.int64(0)), {})[
             0
-        ]  # of no elements it would be the least number that there is
+        ]  # the maximum of no elements is the smallest i64
 
-    def _shaped(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
-        made: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[0]
-        made.set_shape(shape)
-        return made
+    def _reshape(self, values: Tensor, lengths: Tensor, shape: PartialShape) -> Tensor:
+        reshaped: Tensor = self._graph.apply("Reshape", (values, lengths), {"special_zero": False})[
+            0
+        ]
+        reshaped.set_shape(shape)
+        return reshaped
 
 
 def _counts(shapes: Tensor) -> Tensor:
-    """How many values each element has."""
+    """Return the number of values of each element."""
     return shapes.graph.apply("ReduceProd", (shapes, np.array([1])), {"keep_dims": False})[0]

@@ -1,5 +1,5 @@
-"""Shape invariants of loop variables: what a user gives for a structure, as one shape for each
-tensor in it.
+"""Shape invariants of loop variables: one shape per tensor from the structure that a user
+passes.
 """
 
 from __future__ import annotations
@@ -8,61 +8,69 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopscope.builder.graph_builder import checked_shape
+from loopscope.builder.graph_builder import check_shape
 from loopscope.builder.loop import allows
-from loopscope.builder.structure import paired
+from loopscope.builder.structure import pair_parts
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.shape import PartialShape
 
 
 class Composite(ABC):
-    """One value of a program that is several tensors, and takes one shape invariant for all of
-    them.
-    """
+    """A value that consists of several tensors and has one shape invariant for all of them."""
 
     __slots__ = ()
 
     @abstractmethod
-    def invariants(self, given: PartialShape | None, what: str) -> Sequence[PartialShape | None]:
-        """A shape for each tensor, in the order of ``leaves``; None: the first shape.
-        ``BuildError`` for a shape that it cannot have.
+    def invariants(
+        self, invariant: PartialShape | None, what: str
+    ) -> Sequence[PartialShape | None]:
+        """Return a shape for each tensor, in the order of ``leaves``; None for the initial shape.
+
+        ``BuildError`` for a shape that the value cannot have.
         """
 
 
 def shapes_of_variables(
-    called: str, loop_vars: Any, shape_invariants: Any
+    caller: str, loop_vars: Any, shape_invariants: Any
 ) -> list[PartialShape | None]:
-    """The given invariant of each tensor of ``loop_vars``; None stands for a tensor or a whole
-    structure that keeps its first shapes.
+    """Return the shape invariant of each tensor of ``loop_vars``; None for a tensor or structure
+    with its initial shapes.
     """
     return list(
-        _shapes(f"{called}(): the shape invariant of loop_vars", loop_vars, shape_invariants, "")
+        _walk_shapes(
+            f"{caller}(): the shape invariant of loop_vars", loop_vars, shape_invariants, ""
+        )
     )
 
 
-def _shapes(what: str, like: Any, given: Any, path: str) -> Iterator[PartialShape | None]:
-    if isinstance(like, Composite) and (given is None or not isinstance(given, type(like))):
+def _walk_shapes(what: str, like: Any, invariants: Any, path: str) -> Iterator[PartialShape | None]:
+    if isinstance(like, Composite) and (
+        invariants is None or not isinstance(invariants, type(like))
+    ):
         yield from like.invariants(
-            None if given is None else checked_shape(given, what + path), what + path
+            None if invariants is None else check_shape(invariants, what + path), what + path
         )
         return
-    below = paired(like, like if given is None else given, path, "shape_invariants")
-    if below is None:
-        yield None if given is None else checked_shape(given, what + path)
+    pairs = pair_parts(like, like if invariants is None else invariants, path, "shape_invariants")
+    if pairs is None:
+        yield None if invariants is None else check_shape(invariants, what + path)
         return
-    for inner, part, value in below:
-        yield from _shapes(what, part, None if given is None else value, inner)
+    for inner, part, value in pairs:
+        yield from _walk_shapes(what, part, None if invariants is None else value, inner)
 
 
 def shape_of_variable(
-    called: str, path: str, initial: Tensor, given: PartialShape | None
+    caller: str, path: str, initial: Tensor, invariant: PartialShape | None
 ) -> PartialShape:
-    """The invariant of one tensor; ``BuildError`` when it does not allow the first shape."""
-    if given is None:
+    """Return the invariant of one tensor, or raise ``BuildError`` if it excludes the initial
+    shape.
+    """
+    if invariant is None:
         return initial.shape
-    if not allows(given, initial.shape):
+    if not allows(invariant, initial.shape):
         raise BuildError(
-            f"{called}(): {path} begins with shape {initial.shape}, which its shape invariant {given} does not allow"
+            f"{caller}(): {path} starts with shape {initial.shape}, which its shape invariant "
+            f"{invariant} excludes"
         )
-    return given
+    return invariant

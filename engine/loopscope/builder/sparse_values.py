@@ -1,6 +1,4 @@
-"""``SparseTensor`` and ``IndexedSlices``: three tensors that stand for one, as TensorFlow has
-them.
-"""
+"""``SparseTensor`` and ``IndexedSlices``: three tensors that represent one, as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ _ANY = Dimension()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseTensor(Composite):
-    """A tensor of which only some elements are kept; all others are zero.
+    """A tensor with only some elements stored; all others are zero.
 
     ``indices``: [n, rank], ``values``: [n], ``dense_shape``: [rank]. As a loop variable its
-    invariant is the shape of ``dense_shape``, [rank]: the number of elements may always change.
-    ``BuildError`` for parts of other ranks.
+    invariant is the shape of ``dense_shape``, [rank]; the number of elements may always change.
+    ``BuildError`` for components of other ranks.
     """
 
     indices: Any
@@ -35,17 +33,20 @@ class SparseTensor(Composite):
         _lift_parts(self, indices=2, values=1, dense_shape=1)
 
     def get_shape(self) -> PartialShape:
-        """Of the tensor that it stands for: as many unknown lengths as its rank, when that is
-        known.
+        """Return the shape of the represented tensor: unknown lengths, as many as its rank if that
+        is known.
         """
         rank = self.dense_shape.shape.at(0)
         return PartialShape((_ANY,) * rank.length) if rank.is_static else DYNAMIC
 
-    def invariants(self, given: PartialShape | None, what: str) -> Sequence[PartialShape | None]:
-        shape = self.dense_shape.shape if given is None else given
+    def invariants(
+        self, invariant: PartialShape | None, what: str
+    ) -> Sequence[PartialShape | None]:
+        shape = self.dense_shape.shape if invariant is None else invariant
         if shape.rank not in (None, 1):
             raise BuildError(
-                f"{what} is {shape}, expected the shape of a SparseTensor's dense_shape, which has one length: the rank"
+                f"{what} is {shape}, expected the shape of a SparseTensor's dense_shape, which "
+                "has one length: the rank"
             )
         rank = shape.at(0) if shape.rank == 1 else _ANY
         return PartialShape((_ANY, rank)), PartialShape((_ANY,)), PartialShape((rank,))
@@ -53,10 +54,11 @@ class SparseTensor(Composite):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedSlices(Composite):
-    """Some parts of a tensor along its first axis.
+    """Some slices of a tensor along its first axis.
 
-    ``values``: [n, ...], ``indices``: [n], where each part belongs, ``dense_shape``: [rank]. As a
-    loop variable its invariant is the shape of ``values``. ``BuildError`` for parts of other ranks.
+    ``values``: [n, ...], ``indices``: [n], the position of each slice, ``dense_shape``: [rank]. As
+    a loop variable its invariant is the shape of ``values``. ``BuildError`` for components of other
+    ranks.
     """
 
     values: Any
@@ -66,30 +68,39 @@ class IndexedSlices(Composite):
     def __post_init__(self) -> None:
         _lift_parts(self, values=None, indices=1, dense_shape=1)
 
-    def invariants(self, given: PartialShape | None, what: str) -> Sequence[PartialShape | None]:
-        if given is None:
+    def invariants(
+        self, invariant: PartialShape | None, what: str
+    ) -> Sequence[PartialShape | None]:
+        if invariant is None:
             return None, None, None
-        if given.dimensions is None:
+        if invariant.dimensions is None:
             return DYNAMIC, PartialShape((_ANY,)), PartialShape((_ANY,))
-        if not given.dimensions:
+        if not invariant.dimensions:
             raise BuildError(
-                f"{what} is {given}, expected the shape of the values of IndexedSlices, which have at least one axis"
+                f"{what} is {invariant}, expected the shape of the values of IndexedSlices, which "
+                "have at least one axis"
             )
-        return given, PartialShape((given.at(0),)), PartialShape((static(len(given.dimensions)),))
+        return (
+            invariant,
+            PartialShape((invariant.at(0),)),
+            PartialShape((static(len(invariant.dimensions)),)),
+        )
 
 
-def _lift_parts(made: SparseTensor | IndexedSlices, **ranks: int | None) -> None:
-    """Makes the parts tensors of the current graph; None for a rank: any but 0."""
-    called = type(made).__name__
-    given = {name: getattr(made, name) for name in ranks}
-    graph = graph_of(given.values(), called)
+def _lift_parts(composite: SparseTensor | IndexedSlices, **ranks: int | None) -> None:
+    """Convert the components to tensors of the current graph. A rank of None accepts any rank
+    except 0.
+    """
+    caller = type(composite).__name__
+    components = {name: getattr(composite, name) for name in ranks}
+    graph = graph_of(components.values(), caller)
     for name, rank in ranks.items():
-        tensor: Tensor = graph.lift(given[name], what=f"{called}: {name}")
+        tensor: Tensor = graph.lift(components[name], what=f"{caller}: {name}")
         if tensor.rank is not None and (
             tensor.rank != rank if rank is not None else tensor.rank == 0
         ):
             expected = f"rank {rank}" if rank is not None else "at least one axis"
-            raise BuildError(f"{called}: {name} is {tensor!r}, expected {expected}")
+            raise BuildError(f"{caller}: {name} is {tensor!r}, expected {expected}")
         if name != "values" and tensor.element_type not in (None, *INDEX_TYPES):
-            raise BuildError(f"{called}: {name} is {tensor!r}, expected i32 or i64")
-        object.__setattr__(made, name, tensor)
+            raise BuildError(f"{caller}: {name} is {tensor!r}, expected i32 or i64")
+        object.__setattr__(composite, name, tensor)

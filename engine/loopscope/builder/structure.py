@@ -1,5 +1,5 @@
-"""Nested structures of tensors: tuples, named tuples, lists, dicts and dataclasses, taken apart
-and put together again.
+"""Nested structures of tensors: traversal and reconstruction of tuples, lists, dicts and
+dataclasses.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from loopscope.errors import BuildError, shorten
 
 FIXED: Mapping[str, bool] = MappingProxyType({"fixed": True})
-"""The metadata of a dataclass's field that is the same in every iteration, and no value of the
+"""Metadata of dataclass fields that are constant over iterations and not values of the
 structure.
 """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Leaf:
-    """One value of a structure, and where it is: ``[1].left``."""
+    """A value of a structure with its path, such as ``[1].left``."""
 
     path: str
     value: Any
 
 
 def leaves(structure: Any) -> list[Leaf]:
-    """The leaves: all values that are not structures themselves, in order.
+    """Return all values that are not structures themselves, in order.
 
     >>> [leaf.path for leaf in leaves((1, {"a": [2, 3]}))]
     ['[0]', "[1]['a'][0]", "[1]['a'][1]"]
@@ -45,7 +45,7 @@ def _walk(structure: Any, path: str) -> Iterator[Leaf]:
 
 
 def _parts(structure: Any) -> list[tuple[str, Any]] | None:
-    """The (key, part) pairs of one level; None for a leaf."""
+    """Return the (key, part) pairs of one level, or None for a leaf."""
     if isinstance(structure, dict):
         return [(f"[{key!r}]", value) for key, value in structure.items()]
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
@@ -62,18 +62,18 @@ def _parts(structure: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def rebuilt(structure: Any, values: Sequence[Any]) -> Any:
-    """The same structure with other values at its leaves, in the order of ``leaves``."""
+def rebuild(structure: Any, values: Sequence[Any]) -> Any:
+    """Return the same structure with other leaf values, in the order of ``leaves``."""
     remaining = iter(values)
-    return mapped(structure, lambda _: next(remaining))
+    return map_leaves(structure, lambda _: next(remaining))
 
 
-def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
-    """The same structure with every leaf changed."""
+def map_leaves(structure: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the same structure with a function applied to every leaf."""
     parts = _parts(structure)
     if parts is None:
         return change(structure)
-    values = [mapped(value, change) for _, value in parts]
+    values = [map_leaves(value, change) for _, value in parts]
     if isinstance(structure, dict):
         changed = copy.copy(structure)
         changed.update(zip(structure, values, strict=True))
@@ -82,63 +82,65 @@ def mapped(structure: Any, change: Callable[[Any], Any]) -> Any:
         return type(structure)(*values)
     if isinstance(structure, (tuple, list)):
         return type(structure)(values)
-    # Not constructed anew: the checks in the class's constructor passed for the original values,
-    # not for these.
+    # A copy, not a new instance: the validation in the class's constructor may reject the new
+    # values.
     changed = copy.copy(structure)
     for (key, _), value in zip(parts, values, strict=True):
         object.__setattr__(changed, key[1:], value)
     return changed
 
 
-def aligned(like: Any, given: Any, what: str) -> list[Leaf]:
-    """The leaves of ``given``, in the order and with the paths of ``like``; what is a leaf there
-    may be anything here.
+def align_leaves(like: Any, structure: Any, what: str) -> list[Leaf]:
+    """Return the leaves of ``structure``, in the order and with the paths of ``like``. A leaf of
+    ``like`` may be any structure in ``structure``.
 
-    ``BuildError`` where the structures part. A list may stand for a tuple, and the other way round.
+    ``BuildError`` if the structures differ. Lists and tuples are interchangeable.
     """
-    found: list[Leaf] = []
-    _align(like, given, "", what, found)
-    return found
+    result: list[Leaf] = []
+    _align(like, structure, "", what, result)
+    return result
 
 
-def _align(like: Any, given: Any, path: str, what: str, found: list[Leaf]) -> None:
-    below = paired(like, given, path, what)
-    if below is None:
-        found.append(Leaf(path, given))
+def _align(like: Any, structure: Any, path: str, what: str, result: list[Leaf]) -> None:
+    pairs = pair_parts(like, structure, path, what)
+    if pairs is None:
+        result.append(Leaf(path, structure))
         return
-    for inner, part, value in below:
-        _align(part, value, inner, what, found)
+    for inner, part, value in pairs:
+        _align(part, value, inner, what, result)
 
 
-def paired(like: Any, given: Any, path: str, what: str) -> list[tuple[str, Any, Any]] | None:
-    """One level of two structures: path, part of ``like``, part of ``given``; None where
-    ``like`` is a leaf; errors as of ``aligned``.
+def pair_parts(
+    like: Any, structure: Any, path: str, what: str
+) -> list[tuple[str, Any, Any]] | None:
+    """Return one level of two structures: path, part of ``like``, part of ``structure``; None if
+    ``like`` is a leaf.
+
+    The errors are those of ``align_leaves``.
     """
     expected = _parts(like)
     if expected is None:
         return None
-    there = _parts(given)
+    actual = _parts(structure)
     keys = [key for key, _ in expected]
-    if given is None:
-        raise BuildError(
-            f"{what}{path} is None, expected {described(like)}: was a return forgotten?"
-        )
+    if structure is None:
+        raise BuildError(f"{what}{path} is None, expected {describe(like)}; is a return missing?")
     if (
-        there is None
-        or _kind(like) is not _kind(given)
-        or sorted(keys) != sorted(key for key, _ in there)
+        actual is None
+        or _kind(like) is not _kind(structure)
+        or sorted(keys) != sorted(key for key, _ in actual)
     ):
-        raise BuildError(f"{what}{path} is {described(given)}, expected {described(like)}")
-    values = dict(there)
+        raise BuildError(f"{what}{path} is {describe(structure)}, expected {describe(like)}")
+    values = dict(actual)
     return [(path + key, part, values[key]) for key, part in expected]
 
 
-def matches(like: Any, given: Any) -> bool:
-    """Whether two structures are the same down to the leaves of the first, and these are leaves
+def matches(like: Any, structure: Any) -> bool:
+    """Return True if two structures are equal down to the leaves of the first, and these are leaves
     in the second.
     """
     try:
-        return all(_parts(leaf.value) is None for leaf in aligned(like, given, ""))
+        return all(_parts(leaf.value) is None for leaf in align_leaves(like, structure, ""))
     except BuildError:
         return False
 
@@ -151,8 +153,10 @@ def _kind(structure: Any) -> type:
     return type(structure)
 
 
-def described(structure: Any) -> str:
-    """A structure for a message: what it is, of how many parts; a leaf by its repr."""
+def describe(structure: Any) -> str:
+    """Return a description of a structure for messages: its type and parts, or the repr of a
+    leaf.
+    """
     parts = _parts(structure)
     if parts is None:
         return shorten(repr(structure), 60)

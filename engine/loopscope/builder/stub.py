@@ -1,5 +1,5 @@
-"""The types of ``builder.ops``, written out of the catalogue so that editors complete and check
-them: ``python -m loopscope.builder.stub``.
+"""Type stub of ``builder.ops``, generated from the catalogue for editors: ``python -m
+loopscope.builder.stub``.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _KINDS: dict[AttributeKind, str] = {
     "shapes": "Iterable[Shape]",
     "tensors": "Iterable[ArrayLike]",
 }
-"""What each kind of attribute is given as in Python."""
+"""Python type of each kind of attribute."""
 
 
 def stub(catalogue: Catalogue) -> str:
-    """The text of the stub: a class with a method for the newest version of each operation, in
-    the order of their names.
+    """Return the text of the stub: a class with a method for the newest version of each operation,
+    sorted by name.
     """
     newest: dict[str, Operation] = {}
     for operation in buildable(catalogue):
@@ -83,28 +83,32 @@ def _method(name: str, operation: Operation) -> str:
 
 
 def _parameters(operation: Operation) -> Iterator[str]:
-    least, most = operation.inputs
-    if most is None:
+    lower, upper = operation.inputs
+    if upper is None:
         yield "*inputs: Value | Iterable[Value]"
     else:
         for index, name in enumerate(input_names(operation)):
-            yield f"{name}: Value" if index < least else f"{name}: Value | None = None"
-        if most:
+            yield f"{name}: Value" if index < lower else f"{name}: Value | None = None"
+        if upper:
             yield "/"
         yield "*"
-    for attribute in sorted(operation.attributes, key=lambda one: one.default is not REQUIRED):
-        yield f"{attribute.keyword}: {_type(attribute)}{'' if attribute.default is REQUIRED else f' = {_default(attribute.default)}'}"
+    for attribute in sorted(
+        operation.attributes, key=lambda attribute_key: attribute_key.default is not REQUIRED
+    ):
+        is_required = attribute.default is REQUIRED
+        default = "" if is_required else f" = {_default(attribute.default)}"
+        yield f"{attribute.keyword}: {_type(attribute)}{default}"
     yield 'name: str = ""'
 
 
 def _type(attribute: Attribute) -> str:
     if attribute.kind == "str" and attribute.allowed:
-        return f"Literal[{', '.join(_quoted(str(one)) for one in attribute.allowed)}]"
+        return f"Literal[{', '.join(_quoted(str(choice)) for choice in attribute.allowed)}]"
     return _KINDS[attribute.kind]
 
 
 def _default(default: object) -> str:
-    """As it would be written in a call; what needs an import is left out."""
+    """Return the source text of a default; values that need an import become ``...``."""
     if isinstance(default, ElementType):
         return _quoted(default.value)
     if isinstance(default, (str, bool, int, tuple)) or (

@@ -1,4 +1,4 @@
-"""Handles for the values of a graph under construction, with the operators of Python and numpy."""
+"""Tensor handles of a graph under construction, with the operators of Python and numpy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loopscope.builder.indexing import indexed
+from loopscope.builder.indexing import index_tensor
 from loopscope.builder.python_attributes import shape_of
 from loopscope.builder.valueless import Valueless
 from loopscope.errors import BuildError, shorten
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 
 class Tensor(Valueless):
-    """One output of a node of a graph under construction: what is known of it, and what can be done
-    with it.
+    """One output of a node of a graph under construction, with its element type and shape.
 
-    It has no value yet, so that it cannot decide an ``if``; comparisons, ``==`` among them, give
-    boolean tensors.
+    A tensor does not have a value yet, so it cannot be the condition of an ``if``. Comparisons,
+    including ``==``, return boolean tensors.
     """
 
     __slots__ = ("_frame", "_known", "_name", "_source")
@@ -38,60 +37,61 @@ class Tensor(Valueless):
 
     @property
     def name(self) -> str:
-        """Of its node; output k of a node with several is ``name:k``."""
+        """Name of the node; output k of a node with several outputs is ``name:k``."""
         return self._name
 
     @property
     def element_type(self) -> ElementType | None:
-        """None when it is only known at run time."""
+        """Element type; None if it is only known at run time."""
         return self._known.element_type
 
     @property
     def shape(self) -> PartialShape:
-        """As far as it is known before anything runs."""
+        """Shape as far as it is known before a run."""
         return self._known.shape
 
     def get_shape(self) -> PartialShape:
-        """Its ``shape``, as TensorFlow calls it."""
+        """Return ``shape`` (TensorFlow's name)."""
         return self.shape
 
     def set_shape(self, shape: object) -> None:
-        """Says what lengths the tensor has, where they are not known; those that are known stay.
+        """Set lengths that are not known; known lengths do not change.
 
-        ``shape``: lengths, None for one that is unknown. Nothing is checked when the model runs.
-        ``BuildError`` when it contradicts the known shape.
+        ``shape``: lengths, with None for an unknown length. The lengths are not checked at run
+        time. ``BuildError`` if the shape contradicts the known shape.
         """
-        given = DYNAMIC if shape is None else shape_of(shape)
-        both = None if given is None else self.shape.intersect(given)
-        if both is None:
+        new_shape = DYNAMIC if shape is None else shape_of(shape)
+        combined = None if new_shape is None else self.shape.intersect(new_shape)
+        if combined is None:
             raise BuildError(
-                f"set_shape(): {self!r} is given {shorten(repr(shape), 60)}, expected lengths that its shape allows"
+                f"set_shape() of {self!r}: shape is {shorten(repr(shape), 60)}, expected lengths "
+                "that its shape allows"
             )
-        self._known = replace(self._known, shape=both)
+        self._known = replace(self._known, shape=combined)
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions; None when it is only known at run time."""
+        """Number of dimensions; None if it is only known at run time."""
         return self._known.shape.rank
 
     @property
     def graph(self) -> Graph:
-        """The graph that it is built in."""
+        """Graph that the tensor belongs to."""
         return self._frame.graph
 
     @property
     def frame(self) -> GraphFrame:
-        """The graph, or the body in it, that holds its node."""
+        """Graph or body that contains the node."""
         return self._frame
 
     @property
     def source(self) -> OutputRef:
-        """Its node and output number, in its own graph or body."""
+        """Node id and output index in the graph or body."""
         return self._source
 
     @property
     def known(self) -> Known:
-        """Element type, shape, and the value where it is constant and small."""
+        """Element type and shape, and the value if it is constant and small."""
         return self._known
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Tensor(Valueless):
     def __len__(self) -> int:
         if self.rank == 0 or not (length := self.shape.at(0)).is_static:
             raise BuildError(
-                f"{self!r} has no known length: ops.shape_of gives it when the model runs"
+                f"{self!r} does not have a known length: ops.shape_of computes it at run time"
             )
         return length.length
 
@@ -108,17 +108,19 @@ class Tensor(Valueless):
         dimensions = self.shape.dimensions
         if not dimensions or not dimensions[0].is_static:
             raise BuildError(
-                f"{self!r} has no known number of parts to go through: use builder.map_fn, builder.scan or builder.foldl"
+                f"{self!r} does not have a known length to iterate over: use builder.map_fn, "
+                "builder.scan or builder.foldl"
             )
         return (self[number] for number in range(dimensions[0].length))
 
     def __getitem__(self, index: Any) -> Tensor:
-        return indexed(self, index)
+        return index_tensor(self, index)
 
     def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
-        if any(one is None for one in inputs):
+        if any(value is None for value in inputs):
             raise BuildError(
-                f"an operator ({type}) gets {self!r} and None, expected a tensor, a number or an array: was a return forgotten?"
+                f"operator {type} of {self!r}: expected a tensor, a number or an array, got None; "
+                "is a return missing?"
             )
         return self.graph.apply(type, inputs, attributes)[0]
 
@@ -146,12 +148,13 @@ class Tensor(Valueless):
     def __rmul__(self, other: Any) -> Tensor:
         return self._apply("Multiply", other, self)
 
-    def _divide(self, one: Any, other: Any) -> Tensor:
+    def _divide(self, dividend: Any, divisor: Any) -> Tensor:
         if self._is_whole():
             raise BuildError(
-                f"`/` of {self.element_type} would give integers in a graph, not floats: write `//`, or convert first"
+                f"`/` of {self.element_type} would return integers in a graph, not floats: use "
+                "`//`, or convert first"
             )
-        return self._apply("Divide", one, other)
+        return self._apply("Divide", dividend, divisor)
 
     def __truediv__(self, other: Any) -> Tensor:
         return self._divide(self, other)
@@ -159,8 +162,8 @@ class Tensor(Valueless):
     def __rtruediv__(self, other: Any) -> Tensor:
         return self._divide(other, self)
 
-    def _floor_divide(self, one: Any, other: Any) -> Tensor:
-        quotient = self._apply("Divide", one, other)
+    def _floor_divide(self, dividend: Any, divisor: Any) -> Tensor:
+        quotient = self._apply("Divide", dividend, divisor)
         return quotient if self._is_whole() else self._apply("Floor", quotient)
 
     def __floordiv__(self, other: Any) -> Tensor:

@@ -1,5 +1,5 @@
-"""TensorFlow's names for what ``builder.ops`` and ``Graph`` have, so that its examples run as
-they stand: ``tf.`` becomes ``build.``.
+"""TensorFlow's names for functions of ``builder.ops`` and ``Graph``, so that its examples run with
+``builder`` for ``tf``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.graph_builder import checked_shape, current_graph, graph_of
+from loopscope.builder.graph_builder import check_shape, current_graph, graph_of
 from loopscope.builder.lift import ElementTypeLike, constant_array, element_type_of
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
@@ -18,38 +18,37 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape
 
 
-def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name for it
-    """A shape: lengths, None for one that is unknown; ``TensorShape(None)``: not even their
-    number is known.
+def TensorShape(dims: Any) -> PartialShape:  # TensorFlow's name
+    """Return a shape from lengths, with None for an unknown length. In ``TensorShape(None)`` the
+    rank is unknown too.
     """
-    return DYNAMIC if dims is None else checked_shape(dims, "TensorShape")
+    return DYNAMIC if dims is None else check_shape(dims, "TensorShape")
 
 
 def constant(
     value: Any, dtype: ElementTypeLike | None = None, shape: Any = None, name: str = "Const"
 ) -> Tensor:
-    """A constant in the current graph, which is made when there is none.
+    """Add a constant to the current graph; a new graph is created if there is none.
 
-    As in TensorFlow, Python's whole numbers are i32 if they fit, else i64, and its floats f32;
-    arrays keep their type. A Python number beside a tensor takes the tensor's type. Alone, as a
-    loop variable or in ``graph.constant``, a whole number is i64. ``shape``: the lengths that it is
-    given; one number fills them all. Inside ``control_dependencies`` it waits like an operation.
+    As in TensorFlow, Python integers are i32 if they fit, else i64, and floats are f32. Arrays keep
+    their type. A Python number as an operand takes the type of the tensor operand. As a loop
+    variable or in ``graph.constant`` an integer is i64. ``shape``: the lengths of the constant; a
+    single number fills them all. Inside ``control_dependencies`` the constant waits like an
+    operation.
     """
     graph = current_graph()
     dtype = _type_of_python(value) if dtype is None else dtype
-    made = graph.constant(value, dtype, name)
+    tensor = graph.constant(value, dtype, name)
     if shape is not None:
-        array = made.known.value if made.known.value is not None else np.asarray(value)
-        lengths = checked_shape(shape, "constant(): shape").lengths
+        array = tensor.known.value if tensor.known.value is not None else np.asarray(value)
+        lengths = check_shape(shape, "constant(): shape").lengths
         filled = np.broadcast_to(array, lengths) if array.size == 1 else array.reshape(lengths)
-        made = graph.constant(filled.copy(), dtype, name)
-    return graph.frame.after_awaited(made)
+        tensor = graph.constant(filled.copy(), dtype, name)
+    return graph.frame.after_awaited(tensor)
 
 
 def _type_of_python(value: Any) -> ElementType | None:
-    """Return i32 for Python's whole numbers that fit, f32 for an empty list; None for all other
-    values.
-    """
+    """Return i32 for Python integers that fit, f32 for an empty list, and None for other values."""
     if isinstance(value, (np.ndarray, np.generic)):
         return None
     array = constant_array(value, None, "the constant")
@@ -63,48 +62,52 @@ def _type_of_python(value: Any) -> ElementType | None:
 
 
 def zeros(shape: Any, dtype: ElementTypeLike = "f32", name: str = "zeros") -> Tensor:
-    """A constant of zeros."""
+    """Return a constant of zeros."""
     return _filled(0, shape, dtype, name)
 
 
 def ones(shape: Any, dtype: ElementTypeLike = "f32", name: str = "ones") -> Tensor:
-    """A constant of ones."""
+    """Return a constant of ones."""
     return _filled(1, shape, dtype, name)
 
 
 def cast(x: Any, dtype: ElementTypeLike, name: str = "Cast") -> Tensor:
-    """A tensor in another element type, as ``builder.ops.convert`` gives it."""
+    """Return a tensor converted to another element type, as ``builder.ops.convert`` does."""
     to = {"destination_type": str(element_type_of(dtype))}
     return graph_of([x], "cast").apply("Convert", (x,), to, name)[0]
 
 
 def concat(values: Any, axis: int, name: str = "concat") -> Tensor:
-    """Tensors joined along an axis."""
+    """Return tensors concatenated along an axis."""
     parts = [leaf.value for leaf in leaves(values)]
     return graph_of(parts, "concat").apply("Concat", parts, {"axis": axis}, name)[0]
 
 
 def _filled(number: int, shape: Any, dtype: ElementTypeLike, name: str) -> Tensor:
-    known = checked_shape(shape, f"{name}(): shape")
+    known = check_shape(shape, f"{name}(): shape")
     if not known.is_static:
         raise BuildError(
-            f"{name}(): shape is {known}, expected known lengths: ops.broadcast fills a shape that is computed"
+            f"{name}(): shape is {known}, expected known lengths; use ops.broadcast for a "
+            "computed shape"
         )
     return current_graph().constant(
         np.full(known.lengths, number, element_type_of(dtype).dtype), None, name
     )
 
 
-def _elementwise(called: str, type: str, inputs: int) -> Callable[..., Tensor]:
-    """A function of one or two tensors or numbers and a name."""
+def _elementwise(caller: str, type: str, inputs: int) -> Callable[..., Tensor]:
+    """Return a function of one or two tensors or numbers and a name."""
 
     def function(*values: Any, name: str | None = None) -> Tensor:
         if len(values) != inputs:
-            raise TypeError(f"{called}() takes {inputs} tensors, and gets {len(values)}")
-        return graph_of(values, called).apply(type, values, {}, name or "")[0]
+            raise TypeError(f"{caller}() expects {inputs} tensors, got {len(values)}")
+        return graph_of(values, caller).apply(type, values, {}, name or "")[0]
 
-    function.__name__ = function.__qualname__ = called
-    function.__doc__ = f"``builder.ops`` has it with all its attributes: {type}, element by element; ``name=`` names the node."
+    function.__name__ = function.__qualname__ = caller
+    function.__doc__ = (
+        f"Apply {type} elementwise. ``name=`` names the node; ``builder.ops`` has "
+        "a function with all attributes."
+    )
     return function
 
 

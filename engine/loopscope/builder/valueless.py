@@ -1,5 +1,5 @@
-"""What Python and numpy ask of things that have a value: a tensor has none yet, and says what to
-do instead.
+"""Errors for operations that need a value, with advice: a tensor has no value while its graph is
+built.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _OPERATORS = {
     "bitwise_or": ("__or__", "__ror__"),
     "bitwise_xor": ("__xor__", "__rxor__"),
 }
-"""numpy's functions for ``array + tensor`` and its like; the operator when the tensor is on the
+"""Operators of tensors by the numpy function of ``array + tensor`` and similar: for a tensor on the
 left, and on the right.
 """
 
-_INSTEAD = {
+_REPLACEMENTS = {
     "T": "ops.transpose",
     "all": "ops.reduce_logical_and",
     "any": "ops.reduce_logical_or",
@@ -46,22 +46,26 @@ _INSTEAD = {
     "sum": "ops.reduce_sum",
     "transpose": "ops.transpose",
 }
-_VALUES = ("eval", "item", "numpy", "tolist", "value")
+_VALUE_ATTRIBUTES = ("eval", "item", "numpy", "tolist", "value")
 
 
 class Valueless:
-    """Every question for a value is a ``BuildError``; numpy's operators are the tensor's own."""
+    """An object without a value. Uses of its value raise ``BuildError``; numpy's operators call the
+    object's operators.
+    """
 
     __slots__ = ()
 
     def __bool__(self) -> NoReturn:
         self._refuse(
-            "decide with builder.cond, repeat with builder.while_loop, join conditions with &, | and ~"
+            "branch with builder.cond, repeat with builder.while_loop, combine conditions with &, "
+            "| and ~"
         )
 
     def __index__(self) -> NoReturn:
         self._refuse(
-            "count with builder.for_loop; to index an array with it, make the array a tensor with graph.constant"
+            "count with builder.for_loop; to index an array with it, convert the array with "
+            "graph.constant"
         )
 
     def __int__(self) -> NoReturn:
@@ -72,7 +76,8 @@ class Valueless:
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse(
-            "it can be no array of numpy's, nor part or index of one; builder.ops computes with tensors, graph.constant makes one"
+            "it cannot be a numpy array, nor an element or index of one; builder.ops computes "
+            "with tensors, graph.constant creates one"
         )
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
@@ -95,18 +100,20 @@ class Valueless:
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
         raise BuildError(
-            f"{self!r} cannot be changed: ops.scatter_update gives a changed one, builder.TensorArray is written place by place"
+            f"{self!r} cannot be changed: ops.scatter_update returns a changed tensor, "
+            "builder.TensorArray is written element by element"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in _VALUES:
+        if name in _VALUE_ATTRIBUTES:
             raise AttributeError(
-                f"{self!r} has no {name!r}, because it has no value while the graph is built: loopscope.run(graph.model(...))"
+                f"{self!r} has no {name!r}, because it has no value while the graph is built: "
+                "loopscope.run(graph.model(...))"
             )
         raise AttributeError(
-            f"{self!r} has no {name!r}: use {_INSTEAD.get(name, 'a function of builder.ops')}"
+            f"{self!r} has no {name!r}: use {_REPLACEMENTS.get(name, 'a function of builder.ops')}"
         )
 
     def _refuse(self, instead: str) -> NoReturn:

@@ -1,14 +1,13 @@
-"""Faults and oddities of a model, and the types and shapes that are known before it runs:
-diagnostics as data.
+"""Checks of a model before it runs: faults and oddities as diagnostics, and propagated types and
+shapes.
 """
 
 from __future__ import annotations
 
 from loopscope.checks import text
 from loopscope.checks.check import check, own_runtimes
-from loopscope.checks.compared import compared_constants
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
-from loopscope.checks.misfits import misfits
+from loopscope.checks.input_facts import compared_constants, misfits
 from loopscope.checks.rule import Rule
 from loopscope.checks.rules import BY_CODE
 

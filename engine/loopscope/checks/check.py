@@ -1,4 +1,4 @@
-"""Checks a whole model by all rules: gives a report, or the model as checked, which runs take."""
+"""Functions that apply all rules to a model and return a report or a checked model."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from loopscope.ops.dialect import catalogue_for
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedModel:
-    """A model that has a meaning to run; the only thing that a plan is made from. ``checked``
-    makes it.
+    """A model that passed the checks required for running; plans are made only from it. Created by
+    ``checked``.
     """
 
     model: Model
@@ -27,28 +27,31 @@ class CheckedModel:
 
 
 def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
-    """The findings of all rules about all runtimes; no content of a model makes it raise.
+    """Return a report of the findings of all rules, for all runtimes. No model content makes it
+    raise.
 
-    ``print`` of the report gives its summary; ``report.ok`` says whether the model can be run.
+    Print the report for its summary. ``report.ok`` is True if the model can be run.
     """
     expect_model(model, "loopscope.check")
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
     return Report.of(
-        _of_what_converts([diagnostic for rule in RULES for diagnostic in rule.apply(subject)])
+        _drop_unreachable([diagnostic for rule in RULES for diagnostic in rule.apply(subject)])
     )
 
 
-def _of_what_converts(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
-    """Leave out how OpenVINO would run a model that its frontend does not convert."""
-    if all(one.code != onnx_conversion.CODE for one in diagnostics):
+def _drop_unreachable(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """Drop OpenVINO findings about running if OpenVINO's frontend does not convert the model."""
+    if all(diagnostic.code != onnx_conversion.CODE for diagnostic in diagnostics):
         return diagnostics
     return [
-        one for one in diagnostics if one.runtimes != OPENVINO or one.code == onnx_conversion.CODE
+        diagnostic
+        for diagnostic in diagnostics
+        if diagnostic.runtimes != OPENVINO or diagnostic.code == onnx_conversion.CODE
     ]
 
 
 def own_runtimes(model: Model) -> frozenset[Runtime]:
-    """The runtimes that a model is made for: OpenVINO for IR, ONNX Runtime for ONNX, none for a
+    """Return the runtimes a model is made for: OpenVINO for IR, ONNX Runtime for ONNX, none for a
     converted model.
     """
     if model.dialect == "onnx":
@@ -57,10 +60,13 @@ def own_runtimes(model: Model) -> frozenset[Runtime]:
 
 
 def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
-    """The model, when it can be run; ``InvalidModel`` with a report of its errors when it cannot.
+    """Return the model if it can be run.
 
-    Only the rules are asked whose faults nothing later would notice: a shape that contradicts its
-    operation is left to the operation, which says so with the very values that it met.
+    Only the rules are applied whose faults nothing later would notice. A shape that contradicts its
+    operation is reported by the operation at run time, with the values that it received.
+
+    Raises:
+        InvalidModel: The model has errors; the exception contains the report.
     """
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
     report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))

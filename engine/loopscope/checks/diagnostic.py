@@ -1,6 +1,4 @@
-"""What a check finds, as data: how bad, where, what was found, what was expected, what to do
-about it.
-"""
+"""Diagnostics: severity, place, the value found, the value expected, and advice."""
 
 from __future__ import annotations
 
@@ -11,33 +9,33 @@ from functools import cached_property
 
 from loopscope.errors import EngineError, Where
 
-_FIRST = 3
-"""Diagnostics that a summary quotes."""
+_MAX_QUOTED = 3
+"""Number of diagnostics that a summary quotes."""
 
 
 class Severity(Enum):
-    """How bad a diagnostic is."""
+    """Severity of a diagnostic."""
 
     ERROR = "error"
-    """The model has no meaning, or OpenVINO refuses it too: it opens and draws, but cannot be
-    run.
+    """The model has no defined meaning, or OpenVINO rejects it too. It can be opened and drawn, but
+    not run.
     """
     WARNING = "warning"
-    """The model runs here, but it may not do what its author meant, or another runtime fails or
-    gives other results.
+    """The model runs here, but perhaps not as its author intended, or another runtime fails or
+    returns other results.
     """
     NOTE = "note"
-    """Harmless; useful to know when the model is edited."""
+    """A harmless finding that is useful to know when the model is edited."""
 
     @property
     def rank(self) -> int:
-        """0 for the worst."""
+        """Position in the order of severities, 0 for the worst."""
         return list(Severity).index(self)
 
 
 class Runtime(Enum):
-    """A program that runs models and that some rules are about; its value is its name on the
-    command line.
+    """A program that runs models and that rules can be about. Its value is its name on the command
+    line.
     """
 
     OPENVINO = "openvino"
@@ -45,42 +43,42 @@ class Runtime(Enum):
 
     @property
     def title(self) -> str:
-        """As its makers write it."""
+        """Name in the spelling of the runtime's makers."""
         return {Runtime.OPENVINO: "OpenVINO", Runtime.ONNXRUNTIME: "ONNX Runtime"}[self]
 
 
 EVERYBODY: frozenset[Runtime] = frozenset()
-"""The runtimes of a rule that is not about particular runtimes."""
+"""``Rule.runtimes`` of rules that apply to every runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding of one rule at one place."""
+    """A finding of one rule at one place."""
 
     code: str
-    """The code of the rule, such as ``LS101``; it never changes its meaning."""
+    """Code of the rule, such as ``LS101``; its meaning never changes."""
     name: str
-    """The name of the rule, such as ``duplicate-id``."""
+    """Name of the rule, such as ``duplicate-id``."""
     severity: Severity
     where: Where
     message: str
-    """One sentence."""
+    """The fault in one sentence."""
     found: str = ""
     expected: str = ""
     advice: str = ""
-    """What to do about it, or what Loopscope does with it."""
+    """Recommended action, or how Loopscope treats the fault."""
     runtimes: frozenset[Runtime] = EVERYBODY
-    """The runtimes that the finding is about; empty when it is true everywhere."""
+    """Runtimes that the finding is about; empty if it applies to every runtime."""
     is_habit: bool = False
-    """True if exporters write this as a matter of course, and it changes nothing."""
+    """True if exporters commonly write this and it has no effect on results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one rule found, at all its places."""
+    """The findings of one rule at all its places."""
 
     diagnostics: tuple[Diagnostic, ...]
-    """At least one."""
+    """Findings of the rule, at least one."""
 
     @property
     def first(self) -> Diagnostic:
@@ -89,14 +87,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a check, worst first, then in the order of the model."""
+    """The findings of a check, most severe first, then in model order."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @staticmethod
     def of(diagnostics: Iterable[Diagnostic]) -> Report:
-        """A report sorted by severity; findings of the same severity keep their order."""
-        return Report(tuple(sorted(diagnostics, key=lambda one: one.severity.rank)))
+        """Return a report sorted by severity; findings of equal severity stay in order."""
+        return Report(tuple(sorted(diagnostics, key=lambda diagnostic: diagnostic.severity.rank)))
 
     @cached_property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -112,51 +110,55 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether the model can be run."""
+        """True if the model can be run."""
         return not self.errors
 
     def about(self, runtimes: Collection[Runtime]) -> Report:
-        """The report without the findings that are only about other runtimes."""
+        """Return the report without the findings that are only about other runtimes."""
         return Report(
             tuple(
-                one
-                for one in self.diagnostics
-                if not one.runtimes or not one.runtimes.isdisjoint(runtimes)
+                diagnostic
+                for diagnostic in self.diagnostics
+                if not diagnostic.runtimes or not diagnostic.runtimes.isdisjoint(runtimes)
             )
         )
 
     def without_habits(self) -> Report:
         """Return the report without the notes about exporters' habits."""
-        return Report(tuple(one for one in self.diagnostics if not one.is_habit))
+        return Report(
+            tuple(diagnostic for diagnostic in self.diagnostics if not diagnostic.is_habit)
+        )
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The diagnostics of each rule together, in the order of the first ones."""
-        found: dict[str, list[Diagnostic]] = {}
-        for one in self.diagnostics:
-            found.setdefault(one.code, []).append(one)
-        return tuple(Group(tuple(diagnostics)) for diagnostics in found.values())
+        """Diagnostics grouped by rule, in the order of each rule's first diagnostic."""
+        by_code: dict[str, list[Diagnostic]] = {}
+        for diagnostic in self.diagnostics:
+            by_code.setdefault(diagnostic.code, []).append(diagnostic)
+        return tuple(Group(tuple(diagnostics)) for diagnostics in by_code.values())
 
     def _of(self, severity: Severity) -> tuple[Diagnostic, ...]:
-        return tuple(one for one in self.diagnostics if one.severity is severity)
+        return tuple(
+            diagnostic for diagnostic in self.diagnostics if diagnostic.severity is severity
+        )
 
     def at(self, address: str) -> tuple[Diagnostic, ...]:
-        """The findings at a static address."""
+        """Return the findings at a static address."""
         return self._by_address.get(address, ())
 
     @cached_property
     def _by_address(self) -> dict[str, tuple[Diagnostic, ...]]:
-        found: dict[str, list[Diagnostic]] = {}
-        for one in self.diagnostics:
-            if one.where.address:
-                found.setdefault(one.where.address, []).append(one)
-        return {address: tuple(diagnostics) for address, diagnostics in found.items()}
+        by_address: dict[str, list[Diagnostic]] = {}
+        for diagnostic in self.diagnostics:
+            if diagnostic.where.address:
+                by_address.setdefault(diagnostic.where.address, []).append(diagnostic)
+        return {address: tuple(diagnostics) for address, diagnostics in by_address.items()}
 
     def __str__(self) -> str:
         return self.summary()
 
     def summary(self) -> str:
-        """One sentence, then the first few errors (or warnings), a line each.
+        """Return one sentence, then the first few errors (or warnings, or notes), one per line.
 
         >>> Report().summary()
         'No problems found.'
@@ -168,8 +170,8 @@ class Report:
             _counted(len(self.warnings), "warning"),
             _counted(len(self.notes), "note"),
         ]
-        said = [count for count in counts if count]
-        sentence = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+        parts = [count for count in counts if count]
+        sentence = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
         verdict = (
             f"The model opens, but cannot be run: {sentence}."
             if self.errors
@@ -177,12 +179,12 @@ class Report:
         )
         worst = self.errors or self.warnings or self.notes
         lines = [
-            f"{one.code} {one.where}: {one.message}"
-            if str(one.where)
-            else f"{one.code}: {one.message}"
-            for one in worst[:_FIRST]
+            f"{diagnostic.code} {diagnostic.where}: {diagnostic.message}"
+            if str(diagnostic.where)
+            else f"{diagnostic.code}: {diagnostic.message}"
+            for diagnostic in worst[:_MAX_QUOTED]
         ]
-        more = [f"... and {len(worst) - _FIRST} more"] if len(worst) > _FIRST else []
+        more = [f"... and {len(worst) - _MAX_QUOTED} more"] if len(worst) > _MAX_QUOTED else []
         return "\n".join([verdict, *lines, *more])
 
 
@@ -193,7 +195,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 class InvalidModel(EngineError):
-    """The model cannot be run; ``report`` says why."""
+    """The model cannot be run; ``report`` lists its errors."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

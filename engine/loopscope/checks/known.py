@@ -1,4 +1,4 @@
-"""How what is known of a tensor is joined, widened and computed before anything runs."""
+"""Joining, widening and folding of propagated types, shapes and values."""
 
 from __future__ import annotations
 
@@ -17,90 +17,100 @@ from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, Role
 
 MOST_ELEMENTS = 1024
 MOST_FLOATS = 64
-"""Floats matter to shapes only in small tensors (scales, bounds of a range)."""
+"""Maximum number of elements of float tensors to fold. Floats affect shapes only in small tensors
+such as scales and range bounds.
+"""
 
-_KERNEL_FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
+_KERNEL_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 
 
-def same(one: Known, other: Known) -> bool:
-    """Whether the same is known of both."""
-    return one is other or (
-        one.element_type is other.element_type
-        and one.shape == other.shape
-        and same_value(one.value, other.value)
-        and one.partial == other.partial
+def same(left: Known, right: Known) -> bool:
+    """Return True if the knowledge about two tensors is equal."""
+    return left is right or (
+        left.element_type is right.element_type
+        and left.shape == right.shape
+        and same_value(left.value, right.value)
+        and left.partial == right.partial
     )
 
 
-def same_value(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Whether two known values are the same, bit for bit; two unknown ones are."""
-    if one is other:
+def same_value(left: np.ndarray | None, right: np.ndarray | None) -> bool:
+    """Return True if two known values are equal bit for bit, or both are unknown."""
+    if left is right:
         return True
-    if one is None or other is None or one.dtype != other.dtype or one.shape != other.shape:
+    if left is None or right is None or left.dtype != right.dtype or left.shape != right.shape:
         return False
     return (
-        one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+        left.tolist() == right.tolist()
+        if left.dtype == object
+        else left.tobytes() == right.tobytes()
     )
 
 
-def unite(one: Known, other: Known) -> Known:
-    """What is known of a tensor that is either."""
+def unite(left: Known, right: Known) -> Known:
+    """Return the knowledge that is true of both tensors."""
     return (
-        one
-        if one is other
-        else _joined(one, other, one.shape.unite(other.shape), PartialValue.unite)
+        left
+        if left is right
+        else _join(left, right, left.shape.unite(right.shape), PartialValue.unite)
     )
 
 
-def widen(one: Known, other: Known) -> Known:
-    """As ``unite``, but a length that differs becomes unknown at once, so that a growing state
-    needs no count of rounds.
+def widen(left: Known, right: Known) -> Known:
+    """Return the knowledge that is true of both tensors; lengths that differ become unknown at
+    once.
+
+    Unlike ``unite``, this bounds the number of rounds for a carried value that grows.
     """
     return (
-        one
-        if same(one, other)
-        else _joined(one, other, _widen_shape(one.shape, other.shape), PartialValue.widen)
+        left
+        if same(left, right)
+        else _join(left, right, _widen_shape(left.shape, right.shape), PartialValue.widen)
     )
 
 
-def _joined(
-    one: Known,
-    other: Known,
+def _join(
+    left: Known,
+    right: Known,
     shape: PartialShape,
     join: Callable[[PartialValue, PartialValue], PartialValue | None],
 ) -> Known:
-    element_type = one.element_type if one.element_type is other.element_type else None
-    if same_value(one.value, other.value) and one.value is not None:
-        return Known(element_type, shape, one.value)
-    mine, theirs = one.elements, other.elements
-    both = None if mine is None or theirs is None or element_type is None else join(mine, theirs)
+    element_type = left.element_type if left.element_type is right.element_type else None
+    if same_value(left.value, right.value) and left.value is not None:
+        return Known(element_type, shape, left.value)
+    left_elements, right_elements = left.elements, right.elements
+    both = (
+        None
+        if left_elements is None or right_elements is None or element_type is None
+        else join(left_elements, right_elements)
+    )
     return Known(element_type, shape, partial=None if both is None or both.is_idle else both)
 
 
-def _widen_shape(one: PartialShape, other: PartialShape) -> PartialShape:
+def _widen_shape(left: PartialShape, right: PartialShape) -> PartialShape:
     if (
-        one.dimensions is None
-        or other.dimensions is None
-        or len(one.dimensions) != len(other.dimensions)
+        left.dimensions is None
+        or right.dimensions is None
+        or len(left.dimensions) != len(right.dimensions)
     ):
         return DYNAMIC
     return PartialShape(
         tuple(
-            _widen_dimension(mine, theirs)
-            for mine, theirs in zip(one.dimensions, other.dimensions, strict=True)
+            _widen_dimension(first, second)
+            for first, second in zip(left.dimensions, right.dimensions, strict=True)
         )
     )
 
 
-def _widen_dimension(one: Dimension, other: Dimension) -> Dimension:
-    """Each end that is passed is given up, so that each is given up once."""
-    grows = one.most is not None and (other.most is None or other.most > one.most)
-    return Dimension(one.least if other.least >= one.least else 0, None if grows else one.most)
+def _widen_dimension(left: Dimension, right: Dimension) -> Dimension:
+    """Drop each bound that the right dimension exceeds; each bound is dropped at most once."""
+    grows = left.most is not None and (right.most is None or right.most > left.most)
+    return Dimension(left.least if right.least >= left.least else 0, None if grows else left.most)
 
 
 def may_be_empty(known: Known) -> Known:
-    """What is known when no iteration may have computed it: every length that is not fixed may
-    also be 0.
+    """Return the knowledge about a result that perhaps no iteration computes: each length that is
+    not fixed may be 0.
     """
     if known.shape.dimensions is None or known.shape.is_static:
         return known
@@ -112,8 +122,8 @@ def may_be_empty(known: Known) -> Known:
 
 
 def scalar_value(known: Known) -> int | bool | None:
-    """The one number of a known trip count or condition; None when it is not known or not one
-    number.
+    """Return the value of a trip count or condition with one element, or None if it is unknown or
+    has several elements.
     """
     if known.value is None or known.value.size != 1 or known.value.dtype.kind not in "biu":
         return None
@@ -122,7 +132,7 @@ def scalar_value(known: Known) -> int | bool | None:
 
 
 def of_constant(node: Node) -> Known:
-    """What is known of a Const: everything when it is small."""
+    """Return type and shape of a Const, and its value if it is small."""
     constant = node.constant
     if constant is None:
         return declared(node)
@@ -136,7 +146,7 @@ def of_constant(node: Node) -> Known:
 
 
 def declared(node: Node) -> Known:
-    """What the file declares of a node's first output."""
+    """Return the type and shape that the file declares for a node's first output."""
     return (
         Known(node.outputs[0].element_type, node.outputs[0].shape)
         if node.outputs
@@ -150,8 +160,10 @@ def computed(
     attributes: Mapping[str, Any],
     inferred: Sequence[Known],
 ) -> Sequence[Known]:
-    """``inferred`` with values, or parts of them, as far as the inputs' values are known and
-    everything is small; otherwise as it was.
+    """Return ``inferred`` with values or element intervals added.
+
+    Values are added if all inputs' values are known and all tensors are small. Intervals are added
+    if some input elements are known. Otherwise ``inferred`` is returned unchanged.
     """
     if not _is_foldable(operation, inputs, inferred):
         return _partly_computed(operation, inputs, attributes, inferred)
@@ -162,14 +174,14 @@ def computed(
         for known in inputs
     ]
     try:
-        given = kernel(*arrays, **attributes, **counted) if kernel else None
+        results = kernel(*arrays, **attributes, **counted) if kernel else None
         arrays_given = [
-            np.asarray(one) for one in (given if isinstance(given, tuple) else (given,))
+            np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))
         ]
         return [
             _with_value(known, array) for known, array in zip(inferred, arrays_given, strict=True)
         ]
-    except _KERNEL_FAULTS:
+    except _KERNEL_ERRORS:
         return inferred
 
 
@@ -181,7 +193,7 @@ def _partly_computed(
 ) -> Sequence[Known]:
     try:
         return partial.followed(operation, inputs, attributes, inferred)
-    except _KERNEL_FAULTS:
+    except _KERNEL_ERRORS:
         return inferred
 
 

@@ -1,4 +1,4 @@
-"""The order in which a graph's nodes can run."""
+"""Execution order of a graph's nodes, cycles, and walks along its edges."""
 
 from __future__ import annotations
 
@@ -13,70 +13,73 @@ READ_VALUE, ASSIGN = "readvalue", "assign"
 
 @dataclass(frozen=True, slots=True)
 class LayerOrder:
-    """Layers in an order in which each comes after what feeds it, and what cannot be ordered."""
+    """Layers in topological order, and the cycles that could not be ordered."""
 
     layers: tuple[LayerId, ...]
-    """All layers that can run; document order wherever the edges leave it free."""
+    """Layers that can run, in document order wherever the edges allow it."""
     cycles: tuple[tuple[LayerId, ...], ...] = ()
-    """Groups of layers that wait for each other, each as a closed walk along the edges; what
-    only waits for them is in neither.
+    """Groups of layers that wait for each other, each as a closed walk along the edges. Layers that
+    only depend on a cycle are in neither field.
     """
 
 
 def order(graph: ModelGraph) -> LayerOrder:
-    """The order of a graph: topological, and every Assign after the ReadValue nodes of its
-    variable where the edges allow it.
+    """Return the execution order of a graph.
+
+    The order is topological. Every Assign runs after the ReadValue nodes of its variable if the
+    edges allow it.
     """
     data = _feeders(graph)
     states = _state_feeders(graph)
-    if _in_document_order(graph.nodes, data, states):
+    if _is_document_order(graph.nodes, data, states):
         return LayerOrder(tuple(data))
     both = {layer: (*before, *states.get(layer, ())) for layer, before in data.items()}
-    layers = _sorted(both)
+    layers = _sort_layers(both)
     if len(layers) < len(data):
-        layers = _sorted(data)
-    return LayerOrder(layers, tuple(_cycles(data, set(layers))))
+        layers = _sort_layers(data)
+    return LayerOrder(layers, tuple(_find_cycles(data, set(layers))))
 
 
 def dependencies(graph: ModelGraph, *layers: LayerId) -> frozenset[LayerId]:
-    """All layers that some of these wait for, by way of others too."""
+    """Return all layers that the given layers depend on, directly or indirectly."""
     feeders = _feeders(graph)
-    found: set[LayerId] = set()
+    visited: set[LayerId] = set()
     waiting = [*layers]
     while waiting:
-        new = set(feeders.get(waiting.pop(), ())) - found
-        found |= new
+        new = set(feeders.get(waiting.pop(), ())) - visited
+        visited |= new
         waiting += new
-    return frozenset(found)
+    return frozenset(visited)
 
 
 def circles(graph: ModelGraph, also: Iterable[tuple[LayerId, LayerId]]) -> Mapping[LayerId, int]:
-    """A number for each layer, the same for those that come from each other: by edges of the
-    graph, and by ``also`` (from, to).
+    """Return a number per layer that is equal for layers of the same strongly connected component.
+
+    Edges are those of the graph and the pairs (from, to) in ``also``.
     """
     feeders = {layer: set(before) for layer, before in _feeders(graph).items()}
-    for one, other in also:
-        if one in feeders and other in feeders:
-            feeders[other].add(one)
+    for start, end in also:
+        if start in feeders and end in feeders:
+            feeders[end].add(start)
     followers: dict[LayerId, set[LayerId]] = {layer: set() for layer in feeders}
     for layer, before in feeders.items():
         for feeder in before:
             followers[feeder].add(layer)
-    # Kosaraju's algorithm: the last to be done with is walked from first, against the arrows.
+    # Kosaraju's algorithm: walk the reversed edges from the layers in reverse postorder.
     number: dict[LayerId, int] = {}
-    for layer in reversed(list(_done_with(feeders, feeders))):
+    for layer in reversed(list(_postorder(feeders, feeders))):
         if layer not in number:
-            number.update(dict.fromkeys(_done_with(followers, [layer], number), len(number)))
+            number.update(dict.fromkeys(_postorder(followers, [layer], number), len(number)))
     return number
 
 
-def _done_with(
+def _postorder(
     arrows: Mapping[LayerId, Iterable[LayerId]],
     starts: Iterable[LayerId],
     known: Container[LayerId] = (),
 ) -> Iterator[LayerId]:
-    """All that arrows lead to from the starts, each when all behind it is done with (depth
-    first); ``known`` is passed over.
+    """Yield all layers that are reachable from ``starts`` in depth-first postorder, without the
+    layers in ``known``.
     """
     seen: set[LayerId] = set()
     for start in starts:
@@ -84,7 +87,9 @@ def _done_with(
         seen.add(start)
         while walk:
             layer, rest = walk[-1]
-            new = next((one for one in rest if one not in seen and one not in known), None)
+            new = next(
+                (target for target in rest if target not in seen and target not in known), None
+            )
             if new is None:
                 walk.pop()
                 yield layer
@@ -94,8 +99,8 @@ def _done_with(
 
 
 def backwards(graph: ModelGraph, source: OutputRef | None) -> Iterator[tuple[OutputRef, Node]]:
-    """A tensor, then the first operand of its node, and so on, each with its node; the walk ends
-    where a cycle closes.
+    """Yield a tensor and its node, then the first operand of that node, and so on. A cycle ends the
+    walk.
     """
     seen: set[LayerId] = set()
     while source is not None and source.layer in graph.by_id and source.layer not in seen:
@@ -106,7 +111,7 @@ def backwards(graph: ModelGraph, source: OutputRef | None) -> Iterator[tuple[Out
 
 
 def _feeders(graph: ModelGraph) -> dict[LayerId, tuple[LayerId, ...]]:
-    """What each layer waits for, in document order of the layers."""
+    """Return the layers that each layer reads from, in document order."""
     return {
         layer: tuple([source.layer for source in sources if source is not None])
         for layer, sources in graph.sources.items()
@@ -114,8 +119,8 @@ def _feeders(graph: ModelGraph) -> dict[LayerId, tuple[LayerId, ...]]:
 
 
 def _state_feeders(graph: ModelGraph) -> dict[LayerId, list[LayerId]]:
-    """For each Assign the ReadValue nodes of the same variable: a variable is read before it is
-    written (ReadValue-6).
+    """Map each Assign to the ReadValue nodes of its variable, because a variable is read before it
+    is written (ReadValue-6).
     """
     assigns = [node for node in graph.nodes if node.type.lower() == ASSIGN]
     if not assigns:
@@ -127,12 +132,12 @@ def _state_feeders(graph: ModelGraph) -> dict[LayerId, list[LayerId]]:
     return {node.id: readers.get(node.attributes.get("variable_id"), []) for node in assigns}
 
 
-def _in_document_order(
+def _is_document_order(
     nodes: Sequence[Node],
     data: Mapping[LayerId, tuple[LayerId, ...]],
     states: Mapping[LayerId, Sequence[LayerId]],
 ) -> bool:
-    """Most files are sorted already; then nothing has to be."""
+    """Return True if document order is valid, as in most files; sorting is skipped then."""
     seen: set[LayerId] = set()
     for layer, before in data.items():
         if not seen.issuperset(before):
@@ -148,7 +153,7 @@ def _in_document_order(
     )
 
 
-def _sorted(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ...]:
+def _sort_layers(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ...]:
     layers = list(feeders)
     position = {layer: index for index, layer in enumerate(layers)}
     waits = {layer: len(before) for layer, before in feeders.items()}
@@ -169,11 +174,11 @@ def _sorted(feeders: Mapping[LayerId, tuple[LayerId, ...]]) -> tuple[LayerId, ..
     return tuple(result)
 
 
-def _cycles(
+def _find_cycles(
     feeders: Mapping[LayerId, tuple[LayerId, ...]], ordered: set[LayerId]
 ) -> Iterator[tuple[LayerId, ...]]:
-    """Walk backwards from each layer that was left over until a layer repeats: that part of the
-    walk is a cycle.
+    """Yield a cycle for each layer left over by sorting: walk backwards from it until a layer
+    repeats.
     """
     explored: set[LayerId] = set()
     for start in feeders:

@@ -1,6 +1,4 @@
-"""Propagates partially known values through operations: the one table of what each operation
-does to intervals of elements.
-"""
+"""Propagation of element intervals through operations: one table of rules by operation."""
 
 from __future__ import annotations
 
@@ -17,12 +15,14 @@ from loopscope.ops.declare import Known, Operation
 from loopscope.ops.elements import integer_limits
 
 Ends = tuple[Any, Any]
-"""Least and greatest values of an output's elements."""
+"""Lower and upper bounds of an output's elements."""
 Rule = Callable[[Operation, Sequence[Known], Mapping[str, Any]], Sequence[Ends]]
-"""The ends of each output; raises what kernels raise, or ``_NotFollowed``."""
+"""Function that returns the bounds of each output. It raises the exceptions of kernels, or
+``_NotFollowed``.
+"""
 
 _FLOATS = frozenset({ElementType.F64, ElementType.F32, ElementType.F16, ElementType.BF16})
-_WHOLE = frozenset(
+_INTEGERS = frozenset(
     {
         ElementType.I64,
         ElementType.I32,
@@ -34,18 +34,18 @@ _WHOLE = frozenset(
     }
 )
 _SCATTERS = ("ScatterElementsUpdate", "ScatterNDUpdate", "ScatterUpdate")
-_FOLLOWED_TYPES = _FLOATS | _WHOLE | {ElementType.BOOLEAN}
-_OF_ONE_KNOWN = frozenset(
+_FOLLOWED_TYPES = _FLOATS | _INTEGERS | {ElementType.BOOLEAN}
+_USEFUL_WITH_ONE_INPUT = frozenset(
     {"Concat", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Select", *_SCATTERS}
 )
-"""Operations that say something also when one input is known and another not at all."""
-_ENDLESS = (-np.inf, np.inf)
+"""Operations that can narrow their output when one input is known and another is not."""
+_UNBOUNDED = (-np.inf, np.inf)
 _RANGES: Mapping[ElementType | None, tuple[float, float]] = {
     ElementType.BOOLEAN: (0.0, 1.0),
-    **{one: integer_limits(one.dtype) for one in _WHOLE if one.bits < 64},
+    **{integer: integer_limits(integer.dtype) for integer in _INTEGERS if integer.bits < 64},
 }
-"""Where a result out of range may have become any number; 64 bits hold whatever becomes a
-length.
+"""Type ranges; a result outside its range may wrap to any number. 64-bit types are left out,
+because they hold every length.
 """
 
 
@@ -59,8 +59,9 @@ def followed(
     attributes: Mapping[str, Any],
     inferred: Sequence[Known],
 ) -> Sequence[Known]:
-    """``inferred`` with what the inputs' intervals say of the outputs' elements; kernels'
-    exceptions come through.
+    """Return ``inferred`` with the element intervals that follow from the inputs' intervals.
+
+    Exceptions of kernels are not caught.
     """
     rule = None if operation.opset else FOLLOWED.get(operation.name)
     if rule is None or not _is_worth_following(operation.name, inputs, inferred):
@@ -69,15 +70,19 @@ def followed(
         ends = rule(operation, inputs, attributes)
     except _NotFollowed:
         return inferred
-    return [_settled(known, *each) for known, each in zip(inferred, ends, strict=True)]
+    return [_with_bounds(known, *each) for known, each in zip(inferred, ends, strict=True)]
 
 
 def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[Known]) -> bool:
-    """Where nothing is known in part, only few operations make something of it; and floats
-    matter only where they come from a shape.
+    """Return True if intervals of the outputs can be narrower than their type.
+
+    Without an input known in part, only few operations qualify. Floats matter only if they come
+    from a shape.
     """
     in_part = any(known.partial is not None for known in inputs)
-    if not in_part and (name not in _OF_ONE_KNOWN or all(known.value is None for known in inputs)):
+    if not in_part and (
+        name not in _USEFUL_WITH_ONE_INPUT or all(known.value is None for known in inputs)
+    ):
         return False
     return all(
         known.value is None and _is_small(known) and (in_part or known.element_type not in _FLOATS)
@@ -90,39 +95,39 @@ def _is_small(known: Known) -> bool:
 
 
 def _elements(known: Known) -> PartialValue:
-    """An interval for each element, also of a small tensor of which nothing is known; within the
-    range of the type.
+    """Return an interval for each element, within the range of the type, also for an unknown small
+    tensor.
     """
-    found, (lowest, highest) = known.elements, _RANGES.get(known.element_type, _ENDLESS)
-    if found is not None:
-        return PartialValue(np.maximum(found.least, lowest), np.minimum(found.most, highest))
+    elements, (lower, upper) = known.elements, _RANGES.get(known.element_type, _UNBOUNDED)
+    if elements is not None:
+        return PartialValue(np.maximum(elements.least, lower), np.minimum(elements.most, upper))
     if known.value is not None or not _is_small(known):
         raise _NotFollowed
-    return PartialValue(np.full(known.shape.lengths, lowest), np.full(known.shape.lengths, highest))
+    return PartialValue(np.full(known.shape.lengths, lower), np.full(known.shape.lengths, upper))
 
 
-def _settled(known: Known, least: Any, most: Any) -> Known:
-    """The ends in the output's own type: as its value where they meet, as intervals where they
-    say something.
+def _with_bounds(known: Known, lower: Any, upper: Any) -> Known:
+    """Return an output with bounds in its own type: as a value if they are equal, as intervals if
+    they narrow the type.
     """
-    element_type, least, most = (
+    element_type, lower, upper = (
         known.element_type,
-        np.asarray(least, np.float64),
-        np.asarray(most, np.float64),
+        np.asarray(lower, np.float64),
+        np.asarray(upper, np.float64),
     )
-    if element_type not in _FOLLOWED_TYPES or known.shape.lengths != least.shape:
+    if element_type not in _FOLLOWED_TYPES or known.shape.lengths != lower.shape:
         return known
     if element_type in _FLOATS:
-        least, most = (end.astype(element_type.dtype).astype(np.float64) for end in (least, most))
-    lowest, highest = _RANGES.get(element_type, _ENDLESS)
-    lost = np.isnan(least) | np.isnan(most) | (least < lowest) | (most > highest)
-    if not lost.any() and np.isfinite(least).all() and (least == most).all():
-        return Known.of(_frozen(least.astype(element_type.dtype)))
-    found = PartialValue(
-        np.where(lost | (least == lowest), -np.inf, least),
-        np.where(lost | (most == highest), np.inf, most),
+        lower, upper = (end.astype(element_type.dtype).astype(np.float64) for end in (lower, upper))
+    type_lower, type_upper = _RANGES.get(element_type, _UNBOUNDED)
+    lost = np.isnan(lower) | np.isnan(upper) | (lower < type_lower) | (upper > type_upper)
+    if not lost.any() and np.isfinite(lower).all() and (lower == upper).all():
+        return Known.of(_frozen(lower.astype(element_type.dtype)))
+    intervals = PartialValue(
+        np.where(lost | (lower == type_lower), -np.inf, lower),
+        np.where(lost | (upper == type_upper), np.inf, upper),
     )
-    return known if found.is_idle else Known(element_type, known.shape, partial=found)
+    return known if intervals.is_idle else Known(element_type, known.shape, partial=intervals)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
@@ -130,9 +135,11 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _moved(*carried: int) -> Rule:
-    """The kernel rises with these inputs (with all, when none is named): what it makes of the
-    ends are the ends of what it makes.
+def _monotonic(*positions: int) -> Rule:
+    """Return a rule for kernels that are monotonic in the inputs at these positions (all inputs if
+    none are named).
+
+    The kernel's results for the inputs' bounds are the bounds of its result.
     """
 
     def rule(
@@ -143,7 +150,7 @@ def _moved(*carried: int) -> Rule:
         low: list[Any] = []
         high: list[Any] = []
         for position, known in enumerate(inputs):
-            if not carried or position in carried:
+            if not positions or position in positions:
                 elements = _elements(known)
                 low.append(elements.least[()])
                 high.append(elements.most[()])
@@ -152,33 +159,37 @@ def _moved(*carried: int) -> Rule:
                 high.append(known.value[()])
             else:
                 raise _NotFollowed
-        least, most = (operation.kernel(*given, **attributes) for given in (low, high))
-        return list(zip(least, most, strict=True)) if isinstance(least, tuple) else [(least, most)]
+        lower, upper = (operation.kernel(*arrays, **attributes) for arrays in (low, high))
+        return (
+            list(zip(lower, upper, strict=True)) if isinstance(lower, tuple) else [(lower, upper)]
+        )
 
     return rule
 
 
-def _whole_sum(
+def _integer_sum(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
-    """Of integers only: with floats each addition would be rounded."""
-    if inputs[0].element_type not in _WHOLE:
+    """Return the bounds of an integer sum; a float sum is not followed, because each addition would
+    be rounded.
+    """
+    if inputs[0].element_type not in _INTEGERS:
         raise _NotFollowed
-    return _moved(0)(operation, inputs, attributes)
+    return _monotonic(0)(operation, inputs, attributes)
 
 
-def _whole_product(
+def _integer_product(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
-    """A product rises with its factors where none is negative."""
+    """Return the bounds of an integer product, which is monotonic if no factor is negative."""
     if (_elements(inputs[0]).least < 0).any():
         raise _NotFollowed
-    return _whole_sum(operation, inputs, attributes)
+    return _integer_sum(operation, inputs, attributes)
 
 
 def _at_corners(formula: Callable[..., np.ndarray]) -> Rule:
-    """Elementwise, rising or falling with each input: the ends of the result are among the
-    results of the ends.
+    """Return a rule for elementwise formulas that are monotonic in each input. The bounds of the
+    result are among the results of the bounds.
     """
 
     def rule(
@@ -187,7 +198,10 @@ def _at_corners(formula: Callable[..., np.ndarray]) -> Rule:
         results = [
             formula(*ends)
             for ends in product(
-                *[(one.least, one.most) for one in _broadcast_elements(inputs, attributes)]
+                *[
+                    (elements.least, elements.most)
+                    for elements in _broadcast_elements(inputs, attributes)
+                ]
             )
         ]
         return [(np.minimum.reduce(results), np.maximum.reduce(results))]
@@ -203,12 +217,12 @@ def _broadcast_elements(
     return [_elements(known) for known in inputs]
 
 
-def _multiplied(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Nothing times a number without bound is nothing."""
-    return np.where((one == 0) | (other == 0), 0.0, one * other)
+def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Multiply with 0 * infinity = 0."""
+    return np.where((left == 0) | (right == 0), 0.0, left * right)
 
 
-def _divided(
+def _divide(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
     divisor = _elements(inputs[1])
@@ -217,44 +231,48 @@ def _divided(
     if inputs[0].element_type in _FLOATS:
         return _at_corners(np.divide)(operation, inputs, attributes)
     cut = np.floor if attributes.get("m_pythondiv", True) else np.trunc
-    return _at_corners(lambda one, other: cut(one / other))(operation, inputs, attributes)
+    return _at_corners(lambda dividend, divider: cut(dividend / divider))(
+        operation, inputs, attributes
+    )
 
 
-def _converted(
+def _convert(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
-    """Numbers stay, those that become integers are cut; as boolean only 0 and 1 are followed."""
+    """Return the bounds after a conversion; integers truncate, and only 0 and 1 are followed as
+    booleans.
+    """
     source, elements = inputs[0].element_type, _elements(inputs[0])
-    wanted = attributes.get("destination_type", inputs[-1].element_type)
-    if wanted is ElementType.BOOLEAN and source is not ElementType.BOOLEAN:
+    target = attributes.get("destination_type", inputs[-1].element_type)
+    if target is ElementType.BOOLEAN and source is not ElementType.BOOLEAN:
         raise _NotFollowed
-    if wanted in _WHOLE:
+    if target in _INTEGERS:
         return [(np.trunc(elements.least), np.trunc(elements.most))]
     return [(elements.least, elements.most)]
 
 
-def _selected(
+def _select(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
     choice, then, otherwise = _broadcast_elements(inputs, attributes)
     always, never = choice.least > 0, choice.most < 1
-    least = np.where(
+    lower = np.where(
         always,
         then.least,
         np.where(never, otherwise.least, np.minimum(then.least, otherwise.least)),
     )
-    most = np.where(
+    upper = np.where(
         always, then.most, np.where(never, otherwise.most, np.maximum(then.most, otherwise.most))
     )
-    return [(least, most)]
+    return [(lower, upper)]
 
 
 def _equal(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> Sequence[Ends]:
-    one, other = _broadcast_elements(inputs, attributes)
-    must = (one.least == one.most) & (other.least == other.most) & (one.least == other.least)
-    may = (one.least <= other.most) & (other.least <= one.most)
+    left, right = _broadcast_elements(inputs, attributes)
+    must = (left.least == left.most) & (right.least == right.most) & (left.least == right.least)
+    may = (left.least <= right.most) & (right.least <= left.most)
     return [(must, may)]
 
 
@@ -266,50 +284,50 @@ def _not_equal(
 
 
 FOLLOWED: Mapping[str, Rule] = {
-    # The same elements, elsewhere.
-    "Broadcast": _moved(0),
-    "Concat": _moved(),
-    "Gather": _moved(0),
-    "GatherElements": _moved(0),
-    "GatherND": _moved(0),
-    "Pad": _moved(0, 3),
-    "Reshape": _moved(0),
-    **dict.fromkeys(_SCATTERS, _moved(0, 2)),
-    "Slice": _moved(0),
-    "Split": _moved(0),
-    "Squeeze": _moved(0),
-    "StridedSlice": _moved(0),
-    "Tile": _moved(0),
-    "Transpose": _moved(0),
-    "Unsqueeze": _moved(0),
-    "VariadicSplit": _moved(0),
-    # Many to one.
-    "ReduceMax": _moved(0),
-    "ReduceMin": _moved(0),
-    "ReduceProd": _whole_product,
-    "ReduceSum": _whole_sum,
-    # Element by element.
+    # Data movement.
+    "Broadcast": _monotonic(0),
+    "Concat": _monotonic(),
+    "Gather": _monotonic(0),
+    "GatherElements": _monotonic(0),
+    "GatherND": _monotonic(0),
+    "Pad": _monotonic(0, 3),
+    "Reshape": _monotonic(0),
+    **dict.fromkeys(_SCATTERS, _monotonic(0, 2)),
+    "Slice": _monotonic(0),
+    "Split": _monotonic(0),
+    "Squeeze": _monotonic(0),
+    "StridedSlice": _monotonic(0),
+    "Tile": _monotonic(0),
+    "Transpose": _monotonic(0),
+    "Unsqueeze": _monotonic(0),
+    "VariadicSplit": _monotonic(0),
+    # Reductions.
+    "ReduceMax": _monotonic(0),
+    "ReduceMin": _monotonic(0),
+    "ReduceProd": _integer_product,
+    "ReduceSum": _integer_sum,
+    # Elementwise arithmetic.
     "Add": _at_corners(np.add),
     "Ceiling": _at_corners(np.ceil),
-    "Divide": _divided,
+    "Divide": _divide,
     "Floor": _at_corners(np.floor),
     "Maximum": _at_corners(np.maximum),
     "Minimum": _at_corners(np.minimum),
-    "Multiply": _at_corners(_multiplied),
+    "Multiply": _at_corners(_multiply),
     "Negative": _at_corners(np.negative),
     "Subtract": _at_corners(np.subtract),
-    # From one type to another.
-    "Convert": _converted,
-    "ConvertLike": _converted,
-    # Conditions and choices.
+    # Type conversions.
+    "Convert": _convert,
+    "ConvertLike": _convert,
+    # Comparisons, logic and selection.
     "Equal": _equal,
     "Greater": _at_corners(np.greater),
     "GreaterEqual": _at_corners(np.greater_equal),
     "Less": _at_corners(np.less),
     "LessEqual": _at_corners(np.less_equal),
     "LogicalAnd": _at_corners(np.minimum),
-    "LogicalNot": _at_corners(lambda one: 1 - one),
+    "LogicalNot": _at_corners(lambda truth: 1 - truth),
     "LogicalOr": _at_corners(np.maximum),
     "NotEqual": _not_equal,
-    "Select": _selected,
+    "Select": _select,
 }

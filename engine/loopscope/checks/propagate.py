@@ -1,6 +1,4 @@
-"""What is known of every tensor of a model before it runs: element types, shapes, and the values
-of small constants.
-"""
+"""Propagation of element types, shapes and small values through a model before it runs."""
 
 from __future__ import annotations
 
@@ -21,8 +19,8 @@ from loopscope.ops.mixed_types import input_groups
 
 GraphAddress = str
 _ROUNDS = 8
-"""Rounds until a carried value's shape is given up; twice as many until everything that enters
-the body is.
+"""Rounds after which the shapes of carried values become unknown. After twice as many, all
+Parameters of the body do.
 """
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError)
 
@@ -35,27 +33,27 @@ class Contradiction:
     layer: LayerId
     message: str
     of_types: bool = False
-    """Whether the element types alone contradict it, whatever the shapes and values."""
+    """True if the element types alone are contradictory, for any shapes and values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Propagated:
-    """What is known of every output of every node (of a Result: of its input)."""
+    """Knowledge about all outputs of all nodes; for a Result, about its input."""
 
     known: Mapping[tuple[GraphAddress, LayerId], tuple[Known, ...]]
     contradictions: tuple[Contradiction, ...] = ()
     mixed: Mapping[tuple[GraphAddress, LayerId], Sequence[Known]] = field(default_factory=dict)
-    """Inputs of the nodes whose operands have several element types where the operation's
-    specification has one.
+    """Inputs of nodes whose operands have several element types although the specification requires
+    one.
     """
 
     def output(self, graph: GraphAddress, layer: LayerId, output: int = 0) -> Known:
-        """What is known of one output; ``NOTHING_KNOWN`` where there is no such node or output."""
+        """Return the knowledge about one output, or ``NOTHING_KNOWN`` if it does not exist."""
         outputs = self.known.get((graph, layer), ())
         return outputs[output] if output < len(outputs) else NOTHING_KNOWN
 
     def inputs(self, graph: GraphAddress, sources: Sequence[OutputRef | None]) -> list[Known]:
-        """What is known of what feeds a node of that graph."""
+        """Return the knowledge about the tensors that feed a node of a graph."""
         return [
             NOTHING_KNOWN if source is None else self.output(graph, source.layer, source.output)
             for source in sources
@@ -65,12 +63,11 @@ class Propagated:
 def propagate(
     model: Model, catalogue: Catalogue, inputs: Mapping[LayerId, Known] | None = None
 ) -> Propagated:
-    """What is known of every tensor; ``inputs`` replaces what the file declares of the model's
-    Parameters.
+    """Propagate types, shapes and values through a model; ``inputs`` replaces the declarations of
+    the model's Parameters.
 
-    Never raises for what a model says: an operation that is unknown gives outputs of which nothing
-    is known. Bodies are gone through until nothing new is learnt of what enters them, which takes a
-    bounded number of rounds.
+    No model content makes it raise: outputs of an unknown operation are unknown. Bodies are
+    repeated until their Parameters no longer change, within a bounded number of rounds.
     """
     walk = _Walk(model, catalogue)
     parameters = {
@@ -84,7 +81,7 @@ def propagate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """A node, ready to be asked again in every round."""
+    """A node with everything that its evaluation needs in each round."""
 
     node: Node
     sources: tuple[OutputRef | None, ...]
@@ -93,8 +90,8 @@ class _Row:
 
     @property
     def is_region(self) -> bool:
-        """Whether the node is control flow; bodies of any other operation are checked without
-        binding anything to them.
+        """True if the node is control flow. Bodies of other operations are checked without binding
+        inputs to them.
         """
         return bool(self.node.bodies) and (
             self.operation is None or self.operation.role is Role.REGION
@@ -103,7 +100,7 @@ class _Row:
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """A graph that is being gone through."""
+    """A graph under evaluation."""
 
     address: GraphAddress
     rows: Sequence[_Row]
@@ -113,9 +110,7 @@ class _Frame:
 
 @dataclass(slots=True, eq=False)
 class _BodyState:
-    """What is known of one body after all rounds: of its iterations and of those of the loops
-    around it.
-    """
+    """Knowledge about one body over all its iterations, and those of the loops around it."""
 
     parameters: region.Bindings
     rounds: int = 0
@@ -133,13 +128,13 @@ class _Walk:
     bodies: dict[GraphAddress, _BodyState] = field(default_factory=dict)
     operations: dict[tuple[str, str], Operation | None] = field(default_factory=dict)
     mixed: dict[tuple[GraphAddress, LayerId], list[Known]] = field(default_factory=dict)
-    """Operands of several types where one is specified. They stay when less is known in later
-    rounds: they hold for the first iteration.
+    """Operands of several types where one is specified. They are not removed when later rounds know
+    less, because they are true of the first iteration.
     """
 
     def run(self, parameters: region.Bindings) -> None:
-        """Go through the outermost graph and, on a stack of our own, through the bodies where
-        their nodes come.
+        """Evaluate the outermost graph, and bodies when their nodes are reached; an explicit stack
+        replaces recursion.
         """
         stack = [_Frame(ROOT, self._rows(ROOT, self.model.graph), parameters)]
         while stack:
@@ -151,7 +146,9 @@ class _Walk:
                 stack.append(inner)
 
     def _advance(self, frame: _Frame) -> _Frame | None:
-        """Up to a body that has to be gone through first, or to the end (None)."""
+        """Evaluate rows until a body must be evaluated first; return that body's frame, or None at
+        the end.
+        """
         rows, address, known = frame.rows, frame.address, self.known
         while frame.position < len(rows):
             row = rows[frame.position]
@@ -207,7 +204,7 @@ class _Walk:
             return (knowledge.of_constant(node),)
         if role is Role.RESULT or node.type == "Result":
             return (inputs[0] if inputs else NOTHING_KNOWN,)
-        missing = self._settled(frame.address, row, inputs)
+        missing = self._declared_outputs(frame.address, row, inputs)
         if (
             operation is None
             or row.attributes is None
@@ -218,19 +215,22 @@ class _Walk:
         inferred = self._inferred(frame.address, row, operation, inputs)
         return (*inferred, *missing[len(inferred) :])
 
-    def _said(self, port: Port) -> Known:
-        """An output's type and shape as ONNX's own inference found them; nothing in an IR, whose
-        operations infer them here.
+    def _declared_output(self, port: Port) -> Known:
+        """Return an output's type and shape from ONNX's own inference. IR operations are inferred
+        here instead, so nothing is known.
         """
         return (
             Known(port.element_type, port.shape) if self.model.dialect == "onnx" else NOTHING_KNOWN
         )
 
-    def _settled(self, address: GraphAddress, row: _Row, inputs: Sequence[Known]) -> list[Known]:
-        """What is said of the outputs; their element types as ONNX's schema settles them, where
-        it does.
-        """
-        said, operation = [self._said(port) for port in row.node.outputs], row.operation
+    def _declared_outputs(
+        self, address: GraphAddress, row: _Row, inputs: Sequence[Known]
+    ) -> list[Known]:
+        """Return the declared outputs, with the element types that ONNX's schema determines."""
+        declared, operation = (
+            [self._declared_output(port) for port in row.node.outputs],
+            row.operation,
+        )
         if operation is not None and operation.alike:
             inputs = self._operands(address, row.node, operation, inputs)
         types = (
@@ -238,12 +238,12 @@ class _Walk:
             if operation is not None and operation.output_types
             else ()
         )
-        settled = (
-            types[min(index, len(types) - 1)] if types else None for index in range(len(said))
+        output_types = (
+            types[min(index, len(types) - 1)] if types else None for index in range(len(declared))
         )
         return [
             known if type is None else Known(type, known.shape)
-            for known, type in zip(said, settled, strict=True)
+            for known, type in zip(declared, output_types, strict=True)
         ]
 
     def _operands(
@@ -254,7 +254,7 @@ class _Walk:
         """
         groups = input_groups(operation.alike, len(inputs))
         types = [{inputs[index].element_type for index in group} - {None} for group in groups]
-        if any(len(found) > 1 for found in types):
+        if any(len(group_types) > 1 for group_types in types):
             self.mixed[address, node.id] = list(inputs)
         return self.mixed.get((address, node.id), inputs)
 
@@ -267,8 +267,8 @@ class _Walk:
         except ValueError as problem:
             by_types = _type_contradiction(operation, inputs, attributes)
             message = by_types or str(problem)
-            # It stays, also when less is known in later rounds: then it holds for the first
-            # iteration.
+            # The first contradiction is retained when later rounds know less: it is true of the
+            # first iteration.
             self.contradictions.setdefault(
                 (address, row.node.id), Contradiction(address, row.node.id, message, bool(by_types))
             )
@@ -280,37 +280,37 @@ class _Walk:
         return knowledge.computed(operation, inputs, attributes, inferred)
 
     def _region(self, address: GraphAddress, row: _Row, outer: Sequence[Known]) -> _Frame | None:
-        """The next body of a node to go through, or None when nothing new enters any of them;
-        then its outputs are known.
+        """Return the frame of the next body to evaluate, or None once no body's Parameters change;
+        the node's outputs are known then.
         """
-        node, insides = row.node, []
+        node, states = row.node, []
         for body in node.bodies:
             place = self._place(address, node, body)
             state = self.bodies.get(place)
-            inside = (
+            body_state = (
                 region.BodyState(body, state.parameters, self._results(place, body))
                 if state
                 else None
             )
-            found = region.bindings(node, body, outer, inside)
-            parameters = _given_up(found, body, state.rounds if state else 0)
-            if state is None or inside is None or not _all_same(state.parameters, parameters):
+            parameters_now = region.bindings(node, body, outer, body_state)
+            parameters = _drop_knowledge(parameters_now, body, state.rounds if state else 0)
+            if state is None or body_state is None or not _all_same(state.parameters, parameters):
                 self.bodies[place] = _BodyState(parameters, state.rounds + 1 if state else 1)
                 return _Frame(place, self._rows(place, body.graph), parameters)
-            insides.append(inside)
-        self.known[address, node.id] = self._after_region(row, outer, insides)
+            states.append(body_state)
+        self.known[address, node.id] = self._after_region(row, outer, states)
         return None
 
     def _after_region(
-        self, row: _Row, outer: Sequence[Known], insides: Sequence[region.BodyState]
+        self, row: _Row, outer: Sequence[Known], states: Sequence[region.BodyState]
     ) -> tuple[Known, ...]:
         node = row.node
         if node.is_foreign:
-            return tuple(self._said(port) for port in node.outputs)
+            return tuple(self._declared_output(port) for port in node.outputs)
         outputs = (
-            region.chosen(outer, insides)
+            region.chosen(outer, states)
             if node.type == IF
-            else region.iterated(node, outer, insides[0])
+            else region.iterated(node, outer, states[0])
         )
         return (*outputs, *[NOTHING_KNOWN] * (len(node.outputs) - len(outputs)))
 
@@ -320,8 +320,8 @@ class _Walk:
         return f"{address}/{self.labels[address][node.id]}/{body.name}"
 
     def _results(self, place: GraphAddress, body: Body) -> region.Bindings:
-        # Of two layers with one id, which the checks refuse, what is known may be that of one
-        # without outputs.
+        # With two layers of one id, which the checks reject, the entry may be of a layer without
+        # outputs.
         return {
             result.id: (self.known.get((place, result.id)) or (NOTHING_KNOWN,))[0]
             for result in body.graph.results
@@ -331,8 +331,8 @@ class _Walk:
 def _type_contradiction(
     operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any]
 ) -> str:
-    """What the operation's rule says against the element types alone; empty when it has nothing
-    against them.
+    """Return the message of the operation's rule for the element types alone, or "" if they are
+    valid.
     """
     try:
         if operation.infer is not None:
@@ -344,8 +344,8 @@ def _type_contradiction(
     return ""
 
 
-def _given_up(parameters: region.Bindings, body: Body, rounds: int) -> region.Bindings:
-    """After many rounds less is asked: no shapes of carried values, then nothing at all."""
+def _drop_knowledge(parameters: region.Bindings, body: Body, rounds: int) -> region.Bindings:
+    """Drop knowledge after many rounds: first the shapes of carried values, then everything."""
     if rounds < _ROUNDS:
         return parameters
     if rounds >= 2 * _ROUNDS:
@@ -357,5 +357,5 @@ def _given_up(parameters: region.Bindings, body: Body, rounds: int) -> region.Bi
     }
 
 
-def _all_same(one: region.Bindings, other: region.Bindings) -> bool:
-    return all(knowledge.same(known, other[layer]) for layer, known in one.items())
+def _all_same(left: region.Bindings, right: region.Bindings) -> bool:
+    return all(knowledge.same(known, right[layer]) for layer, known in left.items())

@@ -1,6 +1,4 @@
-"""What is known inside and behind Loop, TensorIterator and If: bindings of body Parameters,
-outputs of the node.
-"""
+"""Type and shape propagation through Loop, TensorIterator and If."""
 
 from __future__ import annotations
 
@@ -30,12 +28,12 @@ from loopscope.ops.declare import NOTHING_KNOWN, Known
 _NO_LIMIT, _TRUE = Known.of(np.array(-1)), Known.of(np.array(True))
 
 Bindings = Mapping[LayerId, Known]
-"""What is known of a body's Parameters, or of its Results, by layer."""
+"""Knowledge about a body's Parameters or Results, by layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyState:
-    """A body and what is known of its Parameters and Results so far."""
+    """A body with the current knowledge about its Parameters and Results."""
 
     body: Body
     parameters: Bindings
@@ -45,14 +43,15 @@ class BodyState:
 def with_absent(
     node: Node, sources: Sequence[OutputRef | None], known: Sequence[Known]
 ) -> list[Known]:
-    """What enters a node. For a Loop (ONNX) an omitted trip count means no limit, and an omitted
-    condition means true.
+    """Return the knowledge about a node's inputs, with defaults for omitted inputs of a Loop.
+
+    In ONNX an omitted trip count means no limit, and an omitted condition means true.
     """
     if node.type != LOOP:
         return list(known)
     first_two = [
-        known[index] if index < len(sources) and sources[index] is not None else meant
-        for index, meant in enumerate((_NO_LIMIT, _TRUE))
+        known[index] if index < len(sources) and sources[index] is not None else default
+        for index, default in enumerate((_NO_LIMIT, _TRUE))
     ]
     return [*first_two, *known[2:]]
 
@@ -60,36 +59,36 @@ def with_absent(
 def bindings(
     node: Node, body: Body, outer: Sequence[Known], before: BodyState | None
 ) -> dict[LayerId, Known]:
-    """What is known of a body's Parameters, joined with what was known ``before``."""
-    # A Parameter that nothing feeds is zero in the shape that the file declares.
+    """Return the knowledge about a body's Parameters, widened with that of the previous round."""
+    # A Parameter without input is zero, in the shape that the file declares.
     known = {parameter.id: declared(parameter) for parameter in body.graph.parameters}
     for entry in body.inputs:
         if entry.internal in known:
             whole = replace(entry, axis=None) if node.type == SEQUENCE_MAP else entry
-            known[entry.internal] = _entering(
+            known[entry.internal] = _parameter_value(
                 whole, outer, known[entry.internal], stacked=node.type == SCAN
             )
     if node.type == TENSOR_ITERATOR:
         known = {
-            parameter.id: _as_declared(known[parameter.id], parameter)
+            parameter.id: _apply_declared_type(known[parameter.id], parameter)
             for parameter in body.graph.parameters
         }
     if before is None:
         return known
-    anew = given_anew(body)
+    reset_layers = given_anew(body)
     for edge in {edge.to_layer: edge for edge in reversed(body.back_edges)}.values():
         if (
             edge.to_layer in known
             and edge.from_layer in before.results
-            and edge.to_layer not in anew
+            and edge.to_layer not in reset_layers
         ):
             known[edge.to_layer] = widen(known[edge.to_layer], before.results[edge.from_layer])
     return {layer: widen(before.parameters[layer], new) for layer, new in known.items()}
 
 
 def given_anew(body: Body) -> frozenset[LayerId]:
-    """The Parameters that get a part or the iteration number in every iteration; a back edge to
-    one counts for nothing.
+    """Return the Parameters that receive a slice or the iteration number in every iteration. A back
+    edge to such a Parameter has no effect.
     """
     return frozenset(
         entry.internal
@@ -98,15 +97,21 @@ def given_anew(body: Body) -> frozenset[LayerId]:
     )
 
 
-def _as_declared(known: Known, parameter: Node) -> Known:
-    """A TensorIterator's Parameters keep the element type that they declare, as in OpenVINO; a
-    Loop's take what comes.
+def _apply_declared_type(known: Known, parameter: Node) -> Known:
+    """Apply the declared element type of a TensorIterator's Parameter, as OpenVINO does. Parameters
+    of a Loop adopt the type of their input.
     """
-    own = declared(parameter).element_type
-    return known if own is None or own is known.element_type else Known(own, known.shape)
+    element_type = declared(parameter).element_type
+    return (
+        known
+        if element_type is None or element_type is known.element_type
+        else Known(element_type, known.shape)
+    )
 
 
-def _entering(entry: InputMap, outer: Sequence[Known], parameter: Known, *, stacked: bool) -> Known:
+def _parameter_value(
+    entry: InputMap, outer: Sequence[Known], parameter: Known, *, stacked: bool
+) -> Known:
     if entry.is_iteration_number:
         return _iteration_number(parameter)
     if entry.external < 0:
@@ -122,9 +127,9 @@ def _entering(entry: InputMap, outer: Sequence[Known], parameter: Known, *, stac
 
 
 def _iteration_number(parameter: Known) -> Known:
-    """A scalar or one element, i32 or i64, as its Parameter declares."""
-    one = PartialShape.of([1])
-    return Known(parameter.element_type, one if parameter.shape == one else PartialShape(()))
+    """Return a scalar or a tensor of one element, i32 or i64, as the Parameter declares."""
+    single = PartialShape.of([1])
+    return Known(parameter.element_type, single if parameter.shape == single else PartialShape(()))
 
 
 def _part_shape(shape: PartialShape, entry: InputMap, *, stacked: bool) -> PartialShape:
@@ -140,7 +145,7 @@ def _part_shape(shape: PartialShape, entry: InputMap, *, stacked: bool) -> Parti
 
 
 def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings) -> Dimension:
-    """How many times the body of an iteration node runs, as far as it is known."""
+    """Return the range of the trip count of a node's body."""
     if node.type != LOOP:
         return trips.of_tensor_iterator(body, outer)
     condition = next(
@@ -157,46 +162,48 @@ def iterations(node: Node, body: Body, outer: Sequence[Known], results: Bindings
 
 
 def iterated(node: Node, outer: Sequence[Known], inside: BodyState) -> list[Known]:
-    """What is known of the outputs of a Loop or TensorIterator (or of any node with one body)."""
+    """Return the knowledge about the outputs of a Loop or TensorIterator, or of any node with one
+    body.
+    """
     body = inside.body
     if node.type == SEQUENCE_MAP:
         return [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in body.outer_outputs]
     count = iterations(node, body, outer, inside.results)
     first = {} if count.least > 0 else _first_values(body, outer)
-    return [_leaving(entry, inside, first, count) for entry in body.outer_outputs]
+    return [_output_value(entry, inside, first, count) for entry in body.outer_outputs]
 
 
-def _leaving(
+def _output_value(
     entry: OutputMap, inside: BodyState, first_values: Bindings, count: Dimension
 ) -> Known:
     result = inside.results.get(entry.internal, NOTHING_KNOWN)
     if entry.axis is not None:
-        return _joined(result, entry, count)
+        return _concatenate(result, entry, count)
     if count.least > 0:
         return result
     first = first_values.get(entry.internal)
     if first is None:
-        return may_be_empty(result) if count != static(0) else _never_computed(result)
+        return may_be_empty(result) if count != static(0) else _without_iterations(result)
     return first if count == static(0) else unite(first, result)
 
 
 def _first_values(body: Body, outer: Sequence[Known]) -> Bindings:
-    """For each carried Result the initial value that its last-value output has after no
-    iteration.
+    """Map each carried Result to its initial value, which is the last-value output after no
+    iterations.
     """
-    given = {
+    initial_values = {
         entry.internal: outer[entry.external]
         for entry in reversed(body.inputs)
         if entry.axis is None and 0 <= entry.external < len(outer)
     }
     return {
-        edge.from_layer: given[edge.to_layer]
+        edge.from_layer: initial_values[edge.to_layer]
         for edge in reversed(body.back_edges)
-        if edge.to_layer in given
+        if edge.to_layer in initial_values
     }
 
 
-def _never_computed(result: Known) -> Known:
+def _without_iterations(result: Known) -> Known:
     shape = (
         DYNAMIC
         if result.shape.dimensions is None
@@ -205,9 +212,9 @@ def _never_computed(result: Known) -> Known:
     return Known(result.element_type, shape)
 
 
-def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
-    """Concatenated along the axis, or stacked along a new one; without an iteration every length
-    that is not fixed is 0.
+def _concatenate(result: Known, entry: OutputMap, count: Dimension) -> Known:
+    """Return the output concatenated along the axis, or stacked along a new axis. Without
+    iterations each length that is not fixed is 0.
     """
     shape = (may_be_empty(result) if count.least == 0 else result).shape
     if shape.dimensions is None or entry.axis is None:
@@ -231,20 +238,20 @@ def _joined(result: Known, entry: OutputMap, count: Dimension) -> Known:
 
 
 def chosen(outer: Sequence[Known], branches: Sequence[BodyState]) -> list[Known]:
-    """What is known of the outputs of an If: of both branches, or of the one that a constant
-    condition takes.
+    """Return the knowledge about the outputs of an If: of both branches, or of the branch that a
+    constant condition selects.
     """
-    given = [
+    branch_outputs = [
         [inside.results.get(entry.internal, NOTHING_KNOWN) for entry in inside.body.outer_outputs]
         for inside in branches
     ]
     condition = scalar_value(outer[0]) if outer else None
     if condition is not None:
-        taken = "then" if condition else "else"
-        for inside, outputs in zip(branches, given, strict=True):
-            if inside.body.name == taken:
+        branch_name = "then" if condition else "else"
+        for inside, outputs in zip(branches, branch_outputs, strict=True):
+            if inside.body.name == branch_name:
                 return outputs
-    united = given[0] if given else []
-    for outputs in given[1:]:
-        united = [unite(one, other) for one, other in zip(united, outputs, strict=False)]
+    united = branch_outputs[0] if branch_outputs else []
+    for outputs in branch_outputs[1:]:
+        united = [unite(left, right) for left, right in zip(united, outputs, strict=False)]
     return united

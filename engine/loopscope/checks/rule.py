@@ -1,4 +1,4 @@
-"""What a rule is: a stable code, a severity, and a function that looks for one kind of fault."""
+"""Check rules: a stable code, a severity, and a function that finds one kind of fault."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from loopscope.checks.subject import Subject
 from loopscope.errors import Where
 
 HEADINGS = ("What it does", "Why it matters", "Example that fails", "Example that passes")
-"""The headings in every rule's docstring, after its first sentence."""
+"""Headings that every rule's docstring has after its first sentence."""
 
 OPENVINO, ONNXRUNTIME = frozenset({Runtime.OPENVINO}), frozenset({Runtime.ONNXRUNTIME})
-"""The ``runtimes`` of a rule about one runtime; ``|`` joins them."""
+"""Values for ``Rule.runtimes`` of rules about one runtime; ``|`` combines them."""
 
 MOST_FINDINGS = 1000
-"""The most findings of one rule in a report: a file can be wrong in a million places."""
+"""Maximum number of findings of one rule in a report (a file can be wrong in a million places)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found; the rule's code and severity make it a diagnostic."""
+    """Result of a rule at one place; the rule's code and severity turn it into a diagnostic."""
 
     where: Where
     message: str
@@ -29,44 +29,49 @@ class Finding:
     expected: str = ""
     advice: str = ""
     severity: Severity | None = None
-    """Replaces the severity of the rule where the place decides how bad the fault is."""
+    """Severity of this finding if it differs from the rule's severity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of a group's table."""
+    """A check rule: one row of the table of its group."""
 
     code: str
-    """Such as ``LS101``; never used again for anything else."""
+    """Code such as ``LS101``; a code is never reused for another rule."""
     name: str
     severity: Severity
     find: Callable[[Subject], Iterable[Finding]]
-    """Its docstring explains the rule: a sentence, then the parts of ``HEADINGS``."""
+    """Function that finds the faults. Its docstring explains the rule: one sentence, then the
+    sections named in ``HEADINGS``.
+    """
     before_running: bool = False
-    """Whether it is applied before every run too: it is cheap, and the run itself would not
-    notice the fault.
+    """True if the rule also runs before every run, because it is cheap and the run would not notice
+    the fault.
     """
     runtimes: frozenset[Runtime] = EVERYBODY
-    """The runtimes that the rule is about; empty when it holds for every runtime."""
+    """Runtimes that the rule is about; empty if it applies to every runtime."""
     is_habit: bool = False
-    """True if exporters write what the rule finds as a matter of course, and it changes nothing."""
+    """True if exporters commonly write this and it has no effect on results."""
 
     def apply(self, subject: Subject) -> Iterator[Diagnostic]:
-        """The diagnostics of this rule for a model, ``MOST_FINDINGS`` at most."""
+        """Yield the diagnostics of this rule for a model, at most ``MOST_FINDINGS``."""
         for number, finding in enumerate(self.find(subject)):
             if number == MOST_FINDINGS:
-                rest = f"There are more than {MOST_FINDINGS} findings of this rule; the others are not listed."
+                rest = (
+                    f"There are more than {MOST_FINDINGS} findings of this rule; the rest are "
+                    "not listed."
+                )
                 yield self._diagnostic(Finding(Where(subject.model.file), rest))
                 return
             yield self._diagnostic(finding)
 
     def _diagnostic(self, finding: Finding) -> Diagnostic:
-        what = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
+        fields = (finding.where, finding.message, finding.found, finding.expected, finding.advice)
         return Diagnostic(
             self.code,
             self.name,
             finding.severity or self.severity,
-            *what,
+            *fields,
             self.runtimes,
             self.is_habit,
         )

@@ -1,5 +1,5 @@
-"""The input of the rules: a model, its graphs with their places, and the known types and shapes
-of its tensors, computed on demand.
+"""Input of the rules: a model, its graphs with their places, and its propagated types and shapes
+(computed on demand).
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ _CONVERSIONS = frozenset({"Convert"})
 
 @dataclass(frozen=True, eq=False)
 class CheckedRegion:
-    """A body of a Loop, TensorIterator or If, and the node that holds it."""
+    """A body of a Loop, TensorIterator or If, with the node that contains it."""
 
     place: PlacedGraph
-    """Of the node."""
+    """Graph that contains the node."""
     node: Node
     body: Body
     within: PlacedGraph
-    """Of what is in the body."""
+    """Graph of the body."""
 
     @property
     def part(self) -> str:
-        """The name of the body in a sentence."""
+        """Name of the body for messages."""
         return "body" if self.body.name == "body" else f"{self.body.name} branch"
 
     @property
     def entries(self) -> tuple[InputMap | OutputMap, ...]:
-        """Of the body's port map: inputs, then outputs."""
+        """Port map entries of the body: inputs, then outputs."""
         return (*self.body.inputs, *self.body.outputs)
 
     @cached_property
     def entry_of(self) -> Mapping[LayerId, InputMap]:
-        """What each Parameter gets: the first entry that names it."""
+        """First port map input of each Parameter."""
         return {entry.internal: entry for entry in reversed(self.body.inputs)}
 
     @cached_property
     def given_anew(self) -> frozenset[LayerId]:
-        """The Parameters that get a part or the iteration number in every iteration."""
+        """Parameters that receive a slice or the iteration number in every iteration."""
         return given_anew(self.body)
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model under examination."""
+    """A model to check, with lookups that the rules share."""
 
     model: Model
     catalogue: Catalogue
 
     @cached_property
     def places(self) -> tuple[PlacedGraph, ...]:
-        """Every graph, an outer one before those inside it."""
+        """All graphs of the model; an outer graph precedes the graphs inside it."""
         return tuple(graphs(self.model))
 
     @cached_property
@@ -87,20 +87,20 @@ class Subject:
         return {}
 
     def operation(self, node: Node) -> Operation | None:
-        """The operation of a node; None when the catalogue does not hold it."""
+        """Return the operation of a node, or None if it is not in the catalogue."""
         key = (node.type, node.opset)
-        found = self._operations
-        if key not in found:
-            found[key] = self.catalogue.find(*key)
-        return found[key]
+        operations = self._operations
+        if key not in operations:
+            operations[key] = self.catalogue.find(*key)
+        return operations[key]
 
     @property
     def is_openvino(self) -> bool:
-        """What only OpenVINO's reader insists on is not asked of ONNX models."""
+        """True for OpenVINO IR. Some requirements of OpenVINO's reader do not apply to ONNX."""
         return self.model.dialect == "openvino"
 
     def where(self, place: PlacedGraph, node: Node, port: str = "") -> Where:
-        """The place of a node (or of one of its ports) for a diagnostic."""
+        """Return the place of a node, or of one of its ports, for a diagnostic."""
         operation = self.operation(node)
         title = operation.title if operation else node.type
         return Where(
@@ -109,7 +109,7 @@ class Subject:
 
     @cached_property
     def regions(self) -> tuple[CheckedRegion, ...]:
-        """Every body of every control-flow node, in the order of ``places``."""
+        """Bodies of all control-flow nodes, in the order of ``places``."""
         outer = {
             id(node): place for place in self.places for node in place.graph.nodes if node.bodies
         }
@@ -122,18 +122,18 @@ class Subject:
         )
 
     def regions_of(self, node: Node) -> tuple[CheckedRegion, ...]:
-        """The bodies of one control-flow node."""
+        """Return the bodies of one control-flow node."""
         return self._regions_of.get(id(node), ())
 
     @cached_property
     def _regions_of(self) -> Mapping[int, tuple[CheckedRegion, ...]]:
-        found: dict[int, tuple[CheckedRegion, ...]] = {}
+        regions: dict[int, tuple[CheckedRegion, ...]] = {}
         for region in self.regions:
-            found[id(region.node)] = (*found.get(id(region.node), ()), region)
-        return found
+            regions[id(region.node)] = (*regions.get(id(region.node), ()), region)
+        return regions
 
     def is_control_flow(self, node: Node) -> bool:
-        """Whether it is known how the bodies of a node run, if it has any."""
+        """Return True if a node is of a type whose bodies Loopscope knows how to run."""
         operation = self.operation(node)
         if node.is_foreign:
             return False
@@ -142,8 +142,10 @@ class Subject:
         )
 
     def constant(self, place: PlacedGraph, source: OutputRef | None) -> Constant | None:
-        """The Const that a tensor is, converted or handed into bodies as it is; None for what is
-        computed, sliced or carried.
+        """Return the constant that a tensor is a copy of, also through Convert and unchanged into
+        bodies.
+
+        The result is None for tensors that are computed, sliced or carried.
         """
         node = self.origin(place, source, _CONVERSIONS)
         return None if node is None else node.constant
@@ -151,8 +153,10 @@ class Subject:
     def origin(
         self, place: PlacedGraph, source: OutputRef | None, types: frozenset[str]
     ) -> Node | None:
-        """Return the node that a tensor comes from, through operations of these types and into
-        bodies that get it whole and unchanged.
+        """Return the node that produces a tensor, skipping operations of the given types.
+
+        Body Parameters that receive an outer tensor whole and unchanged are followed to that
+        tensor.
         """
         node = next(
             (node for _, node in backwards(place.graph, source) if node.type not in types), None
@@ -160,7 +164,11 @@ class Subject:
         region = self._region_of.get(id(place.graph))
         if node is None or node.constant is not None or node.type != "Parameter" or region is None:
             return node
-        fed = [one for one in region.body.inputs if one.internal == node.id and one.axis is None]
+        fed = [
+            entry
+            for entry in region.body.inputs
+            if entry.internal == node.id and entry.axis is None
+        ]
         carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
         outer = region.place.graph.sources.get(region.node.id, ())
         handed = (
@@ -176,24 +184,24 @@ class Subject:
 
     @cached_property
     def loops(self) -> tuple[CheckedRegion, ...]:
-        """The bodies of Loop nodes."""
+        """Bodies of Loop nodes."""
         return tuple(region for region in self.regions if region.node.type == LOOP)
 
     @cached_property
     def tensor_iterators(self) -> tuple[CheckedRegion, ...]:
-        """The bodies of TensorIterator nodes."""
+        """Bodies of TensorIterator nodes."""
         return tuple(region for region in self.regions if region.node.type == TENSOR_ITERATOR)
 
     @cached_property
     def iterating(self) -> tuple[CheckedRegion, ...]:
-        """The bodies of Loop and TensorIterator nodes."""
+        """Bodies of Loop and TensorIterator nodes."""
         return tuple(
             region for region in self.regions if region.node.type in (LOOP, TENSOR_ITERATOR)
         )
 
     @cached_property
     def ifs(self) -> tuple[tuple[PlacedGraph, Node], ...]:
-        """Every If that has both bodies."""
+        """If nodes that have both bodies, with their graphs."""
         return tuple(
             (place, node)
             for place in self.places
@@ -206,14 +214,14 @@ class Subject:
 
     @cached_property
     def never_run(self) -> frozenset[str]:
-        """Static addresses of the bodies that are known not to run: the other branch of a
-        constant condition, no iteration at all.
+        """Static addresses of the bodies that cannot run: the untaken branch of a constant
+        condition, or a loop of no iterations.
         """
-        found: set[str] = set()
+        addresses: set[str] = set()
         for region in self.regions:
-            if region.place.address in found or self._is_dead(region):
-                found.add(region.within.address)
-        return frozenset(found)
+            if region.place.address in addresses or self._is_dead(region):
+                addresses.add(region.within.address)
+        return frozenset(addresses)
 
     def _is_dead(self, region: CheckedRegion) -> bool:
         if region.node.type == IF:
@@ -222,32 +230,32 @@ class Subject:
         return self.trips(region) == static(0)
 
     def trips(self, region: CheckedRegion) -> Dimension:
-        """How many times the body of a Loop or TensorIterator runs, as far as it is known."""
+        """Return the range of the trip count of a Loop or TensorIterator body."""
         results = {
             result.id: self.parameter(region, result.id) for result in region.body.graph.results
         }
         return iterations(region.node, region.body, self.outer(region), results)
 
     def nodes(self) -> Iterator[tuple[PlacedGraph, Node]]:
-        """Every node of every graph."""
+        """Yield every node of every graph, with its graph."""
         for place in self.places:
             for node in place.graph.nodes:
                 yield place, node
 
     def outer(self, region: CheckedRegion) -> list[Known]:
-        """What is known of what enters the node of a body."""
+        """Return the knowledge about the inputs of the node that contains a body."""
         sources = region.place.graph.sources[region.node.id]
         return with_absent(region.node, sources, self.inputs(region.place, region.node))
 
     def inputs(self, place: PlacedGraph, node: Node) -> list[Known]:
-        """What is known of what feeds a node."""
+        """Return the knowledge about each input of a node."""
         return self.propagated.inputs(place.address, place.graph.sources[node.id])
 
     def input(self, place: PlacedGraph, node: Node, index: int) -> Known:
-        """What is known of what feeds one input of a node."""
+        """Return the knowledge about one input of a node."""
         known = self.inputs(place, node)
         return known[index] if index < len(known) else NOTHING_KNOWN
 
     def parameter(self, region: CheckedRegion, layer: LayerId) -> Known:
-        """What is known of a Parameter or Result of a body, over all its iterations."""
+        """Return the knowledge about a Parameter or Result of a body, over all its iterations."""
         return self.propagated.output(region.within.address, layer)

@@ -1,4 +1,4 @@
-"""A report as lines for a terminal, and as data for JSON; a rule as an explanation."""
+"""Text and JSON forms of a report, and the explanation of a rule."""
 
 from __future__ import annotations
 
@@ -10,40 +10,45 @@ from collections.abc import Iterator, Sequence
 from loopscope.checks.diagnostic import Diagnostic, Group, Report
 from loopscope.checks.rule import HEADINGS, Rule
 
-_MOST = 1000
-"""Characters of one line; names in a model may be a million long."""
-_FEW = 3
-"""Places of one rule that a line names."""
-_HARMLESS = re.compile(r"[\x20-\x7e]*")
+_MAX_LINE = 1000
+"""Maximum length of a line in characters; names in a model can have a million."""
+_MAX_PLACES = 3
+"""Maximum number of places of one rule that a line names."""
+_PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]*")
 
 
 def render(report: Report) -> str:
-    """The whole report: a summary, then each rule with its places, what was found and expected
-    at the first of them, and what to do.
+    """Return the whole report as text, with findings grouped by rule.
+
+    A summary comes first. Each rule follows with its places, the values found and expected at its
+    first place, and advice.
     """
-    return _rendered(report, report.groups)
+    return _render_groups(report, report.groups)
 
 
 def render_each(report: Report) -> str:
-    """The same with every finding of a rule by itself."""
-    return _rendered(report, tuple(Group((one,)) for one in report.diagnostics))
+    """Return the whole report as text, with each finding listed separately."""
+    return _render_groups(report, tuple(Group((diagnostic,)) for diagnostic in report.diagnostics))
 
 
-def _rendered(report: Report, groups: Sequence[Group]) -> str:
+def _render_groups(report: Report, groups: Sequence[Group]) -> str:
     verdict = report.summary().partition("\n")[0]
-    return "\n".join([plain(verdict), *(line for group in groups for line in ("", *_lines(group)))])
+    return "\n".join(
+        [plain(verdict), *(line for group in groups for line in ("", *_group_lines(group)))]
+    )
 
 
 def at_places(group: Group) -> str:
-    """Where a rule found something, as the end of a line: the place, or how many there are and
-    the first of them.
+    """Return the places of a group as the end of a line: one place, or their number and the first
+    few.
     """
     places, first = len(group.diagnostics), group.first.where
     if places == 1:
         return f"  {first}" if str(first) else ""
     named = [
-        " ".join(filter(None, (one.where.address, one.where.port))) or str(one.where)
-        for one in group.diagnostics[:_FEW]
+        " ".join(filter(None, (diagnostic.where.address, diagnostic.where.port)))
+        or str(diagnostic.where)
+        for diagnostic in group.diagnostics[:_MAX_PLACES]
     ]
     rest = places - len(named)
     return f" at {places} places: {', '.join(named[:-1])}" + (
@@ -51,24 +56,30 @@ def at_places(group: Group) -> str:
     )
 
 
-def _lines(group: Group) -> Iterator[str]:
-    one = group.first
-    yield plain(f"{one.severity.value} {one.code} {one.name}{at_places(group)}")
-    yield plain(f"    {'the first: ' if len(group.diagnostics) > 1 else ''}{one.message}")
-    for title, text in (("found", one.found), ("expected", one.expected), ("advice", one.advice)):
+def _group_lines(group: Group) -> Iterator[str]:
+    diagnostic = group.first
+    yield plain(
+        f"{diagnostic.severity.value} {diagnostic.code} {diagnostic.name}{at_places(group)}"
+    )
+    yield plain(f"    {'the first: ' if len(group.diagnostics) > 1 else ''}{diagnostic.message}")
+    for title, text in (
+        ("found", diagnostic.found),
+        ("expected", diagnostic.expected),
+        ("advice", diagnostic.advice),
+    ):
         if text:
             yield plain(f"    {title + ':':<10}{text}")
 
 
 def plain(text: str) -> str:
-    r"""One line that a terminal shows as it is: control and direction characters escaped, cut when
-    it is very long.
+    r"""Return text as one line that is safe for a terminal. Control and direction characters are
+    escaped, and very long text is cut.
 
     >>> plain("a\x1b[31mb\n")
     'a\\x1b[31mb\\n'
     """
-    text = text if len(text) <= _MOST else text[: _MOST - 3] + "..."
-    if _HARMLESS.fullmatch(text):
+    text = text if len(text) <= _MAX_LINE else text[: _MAX_LINE - 3] + "..."
+    if _PRINTABLE_ASCII.fullmatch(text):
         return text
     return "".join(
         character.encode("unicode_escape").decode()
@@ -79,37 +90,38 @@ def plain(text: str) -> str:
 
 
 def data(report: Report) -> dict[str, object]:
-    """The report as data that JSON can hold."""
+    """Return the report as data for JSON."""
     return {
         "runnable": report.ok,
         "errors": len(report.errors),
         "warnings": len(report.warnings),
         "notes": len(report.notes),
-        "diagnostics": [diagnostic_data(one) for one in report.diagnostics],
+        "diagnostics": [diagnostic_data(diagnostic) for diagnostic in report.diagnostics],
     }
 
 
-def diagnostic_data(one: Diagnostic) -> dict[str, object]:
-    """One diagnostic as data for JSON; unknown parts of its place are left out."""
+def diagnostic_data(diagnostic: Diagnostic) -> dict[str, object]:
+    """Return a diagnostic as data for JSON, without the unknown parts of its place."""
     where = {
-        name: getattr(one.where, name) for name in ("file", "line", "address", "operation", "port")
+        name: getattr(diagnostic.where, name)
+        for name in ("file", "line", "address", "operation", "port")
     }
     return {
-        "code": one.code,
-        "name": one.name,
-        "severity": one.severity.value,
-        "runtimes": sorted(runtime.value for runtime in one.runtimes),
+        "code": diagnostic.code,
+        "name": diagnostic.name,
+        "severity": diagnostic.severity.value,
+        "runtimes": sorted(runtime.value for runtime in diagnostic.runtimes),
         "where": {name: value for name, value in where.items() if value},
-        "message": one.message,
-        "found": one.found,
-        "expected": one.expected,
-        "advice": one.advice,
+        "message": diagnostic.message,
+        "found": diagnostic.found,
+        "expected": diagnostic.expected,
+        "advice": diagnostic.advice,
     }
 
 
 def explanation(rule: Rule) -> str:
-    """What a rule looks for and why, with an example that fails and one that passes: from its
-    docstring.
+    """Return the explanation of a rule from its docstring: what it finds, why it matters, and two
+    examples.
     """
     summary, parts = documented(rule)
     lines = [f"{rule.code} {rule.name} ({rule.severity.value})", "", summary]
@@ -119,9 +131,9 @@ def explanation(rule: Rule) -> str:
 
 
 def documented(rule: Rule) -> tuple[str, dict[str, str]]:
-    """The first sentence of a rule's docstring, and its parts by heading."""
-    found = inspect.getdoc(rule.find) or ""
-    pieces = re.split(rf"^({'|'.join(HEADINGS)}):$", found, flags=re.MULTILINE)
+    """Return the summary of a rule's docstring and its sections by heading."""
+    docstring = inspect.getdoc(rule.find) or ""
+    pieces = re.split(rf"^({'|'.join(HEADINGS)}):$", docstring, flags=re.MULTILINE)
     parts = {
         heading: inspect.cleandoc(text)
         for heading, text in zip(pieces[1::2], pieces[2::2], strict=True)

@@ -1,6 +1,4 @@
-"""How many times a body can run, as far as it is known before anything runs (Loop-5,
-TensorIterator-1).
-"""
+"""Ranges of trip counts that are known before a run (Loop-5, TensorIterator-1)."""
 
 from __future__ import annotations
 
@@ -14,20 +12,23 @@ from loopscope.ops.declare import Known
 
 
 def of_loop(trip_count: Known, condition: Known, body_condition: Known | None) -> Dimension:
-    """The iterations of a Loop with these first two inputs and this condition Result."""
+    """Return the trip count of a Loop from its trip count input, condition input and condition
+    Result.
+    """
     limit, starts = _limit(trip_count), scalar_value(condition)
     if limit.most == 0 or (starts is not None and not starts):
         return static(0)
-    again = None if body_condition is None else scalar_value(body_condition)
-    if starts and again:
+    continues = None if body_condition is None else scalar_value(body_condition)
+    if starts and continues:
         return limit
     once = min(limit.least, 1) if starts else 0
-    return Dimension(once, 1 if again is not None and not again else limit.most)
+    return Dimension(once, 1 if continues is not None and not continues else limit.most)
 
 
 def _limit(trip_count: Known) -> Dimension:
-    """The iterations that a trip count allows: negative ones any number; what is known to start
-    runs once then.
+    """Return the iterations that a trip count allows.
+
+    A negative trip count means any number; the lower bound is 1, for a loop that is known to start.
     """
     elements = trip_count.elements
     if (
@@ -37,19 +38,22 @@ def _limit(trip_count: Known) -> Dimension:
         or not trip_count.element_type.is_integer
     ):
         return UNKNOWN
-    ((least, most),) = elements.intervals
-    return Dimension(1) if most < 0 else length_within((least, most))
+    ((lower, upper),) = elements.intervals
+    return Dimension(1) if upper < 0 else length_within((lower, upper))
 
 
 def of_tensor_iterator(body: Body, outer: Sequence[Known]) -> Dimension:
-    """The parts of the sliced inputs; without any, what the concatenated outputs fix, or 1."""
+    """Return the trip count of a TensorIterator: the number of slices of its inputs.
+
+    Without sliced inputs, concatenated outputs with fixed bounds determine it, or it is 1.
+    """
     sliced = [
         entry
         for entry in body.inputs
         if entry.axis is not None and 0 <= entry.external < len(outer)
     ]
     if sliced:
-        return _agreed(
+        return _common_count(
             parts(entry, axis_length(outer[entry.external].shape, entry.axis or 0))
             for entry in sliced
         )
@@ -62,36 +66,41 @@ def of_tensor_iterator(body: Body, outer: Sequence[Known]) -> Dimension:
 
 
 def of_slices(body: Body, outer: Sequence[Known]) -> Dimension:
-    """How many parts a Loop's sliced inputs have: all of them; unknown without any."""
+    """Return the number of slices of a Loop's sliced inputs, or UNKNOWN without sliced inputs."""
     sliced = [
         entry
         for entry in body.inputs
         if entry.axis is not None and 0 <= entry.external < len(outer)
     ]
-    return _agreed(
-        _whole(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size)
+    return _common_count(
+        _whole_parts(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size)
         for entry in sliced
     )
 
 
 def until_slices_run_out(count: Dimension, parts: Dimension) -> Dimension:
-    """A Loop ends when its sliced inputs run out, whatever the trip count asks for.
+    """Limit a Loop's trip count to the number of slices of its sliced inputs.
 
-    >>> str(until_slices_run_out(static(5), static(4))), str(until_slices_run_out(Dimension(1), static(4)))
-    ('4', '1..4')
+    >>> str(until_slices_run_out(static(5), static(4)))
+    '4'
+    >>> str(until_slices_run_out(Dimension(1), static(4)))
+    '1..4'
     """
     if parts.most is None:
         return count
-    most = parts.most if count.most is None else min(count.most, parts.most)
-    return Dimension(min(count.least, most), most)
+    upper = parts.most if count.most is None else min(count.most, parts.most)
+    return Dimension(min(count.least, upper), upper)
 
 
 def words(count: Dimension) -> str:
-    """A number of iterations in a sentence.
+    """Return a range of trip counts as words for a sentence.
 
-    >>> words(static(1)), words(Dimension(0, 3)), words(Dimension(2, 3000)), words(Dimension(1)), words(Dimension())
-    ('1 iteration', 'at most 3 iterations', '2 to 3,000 iterations', 'at least 1 iteration', 'any
-    number of iterations')
+    >>> words(static(1))
+    '1 iteration'
+    >>> words(Dimension(0, 3)), words(Dimension(2, 3000))
+    ('at most 3 iterations', '2 to 3,000 iterations')
+    >>> words(Dimension(1)), words(Dimension())
+    ('at least 1 iteration', 'any number of iterations')
     """
     if count.is_static:
         return _iterations(f"{count.least:,}", count.least)
@@ -112,15 +121,16 @@ def _iterations(number: str, plural_of: int) -> str:
 
 
 def axis_length(shape: PartialShape, axis: int) -> Dimension:
-    """The length along an axis, unknown when the axis is out of range."""
+    """Return the length along an axis, or UNKNOWN if the axis is out of range."""
     if shape.dimensions is None or not -len(shape.dimensions) <= axis < len(shape.dimensions):
         return UNKNOWN
     return shape.dimensions[axis]
 
 
 def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
-    """(|end' - start'| + 1) / part_size, where negative numbers have the axis length added and both
-    ends are included.
+    """Return the number of slices: (|end' - start'| + 1) / part_size.
+
+    The axis length is added to negative bounds, and both bounds are inclusive.
 
     >>> str(parts(InputMap(0, 0, axis=0, start=0, end=-2), static(5)))
     '4'
@@ -134,10 +144,10 @@ def parts(entry: InputMap | OutputMap, length: Dimension) -> Dimension:
             place + length.length if place < 0 else place for place in (entry.start, entry.end)
         )
         return static((abs(end - start) + 1) // entry.part_size)
-    return _whole(length, entry.part_size) if {entry.start, entry.end} == {0, -1} else UNKNOWN
+    return _whole_parts(length, entry.part_size) if {entry.start, entry.end} == {0, -1} else UNKNOWN
 
 
-def _whole(length: Dimension, part_size: int) -> Dimension:
+def _whole_parts(length: Dimension, part_size: int) -> Dimension:
     if part_size <= 0:
         return UNKNOWN
     return Dimension(
@@ -145,8 +155,8 @@ def _whole(length: Dimension, part_size: int) -> Dimension:
     )
 
 
-def _agreed(counts: Iterable[Dimension]) -> Dimension:
-    """Sliced inputs have equally many parts; where they contradict each other nothing is known."""
+def _common_count(counts: Iterable[Dimension]) -> Dimension:
+    """Return the count that all sliced inputs agree on, or UNKNOWN if they are contradictory."""
     agreed = UNKNOWN
     for count in counts:
         both = agreed.intersect(count)

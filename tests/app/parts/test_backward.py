@@ -269,6 +269,6 @@ def test_a_gradient_that_nobody_waits_for_ends_at_its_next_operation() -> None:
         asked.append(0)
         return len(asked) < 10
 
-    with pytest.raises(EngineError, match="the graph that is being built was no longer wanted"):
+    with pytest.raises(EngineError, match="the graph under construction is no longer needed"):
         with_gradient(sample, Backward(("loss",), ("gate_bias",)), going)
     assert len(asked) == 10

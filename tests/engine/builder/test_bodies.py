@@ -55,12 +55,12 @@ def test_do_while_tells_its_own_name() -> None:
         (
             (lambda v: v, lambda v: v, [x]),
             BuildError,
-            r"do_while\(\): cond gives <Tensor .*, expected a boolean",
+            r"do_while\(\): cond returns <Tensor .*, expected a boolean",
         ),
         (
             (lambda v: True, lambda v: v > 0, [x]),
             BuildError,
-            r"do_while\(\): loop_vars\[0\] begins as f32, and is boolean",
+            r"do_while\(\): loop_vars\[0\] starts as f32, but is boolean",
         ),
     ]:
         with pytest.raises(error, match=words):
@@ -249,7 +249,7 @@ REFUSED = {
     ),
     "in a condition": (
         lambda seen: builder.while_loop(lambda v: [seen.append(v), v < 3][1], lambda v: v, [0]),
-        r"in the cond of while_loop\(\) 'while', which is tested before the first iteration too",
+        r"in the cond of while_loop\(\) 'while', which is also evaluated before the first iteration",
     ),
     "in the condition of an inner loop": (
         lambda seen: collect(
@@ -263,7 +263,7 @@ REFUSED = {
         lambda seen: collect(
             lambda v: builder.cond(v < 2, lambda: [seen.append(v), v][1], lambda: v)
         ),
-        r"in the true_fn of cond\(\) 'cond', which not every iteration takes",
+        r"in the true_fn of cond\(\) 'cond', which does not run in every iteration",
     ),
     "twice in one iteration": (
         lambda seen: collect(lambda v: [seen.append(v), seen.append(v)]),
@@ -272,11 +272,11 @@ REFUSED = {
     "in two loops": (collect_twice, "is called a second time"),
     "a scalar as a part": (
         lambda seen: collect(seen.extend),
-        r"extend\(\) gets <Tensor .*, expected length 1 along",
+        r"extend\(\): expected length 1 along the first axis, got <Tensor .*;",
     ),
     "a longer part": (
         lambda seen: collect(lambda v: seen.extend([1, 2])),
-        "expected length 1 along the first axis: append",
+        "expected length 1 along the first axis, got .*; append",
     ),
     "nothing": (
         lambda seen: collect(lambda v: seen.append(None)),
@@ -284,11 +284,11 @@ REFUSED = {
     ),
     "read too early": (
         lambda seen: collect(lambda v: [seen.append(v), seen.tensor]),
-        "holds nothing yet",
+        "is empty",
     ),
     "never filled": (
         lambda seen: seen.tensor,
-        r"<Collected 'seen'> holds nothing yet: call append\(\) or extend\(\)",
+        r"<Collected 'seen'> is empty: call append\(\) or extend\(\)",
     ),
     "number outside": (
         lambda seen: builder.current_iteration(),

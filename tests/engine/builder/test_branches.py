@@ -104,17 +104,17 @@ WRONG = {
     ),
     "structures": (
         lambda x: builder.cond(x[0] > 0, lambda: x, lambda: (x, x)),
-        "what the false_fn",
+        "the result of the false_fn",
     ),
     "keys": (
         lambda x: builder.cond(x[0] > 0, lambda: {"a": x}, lambda: {"b": x}),
-        r"what false_fn gives is a dict of 1 \(\['b'\]\), expected",
+        r"the result of false_fn is a dict of 1 \(\['b'\]\), expected",
     ),
     "nothing": (
         lambda x: builder.cond(x[0] > 0, lambda: (), lambda: ()),
-        "the branches give nothing",
+        "the branches return no tensors",
     ),
-    "no pairs": (lambda x: builder.case([], lambda: x), "nothing to choose from"),
+    "no pairs": (lambda x: builder.case([], lambda: x), "expected at least one pair"),
     "float": (
         lambda x: builder.switch_case(x[0], [lambda: x, lambda: x]),
         "expected a whole number",

@@ -133,7 +133,7 @@ def test_a_refused_gradient_leaves_no_trace() -> None:
     )
     before = list(graph.frame.nodes)
     with pytest.raises(
-        loopscope.BuildError, match="FakeConvert-13 'FakeConvert' cannot be walked back"
+        loopscope.BuildError, match="FakeConvert-13 'FakeConvert' cannot be differentiated"
     ):
         builder.gradients(looped, x)
     assert graph.frame.nodes == before
@@ -170,7 +170,7 @@ def test_a_second_derivative_that_is_refused_names_the_node_that_it_is_of(looped
     (first,) = builder.gradients([last * last], [x])
     with pytest.raises(
         loopscope.BuildError,
-        match="FakeConvert-13 'backward/mine/FakeConvert', which walks 'mine' back, cannot be walked back",
+        match="FakeConvert-13 'backward/mine/FakeConvert', which computes the gradient of 'mine', cannot be differentiated",
     ):
         builder.gradients([first * first], [x])
 
@@ -196,7 +196,7 @@ def test_random_numbers_in_a_loop_are_not_drawn_again() -> None:
     )
     with pytest.raises(
         loopscope.BuildError,
-        match="RandomUniform-8 'RandomUniform' in it draws random numbers, and that cannot be repeated",
+        match="RandomUniform-8 'RandomUniform' in it draws random numbers, which cannot be repeated",
     ):
         builder.gradients(last, x)
 

@@ -24,19 +24,19 @@ def forgetful(i: Tensor, s: Tensor) -> None:
 
 
 VALUES = {
-    "if": (lambda x, n: 1 if n > 3 else 2, "decide with builder.cond"),
-    "and": (lambda x, n: n > 0 and n < 3, r"join conditions with &, \| and ~"),
-    "not": (lambda x, n: not n > 0, r"join conditions with &, \| and ~"),
-    "chained comparison": (lambda x, n: 0 < n < 3, r"join conditions with &, \| and ~"),
-    "max": (lambda x, n: max(n, 3), "decide with builder.cond"),
+    "if": (lambda x, n: 1 if n > 3 else 2, "branch with builder.cond"),
+    "and": (lambda x, n: n > 0 and n < 3, r"combine conditions with &, \| and ~"),
+    "not": (lambda x, n: not n > 0, r"combine conditions with &, \| and ~"),
+    "chained comparison": (lambda x, n: 0 < n < 3, r"combine conditions with &, \| and ~"),
+    "max": (lambda x, n: max(n, 3), "branch with builder.cond"),
     "range": (lambda x, n: list(range(n)), "count with builder.for_loop"),
     "an index of a list": (
         lambda x, n: [1, 2, 3][n],
-        "make the array a tensor with graph.constant",
+        "convert the array with graph.constant",
     ),
     "an index of an array": (
         lambda x, n: np.arange(3)[n],
-        "nor part or index of one|make the array a tensor",
+        "nor an element or index of one|convert the array with",
     ),
     "int": (lambda x, n: int(n), "convert it with ops.convert"),
     "float": (lambda x, n: float(n), "functions of builder.ops instead of Python's"),
@@ -51,10 +51,10 @@ VALUES = {
         lambda x, n: np.add(np.zeros(3, np.float32), x, out=np.zeros(3, np.float32)),
         r"instead of numpy's add\(\)",
     ),
-    "np.asarray": (lambda x, n: np.asarray(x), "it can be no array of numpy's"),
+    "np.asarray": (lambda x, n: np.asarray(x), "it cannot be a numpy array"),
     "tensors in a list": (
         lambda x, n: ops.add([x[0], x[1], 1.0], x),
-        "is not an array: .* it can be no array of numpy's",
+        "is not an array: .* it cannot be a numpy array",
     ),
 }
 
@@ -90,31 +90,31 @@ def test_what_other_libraries_tensors_have(name: str) -> None:
 FUNCTIONS = {
     "cond of a loop": (
         lambda x, n: builder.while_loop(lambda i: i < n, lambda i, s: (i, s), [0, 0]),
-        r"cond takes \(i\), .* 2 values: one for each",
+        r"cond has the signature \(i\), .* 2 values: one for each",
     ),
     "body of a loop": (
         lambda x, n: builder.do_while(lambda i: i < n, lambda: 0, [0]),
-        r"do_while\(\): body takes \(\), and is called with 1 value",
+        r"do_while\(\): body has the signature \(\), but is called with 1 value",
     ),
     "without the number": (
         lambda x, n: builder.for_loop(3, lambda s: s, [0]),
-        r"body takes \(s\), .* 2 values: the number of the iteration",
+        r"body has the signature \(s\), .* 2 values: the iteration number",
     ),
     "two elements": (
         lambda x, n: builder.map_fn(lambda a, b: a * b, (x, x)),
-        r"fn takes \(a, b\), .* an element, in the structure of elems",
+        r"fn has the signature \(a, b\), .* an element, in the structure of elems",
     ),
     "half a fold": (
         lambda x, n: builder.foldl(lambda a: a, x),
-        r"foldl\(\): fn takes \(a\), .* what has accumulated, and an element",
+        r"foldl\(\): fn has the signature \(a\), .* the accumulated value, and an element",
     ),
     "branch": (
         lambda x, n: builder.cond(n > 0, lambda v: v, lambda v: v),
-        r"true_fn takes \(v\), and is called with none: a branch uses outer",
+        r"true_fn has the signature \(v\), but is called with none: a branch uses outer",
     ),
     "case": (
         lambda x, n: builder.case([(n > 0, lambda v: v)], lambda: x),
-        r"the function of pred_fn_pairs\[0\] takes \(v\)",
+        r"the function of pred_fn_pairs\[0\] has the signature \(v\)",
     ),
     "tensors for branches": (
         lambda x, n: builder.switch_case(n, [x, x]),
@@ -135,33 +135,36 @@ def test_functions_take_what_they_are_called_with(case: str) -> None:
 WRONG = {
     "types": (
         lambda x, n: x + n,
-        "element types must be equal; it gets .*: convert one with ops.convert",
+        "element types must be equal; the inputs are .*: convert one with ops.convert",
     ),
     "no return": (
         lambda x, n: builder.while_loop(lambda i, s: i < n, forgetful, (0, 0)),
-        "what body gives is None, .*: was a return forgotten",
+        "the result of body is None, .*; is a return missing",
     ),
-    "None": (lambda x, n: n == None, "and None, expected a tensor, a number or an array"),  # noqa: E711 - the operator is what is tested
+    "None": (lambda x, n: n == None, "expected a tensor, a number or an array, got None"),  # noqa: E711 - the operator is what is tested
     "no pairs": (
         lambda x, n: builder.case([n > 0, lambda: x], lambda: x),
         r"pred_fn_pairs\[0\] is <Tensor .*, expected a pair",
     ),
     "assignment": (
         lambda x, n: x.__setitem__(0, 1.0),
-        "cannot be changed: ops.scatter_update gives a changed one",
+        "cannot be changed: ops.scatter_update returns a changed tensor",
     ),
     "length": (
         lambda x, n: len(ops.range(0, n, 1, output_type="i64")),
-        r"has no known length: ops.shape_of",
+        r"does not have a known length: ops.shape_of",
     ),
-    "length of a number": (lambda x, n: len(n), r"<Tensor 'n' i64\[\]> has no known length"),
+    "length of a number": (
+        lambda x, n: len(n),
+        r"<Tensor 'n' i64\[\]> does not have a known length",
+    ),
     "a negative length": (
         lambda x, n: x.graph.parameter("y", "f32", [2, -5]),
         r"the shape of parameter 'y' is \[2, -5\], expected lengths",
     ),
     "booleans of a tensor": (
         lambda x, n: x[x > 0],
-        "is indexed by booleans, .*: ops.select keeps its shape",
+        "is indexed by booleans, .*: ops.select preserves its shape",
     ),
     "floats as indices": (
         lambda x, n: x[[0.0, 1.0]],
@@ -241,7 +244,7 @@ def test_a_write_that_is_dropped_outside_of_loops_is_told_when_the_graph_is_fini
 
 def test_operations_that_are_nearly_spelled() -> None:
     with pytest.raises(
-        AttributeError, match="there is no operation 'reduce_summ'; did you mean reduce_sum or"
+        AttributeError, match="operation 'reduce_summ' does not exist; did you mean reduce_sum or"
     ):
         _ = ops.reduce_summ
 
@@ -272,11 +275,11 @@ def test_a_whole_number_has_64_bits() -> None:
     graph = builder.Graph("g")
     with pytest.raises(
         BuildError,
-        match=r"^the constant is 1180591620717411303424: a whole number needs more than 64 bits$",
+        match=r"^the constant is 1180591620717411303424: an integer needs more than 64 bits$",
     ):
         graph.constant(2**70)
     with pytest.raises(
-        BuildError, match=r"^for_loop\(\): count is .*: a whole number needs more than 64 bits$"
+        BuildError, match=r"^for_loop\(\): count is .*: an integer needs more than 64 bits$"
     ):
         builder.for_loop(2**70, lambda i, v: v, [graph.parameter("x", "f32", [])])
 

@@ -195,7 +195,7 @@ def test_a_session_keeps_the_structure_and_takes_feeds(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "[1.5]\n"
     with pytest.raises(
         loopscope.BuildError,
-        match="fetches is 3, expected a tensor or an operation of the graph, or a name of one",
+        match="fetches is 3, expected a tensor or an operation of the graph, or its name",
     ):
         session.run(3)
 
@@ -218,10 +218,10 @@ def test_a_session_takes_tensors_and_operations_by_name() -> None:
     assert session.run({"a": [total, ("total",)]}, {"halves:0": [7]}) == {"a": [[8], (None,)]}
     assert session.run(total, {low: [7], "x": [0, 0]}) == [8]
     wrong: tuple[tuple[Any, dict[Any, Any], str], ...] = (
-        ("totl", {}, "there is no operation 'totl' in graph 'names': did you mean 'total'"),
-        ("halves:2", {}, "fetches is 'halves:2', and <Split 'halves'> has 2 outputs"),
-        (total, {"halves": [1]}, "feed_dict is for 'halves', expected a tensor"),
-        (total, {3: [1]}, "feed_dict is for 3, expected a tensor"),
+        ("totl", {}, "graph 'names' does not have an operation 'totl': did you mean 'total'"),
+        ("halves:2", {}, "fetches is 'halves:2', but <Split 'halves'> has 2 outputs"),
+        (total, {"halves": [1]}, "feed_dict contains 'halves', expected a tensor"),
+        (total, {3: [1]}, "feed_dict contains 3, expected a tensor"),
     )
     for fetches, feeds, words in wrong:
         with pytest.raises(loopscope.BuildError, match=words):
@@ -242,10 +242,12 @@ def test_what_lives_in_a_body_may_be_neither_fetched_nor_fed() -> None:
     session = builder.compat.v1.Session(graph)
     with pytest.raises(
         loopscope.BuildError,
-        match=r"lives in the body of while_loop\(\) 'while' and may not be fed: feed what goes into it",
+        match=r"belongs to the body of while_loop\(\) 'while' and cannot be fed: feed a tensor outside of it",
     ):
         session.run(last, {seen[0]: 3})
-    with pytest.raises(loopscope.BuildError, match=r"lives in the body of while_loop\(\) 'while'"):
+    with pytest.raises(
+        loopscope.BuildError, match=r"belongs to the body of while_loop\(\) 'while'"
+    ):
         session.run(seen[0])
 
 
@@ -281,6 +283,6 @@ def test_where_whole_numbers_of_two_types_meet_the_difference_is_said() -> None:
         )
         with pytest.raises(
             loopscope.BuildError,
-            match=r"builder\.constant are i32 as in TensorFlow, those of loop variables i64",
+            match=r"builder\.constant are i32 as in TensorFlow, those of loop variables are i64",
         ):
             builder.add(builder.constant(1), i)

@@ -244,7 +244,7 @@ def test_the_invariant_of_a_sparse_tensor_is_that_of_its_dense_shape(
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        (lengths(3), "begins with shape .* does not allow"),
+        (lengths(3), "starts with shape .* excludes"),
         (lengths(2, 2), "is .2,2., expected the shape of a SparseTensor's dense_shape"),
         ("wide", "is 'wide', expected lengths"),
     ],
@@ -318,7 +318,7 @@ def test_an_invariant_that_the_elements_of_an_array_have_not_is_refused() -> Non
     with builder.Graph("array"):
         start = builder.TensorArray("f32", 3)
     with pytest.raises(
-        BuildError, match=r"is \[3\], and the elements of the TensorArray have shape \[\]"
+        BuildError, match=r"is \[3\], which excludes the shape \[\] of the elements"
     ):
         builder.while_loop(
             lambda i, a: i < 3,
@@ -353,7 +353,7 @@ def test_a_shape_more_general_than_the_invariant_is_an_error() -> None:
         (lambda x: builder.ops.concat(x, x[:, :4], axis=1), "11,21"),
     ):
         with pytest.raises(
-            BuildError, match=rf"invariant \[11,17\], and the shape \[{shape}\] after one iteration"
+            BuildError, match=rf"invariant \[11,17\], but the shape \[{shape}\] after one iteration"
         ):
             builder.while_loop(lambda x: True, after, [start])
 
@@ -373,5 +373,5 @@ def test_set_shape_says_what_shape_the_output_has() -> None:
     )
     assert str(end.shape) == "[2]"
     assert run_both(graph.model(end), [np.int64(2)]).outputs[0].tolist() == [1, 1]
-    with pytest.raises(BuildError, match=r"is given \[3\], expected lengths that its shape allows"):
+    with pytest.raises(BuildError, match=r"shape is \[3\], expected lengths that its shape allows"):
         end.set_shape([3])

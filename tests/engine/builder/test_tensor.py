@@ -141,7 +141,7 @@ def test_indices_that_are_tensors() -> None:
 
 
 WRONG = {
-    "too many": (lambda x: x[0, 0, 0, 0], "has 3 axes, and is indexed along 4"),
+    "too many": (lambda x: x[0, 0, 0, 0], "has 3 axes, but is indexed along 4"),
     "out of range": (lambda x: x[:, 4], "index 4 is out of range for axis 1"),
     "float": (lambda x: x[0.5], "is indexed by 0.5, expected whole numbers"),
     "truth": (lambda x: x[True], "is indexed by True"),
@@ -163,7 +163,7 @@ def test_known_parts_can_be_gone_through_and_unknown_ones_not() -> None:
     graph = builder.Graph("parts")
     first, second = graph.parameter("x", "f32", [2, 3])
     assert first.shape.lengths == second.shape.lengths == (3,)
-    with pytest.raises(BuildError, match="no known number of parts"):
+    with pytest.raises(BuildError, match="does not have a known length to iterate over"):
         list(graph.parameter("y", "f32", [None, 3]))
 
 

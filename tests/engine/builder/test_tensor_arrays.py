@@ -96,22 +96,22 @@ def test_arrays_give_what_tensorflow_gives(case: str) -> None:
 REFUSED: dict[str, tuple[Make, str]] = {
     "inferred from the first": (
         lambda: two(array(2, [None])),
-        r"value is .*, and the elements have shape \[1\]",
+        r"value is .*, but the elements have shape \[1\]",
     ),
     "beyond the size": (
         lambda: array().write(2, 1),
         "index is 2, expected a whole number from 0 on, below the size, 2",
     ),
-    "no rank": (lambda: array(2, DYNAMIC), "element_shape is not known at all"),
+    "no rank": (lambda: array(2, DYNAMIC), "the rank of element_shape is not known"),
     "parts of other lengths": (
         lambda: array(2, [1]).split([1, 2, 3], [1, 2]),
-        "infer_shape=False takes parts of other lengths",
+        "infer_shape=False for slices of other lengths",
     ),
     "too many parts": (
         lambda: ragged(2).split([1, 2, 3], [1, 1, 1]),
-        "3 lengths are given for 2 elements",
+        "expected 2 lengths, got 3",
     ),
-    "scalars joined": (lambda: array().concat(), "are scalars, which have no axis: use stack"),
+    "scalars joined": (lambda: array().concat(), "are scalars without an axis: use stack"),
     "indices": (lambda: array().gather([0.5]), "indices is .*, expected whole numbers in one axis"),
 }
 

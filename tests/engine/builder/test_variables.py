@@ -235,7 +235,7 @@ def test_what_bodies_wait_for() -> None:
         return i + 1
 
     (last,) = builder.while_loop(lambda i: i < 3, assigns, [graph.constant(0)])
-    words = r"lives in the body of while_loop\(\) 'while' and cannot be used in graph 'counter'"
+    words = r"belongs to the body of while_loop\(\) 'while' and cannot be used in graph 'counter'"
     with pytest.raises(BuildError, match=words), builder.control_dependencies(seen):
         pass
 
@@ -302,7 +302,8 @@ def test_operations_are_found_by_name_and_gone_through() -> None:
     assert "sum" not in graph
     assert repr(graph["total"]) == "<Add 'total'>"
     with pytest.raises(
-        BuildError, match="there is no operation 'totl' in graph 'operations': did you mean 'total'"
+        BuildError,
+        match="graph 'operations' does not have an operation 'totl': did you mean 'total'",
     ):
         graph["totl"]
 
@@ -339,14 +340,17 @@ def test_a_model_becomes_a_part_of_a_graph(tmp_path: Path) -> None:
 
 
 IMPORTS: dict[str, tuple[Any, str]] = {
-    "missing": ({"base": [1.0]}, "nothing is given for 'n' of 'power'"),
-    "unknown": ({"base": [1.0], "m": 2}, "'power' has no input 'm': there are 'base', 'n'"),
-    "too many": ([[1.0], 2, 3], "3 inputs are given, and 'power' has 2"),
+    "missing": ({"base": [1.0]}, "'power' also needs a value for 'n'"),
+    "unknown": (
+        {"base": [1.0], "m": 2},
+        "'power' does not have an input 'm'; its inputs are 'base', 'n'",
+    ),
+    "too many": ([[1.0], 2, 3], "'power' has 2 inputs, got 3"),
     "type": (
         {"base": np.array([True]), "n": 2},
-        r"input 'base' is f32\[\?\], and is given .*boolean",
+        r"input 'base' is f32\[\?\], got .*boolean",
     ),
-    "shape": ({"base": [[1.0]], "n": 2}, r"input 'base' is f32\[\?\], and is given .*\[1,1\]"),
+    "shape": ({"base": [[1.0]], "n": 2}, r"input 'base' is f32\[\?\], got .*\[1,1\]"),
 }
 
 

@@ -135,7 +135,7 @@ def test_a_result_of_a_branch_makes_one_output(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="already associated"):
         ov.Core().read_model(file)
     with pytest.raises(
-        InvalidModel, match=f"2 outputs of the then branch are made of Result {layers[0]}"
+        InvalidModel, match=f"2 outputs of the then branch are mapped from Result {layers[0]}"
     ):
         loopscope.run(loopscope.read_model(file), inputs)
 

@@ -167,7 +167,7 @@ REFUSED = {
     ),
     "sequence of an If": (
         f"main (bool c, float[2] x) => (float[m] y) {{ s = If (c) <then_branch = {ONE}, else_branch = {ONE}> {JOINED} }}",
-        "an If that gives a sequence",
+        "an If with a sequence as output",
     ),
     "carried, inserted elsewhere": (
         looped(EMPTY, "z = Sub (i, i) u = SequenceInsert (v, x, z)"),

@@ -48,7 +48,7 @@ MODELS: dict[str, tuple[str, list[str]]] = {
     ),
     "passed on": (
         f"(double[N, 2] x) => (float[N, 1] z) {{ y = {REGRESSOR} z = Mul (y, x) }}",
-        ["Inputs 0 and 1 of Mul-14 are f32 and f64, where it takes one type."],
+        ["Inputs 0 and 1 of Mul-14 are f32 and f64, but must have one type."],
     ),
     "settled by nothing": (
         "(float[N, 2] x) => (int32[N, 2] y) { y = QuantizeLinear <output_dtype: int = 6> (x, x) }",
@@ -117,7 +117,7 @@ def test_carried_value_that_changes_its_type(
     named = {name: str(ELEMENT_TYPES[name]) for name in (carried, other)}
     wide = "f64" if "f64" in named.values() or carried == "int64" else "f32"
     messages = [one.message for one in report.errors if one.code == "LS502"]
-    assert messages == [f"The carried value begins as {named[carried]} and comes back as {wide}."]
+    assert messages == [f"The carried value starts as {named[carried]} and becomes {wide} in the body."]
     assert [one.code for one in report.warnings if one.code == "LS704"] == ["LS704"]
 
 
@@ -129,7 +129,7 @@ def test_state_of_a_scan_that_changes_its_type(order: str) -> None:
         loopscope.read_model(parser.parse_model(HEADER + text).SerializeToString())
     )
     assert [one.message for one in report.errors] == [
-        "The carried value begins as f32 and comes back as f64."
+        "The carried value starts as f32 and becomes f64 in the body."
     ]
 
 

@@ -85,32 +85,32 @@ def test_no_golden_report_is_left_over() -> None:
         (
             "int32[2] x",
             "HardSwish(x)",
-            "Input 0 of HardSwish-22 is i32, which its specification does not name.",
+            "Input 0 of HardSwish-22 is i32, which its specification does not list.",
         ),
         (
             "float[2] x, float[2] c",
             "Where(c, x, x)",
-            "Input 0 of Where-16 is f32, which its specification does not name.",
+            "Input 0 of Where-16 is f32, which its specification does not list.",
         ),
         (
             "int64[2] x, bool[2] c",
             "And(c, x)",
-            "Input 1 of And-7 is i64, which its specification does not name.",
+            "Input 1 of And-7 is i64, which its specification does not list.",
         ),
         (
             "seq(uint16[2]) x, float i",
             "SequenceAt(x, i)",
-            "Input 1 of SequenceAt-11 is f32, which its specification does not name.",
+            "Input 1 of SequenceAt-11 is f32, which its specification does not list.",
         ),
         (
             "float[2] x, double[2] c",
             "Add(x, c)",
-            "Inputs 0 and 1 of Add-14 are f32 and f64, where it takes one type.",
+            "Inputs 0 and 1 of Add-14 are f32 and f64, but must have one type.",
         ),
         (
             "float[2] x, int64[2] p, double c",
             "Pad(x, p, c)",
-            "Inputs 0 and 2 of Pad-21 are f32 and f64, where it takes one type.",
+            "Inputs 0 and 2 of Pad-21 are f32 and f64, but must have one type.",
         ),
         (
             "float[2] x, float[2] c, double[2] d",

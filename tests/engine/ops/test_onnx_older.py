@@ -466,7 +466,7 @@ def report(type: str, opset: int, domain: str = "") -> Report:
     ("type", "opset", "domain", "code", "words"),
     [
         ("MoE", 1, "com.microsoft", "LS301", "Operation 'MoE' (com.microsoft 1) is unknown"),
-        ("Gelu", 19, "", "LS302", "'ai.onnx 19' holds no operation 'Gelu'"),
+        ("Gelu", 19, "", "LS302", "'ai.onnx 19' does not have the operation 'Gelu'"),
         (
             "Gradient",
             1,
@@ -488,7 +488,7 @@ def test_what_cannot_be_run_is_named_with_its_domain(
 @pytest.mark.parametrize(
     ("type", "domain", "advice"),
     [
-        ("MoE", "com.microsoft", "ONNX Runtime's own"),
+        ("MoE", "com.microsoft", "belongs to ONNX Runtime"),
         ("Conv", "com.microsoft.nchwc", "again with ORT_ENABLE_EXTENDED"),
     ],
 )

@@ -258,5 +258,5 @@ def test_what_is_not_run_says_so(data: bytes) -> None:
         one for one in check(loopscope.read_model(data), CATALOGUE).errors if one.code == "LS301"
     )
     assert any(name in found.message for name in ("GreedySearch", "Sampling", "BeamSearch"))
-    assert "is drawn and not run" in found.message
-    assert found.advice.startswith("Of ONNX Runtime's searches, those over a decoder alone are run")
+    assert "can be drawn but not run" in found.message
+    assert found.advice.startswith("Loopscope runs ONNX Runtime's searches over a single decoder")

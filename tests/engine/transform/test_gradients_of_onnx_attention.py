@@ -136,6 +136,6 @@ def test_rotary_embedding(name: str, known: bool) -> None:
 
 def test_scores_that_are_rounded_have_no_derivative() -> None:
     model = graph(APART, f"y = Attention<softmax_precision = 10>(q, k, v) {sums('y')}")
-    sentence = "cannot be walked back: its softmax_precision is 10, which rounds the scores"
+    sentence = "cannot be differentiated: its softmax_precision is 10, which rounds the scores"
     with pytest.raises(loopscope.BuildError, match=re.escape(sentence)):
         loopscope.gradients(model, "s", "q")

@@ -460,7 +460,7 @@ REFUSED = {
     ),
     "distinct elements": (
         "Unique(x)",
-        "Unique-11 'Unique_20' cannot be walked back: its operation has no derivative here",
+        "Unique-11 'Unique_20' cannot be differentiated: its operation has no derivative here",
     ),
     "a spectrum along an axis that is computed": (
         "DFT(x, , computed)",

@@ -1,4 +1,4 @@
-"""Names that TensorFlow keeps for programs of its first version."""
+"""Names of TensorFlow 1."""
 
 from loopscope.builder.compat import v1
 

@@ -1,1 +1,1 @@
-"""Derivatives of a graph that is being built: nodes that walk back through those that are there."""
+"""Derivatives of a graph under construction: backward nodes for its forward nodes."""

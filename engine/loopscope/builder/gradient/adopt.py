@@ -1,4 +1,4 @@
-"""The nodes of a finished graph in one that is being built."""
+"""Copying the nodes of a finished graph into a graph under construction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopscope.ir.replace import replace
 from loopscope.ops.declare import Known
 
 Knowledge = Callable[[LayerId, int], Known]
-"""What is known of an output of a node."""
+"""Function that returns the knowledge about an output of a node."""
 
 
 def adopt(
@@ -22,30 +22,30 @@ def adopt(
     known: Knowledge,
     bound: Mapping[LayerId, Tensor] | None = None,
 ) -> dict[OutputRef, Tensor]:
-    """Copies every node but the Results; gives the tensor that each tensor of the finished graph
-    has become.
+    """Copy every node except the Results, and map each tensor of the finished graph to its copy.
 
-    ``bound``: what stands in the place of Parameters; the others are copied.
+    ``bound``: replacements of Parameters; Parameters without a replacement are copied.
     """
     ordered = order(finished)
     if ordered.cycles:
         raise BuildError(
-            f"{frame.title} has nodes that wait for each other, {_named(finished, ordered.cycles[0])}: nothing can run there"
+            f"{frame.title} has nodes that wait for each other: "
+            f"{_node_names(finished, ordered.cycles[0])}"
         )
-    became: dict[OutputRef, Tensor] = {}
+    copies: dict[OutputRef, Tensor] = {}
     for layer in _parameters_first(finished, ordered.layers):
         node = finished.by_id[layer]
         if bound is not None and layer in bound:
-            became[OutputRef(layer, 0)] = bound[layer]
+            copies[OutputRef(layer, 0)] = bound[layer]
         elif node.type != "Result":
-            _copy(frame, finished, node, known, became)
-    return became
+            _copy(frame, finished, node, known, copies)
+    return copies
 
 
 def _parameters_first(finished: ModelGraph, layers: tuple[LayerId, ...]) -> list[LayerId]:
     parameters = [node.id for node in finished.parameters]
-    there = set(parameters)
-    return [*parameters, *(layer for layer in layers if layer not in there)]
+    parameter_ids = set(parameters)
+    return [*parameters, *(layer for layer in layers if layer not in parameter_ids)]
 
 
 def _copy(
@@ -53,7 +53,7 @@ def _copy(
     finished: ModelGraph,
     node: Node,
     known: Knowledge,
-    became: dict[OutputRef, Tensor],
+    copies: dict[OutputRef, Tensor],
 ) -> None:
     layer = LayerId(len(frame.nodes))
     name = frame.names.unique(node.name)
@@ -62,12 +62,12 @@ def _copy(
             node,
             id=layer,
             name=name,
-            bodies=tuple(replace(body, graph=_apart(body.graph)) for body in node.bodies),
+            bodies=tuple(replace(body, graph=_deep_copy(body.graph)) for body in node.bodies),
         )
     )
     for port, source in zip(node.inputs, finished.sources[node.id], strict=True):
         if source is not None:
-            fed = became[source]
+            fed = copies[source]
             frame.edges.append(
                 Edge(
                     fed.source.layer,
@@ -86,31 +86,33 @@ def _copy(
         for output in range(len(node.outputs))
     )
     frame.tensors.append(handles)
-    became |= {OutputRef(node.id, output): handle for output, handle in enumerate(handles)}
+    copies |= {OutputRef(node.id, output): handle for output, handle in enumerate(handles)}
 
 
-def _apart(graph: ModelGraph) -> ModelGraph:
-    """The same graph as an object of its own, with all graphs inside: a node of a model stands
-    at one place.
+def _deep_copy(graph: ModelGraph) -> ModelGraph:
+    """Return a deep copy of a graph and all graphs inside, because a node of a model belongs to one
+    graph.
     """
     waiting = [graph]
-    for one in waiting:
-        waiting.extend(body.graph for node in one.nodes for body in node.bodies)
-    made: dict[int, ModelGraph] = {}
-    for one in reversed(waiting):
-        made[id(one)] = replace(one, nodes=tuple(_with_bodies(node, made) for node in one.nodes))
-    return made[id(graph)]
+    for subgraph in waiting:
+        waiting.extend(body.graph for node in subgraph.nodes for body in node.bodies)
+    copies: dict[int, ModelGraph] = {}
+    for subgraph in reversed(waiting):
+        copies[id(subgraph)] = replace(
+            subgraph, nodes=tuple(_with_bodies(node, copies) for node in subgraph.nodes)
+        )
+    return copies[id(graph)]
 
 
-def _with_bodies(node: Node, made: Mapping[int, ModelGraph]) -> Node:
+def _with_bodies(node: Node, copies: Mapping[int, ModelGraph]) -> Node:
     return (
         replace(
-            node, bodies=tuple(replace(body, graph=made[id(body.graph)]) for body in node.bodies)
+            node, bodies=tuple(replace(body, graph=copies[id(body.graph)]) for body in node.bodies)
         )
         if node.bodies
         else node
     )
 
 
-def _named(finished: ModelGraph, layers: tuple[LayerId, ...]) -> str:
+def _node_names(finished: ModelGraph, layers: tuple[LayerId, ...]) -> str:
     return ", ".join(repr(finished.by_id[layer].name) for layer in layers[:4])

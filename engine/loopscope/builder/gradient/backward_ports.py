@@ -1,6 +1,4 @@
-"""What the body of a backward loop receives and gives; most of it is decided when it is known
-what the body needs.
-"""
+"""Inputs and outputs of the body of a backward loop; most are resolved after the body is built."""
 
 from __future__ import annotations
 
@@ -14,40 +12,40 @@ from loopscope.builder.tensor import Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outside:
-    """What there is around the backward loop when its inputs are made."""
+    """Tensors outside of the backward loop from which its inputs are computed."""
 
     count: Number
-    """Iterations of the forward loop."""
+    """Trip count of the forward loop."""
     recorded: Mapping[RecordRequest, Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fed:
-    """A Parameter that gets an outer tensor, or a part of one in each iteration."""
+    """A Parameter that receives an outer tensor, or a slice of one in each iteration."""
 
     parameter: Tensor
     outer: Callable[[Outside], Tensor]
     axis: int | None = None
     stride: int = 1
-    """Its size is the length of a part, its sign the way."""
+    """Length of a slice, with the sign of the direction."""
     records: tuple[RecordRequest, ...] = ()
-    """What the outer tensor is made of."""
+    """Records that the outer tensor is computed from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BackwardCarried:
-    """A Parameter that gets what the iteration before has left."""
+    """A Parameter that receives a value of the previous iteration."""
 
     parameter: Tensor
     initial: Callable[[Outside], Tensor]
     after: Tensor
     records: tuple[RecordRequest, ...] = ()
-    """What the initial value is made of."""
+    """Records that the initial value is computed from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """A tensor of each iteration, joined along an axis."""
+    """A tensor per iteration, concatenated along an axis."""
 
     part: Tensor
     axis: int

@@ -1,5 +1,5 @@
-"""Which values of a body a gradient flows through: those that depend on what is differentiated,
-and that the target depends on.
+"""Values of a body that a gradient flows through: they depend on a source, and the target depends
+on them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from loopscope.ir.model import LayerId, OutputRef
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Of one body, over all its iterations."""
+    """Gradient flow through one body, over all its iterations."""
 
     parameters: frozenset[LayerId]
-    """Those whose adjoint is needed and may be other than zero."""
+    """Parameters whose adjoint is needed and can be nonzero."""
     results: frozenset[LayerId]
-    """Those that the target depends on, and that depend on what is differentiated."""
+    """Results that depend on a source and that the target depends on."""
 
     @staticmethod
-    def of(inside: BodyTensors, active: Collection[LayerId], wanted: Collection[LayerId]) -> Flow:
-        """``active``: Parameters that depend on a source from outside; ``wanted``: Results that
-        the target depends on from outside.
+    def of(inside: BodyTensors, active: Collection[LayerId], targets: Collection[LayerId]) -> Flow:
+        """Return the gradient flow through a body.
+
+        ``active``: Parameters that depend on an outer source. ``targets``: Results that the outer
+        target depends on.
         """
         body = inside.body
         starts, depending = set(active), set[OutputRef]()
@@ -40,7 +42,7 @@ class Flow:
             if later <= starts:
                 break
             starts |= later
-        ends, reached = set(wanted), set[OutputRef]()
+        ends, reached = set(targets), set[OutputRef]()
         while True:
             reached = _reached(inside, ends, depending)
             earlier = {
@@ -58,38 +60,38 @@ class Flow:
 
 
 def is_real(inside: BodyTensors, source: OutputRef) -> bool:
-    """Whether a tensor of the body may have a derivative."""
+    """Return True if a tensor of the body can have a derivative."""
     element_type = inside.known(source.layer, source.output).element_type
     return element_type is None or element_type in REAL_FLOATS
 
 
 def _depending(inside: BodyTensors, parameters: Collection[LayerId]) -> set[OutputRef]:
     graph = inside.body.graph
-    found = {source for layer in parameters if is_real(inside, source := OutputRef(layer, 0))}
+    dependent = {source for layer in parameters if is_real(inside, source := OutputRef(layer, 0))}
     for layer in order(graph).layers:
         node = graph.by_id[layer]
-        if has_way_back(node) and any(source in found for source in graph.sources[layer]):
+        if has_way_back(node) and any(source in dependent for source in graph.sources[layer]):
             outputs = (OutputRef(layer, number) for number in range(len(node.outputs)))
-            found |= {source for source in outputs if is_real(inside, source)}
-    return found
+            dependent |= {source for source in outputs if is_real(inside, source)}
+    return dependent
 
 
 def _reached(
     inside: BodyTensors, results: Collection[LayerId], depending: Collection[OutputRef]
 ) -> set[OutputRef]:
     graph = inside.body.graph
-    found = {
+    reached = {
         source
         for layer in results
         if (source := inside.source(layer)) is not None and source in depending
     }
     for layer in reversed(order(graph).layers):
         if any(
-            OutputRef(layer, number) in found for number in range(len(graph.by_id[layer].outputs))
+            OutputRef(layer, number) in reached for number in range(len(graph.by_id[layer].outputs))
         ):
-            found |= {
+            reached |= {
                 source
                 for source in graph.sources[layer]
                 if source is not None and source in depending
             }
-    return found
+    return reached

@@ -1,5 +1,5 @@
-"""Outputs that a forward loop gets for the way back: what some of its Parameters are at the
-beginning of every iteration.
+"""Additional outputs of a forward loop for its gradient: values of Parameters at the start of every
+iteration.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Known
 
 Form = Literal["whole", "flat", "shape", "count", "last"]
-"""The value under a new first axis; its elements in a row; its shape; one element for each
-iteration, to count them; and the last value of a Result.
+"""Form of a record: the value under a new first axis; its elements in one axis; its shape; one
+element per iteration, to count them; or the last value of a Result.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRequest:
-    """What is to be recorded of a Parameter (of none, to count iterations; of a Result, its last
-    value).
+    """A value to record: of a Parameter, the last value of a Result, or the count of iterations
+    (without a layer).
     """
 
     form: Form
     layer: LayerId | None
     known: Known
-    """Of that, over all iterations."""
+    """Knowledge about the value over all iterations."""
 
 
 def record(
     frame: GraphFrame, layer: LayerId, records: Sequence[RecordRequest], count: Dimension
 ) -> list[Tensor]:
-    """Adds a concatenated output to a loop for each record; gives the tensors, whose first axis
-    goes through the iterations.
+    """Add a concatenated output per record to a loop and return the tensors; their first axis is
+    the iteration.
     """
     node = frame.nodes[layer]
     body = node.bodies[0]
@@ -49,13 +49,13 @@ def record(
     frame.graph.calls[changed] = frame.graph.calls.get(body.graph, ())
     external = max((entry.external for entry in body.outputs), default=-1) + 1
     external = max(external, len(node.inputs))
-    port = max((one.id for one in (*node.inputs, *node.outputs)), default=-1) + 1
-    axes = [None if one.form == "last" else 0 for one in records]
+    port = max((item.id for item in (*node.inputs, *node.outputs)), default=-1) + 1
+    axes = [None if item.form == "last" else 0 for item in records]
     added = tuple(
         OutputMap(external + number, result, axis=axis)
         for number, (result, axis) in enumerate(zip(results, axes, strict=True))
     )
-    knowns = [_leaving(one, count) for one in records]
+    knowns = [_output_knowledge(item, count) for item in records]
     ports = tuple(
         Port(port + number, known.element_type, known.shape) for number, known in enumerate(knowns)
     )
@@ -65,32 +65,32 @@ def record(
         bodies=(replace(body, graph=changed, outputs=(*body.outputs, *added)), *node.bodies[1:]),
     )
     first = len(node.outputs)
-    made = [
+    handles = [
         Tensor(frame, OutputRef(layer, first + number), f"{node.name}:{first + number}", known)
         for number, known in enumerate(knowns)
     ]
-    frame.tensors[layer] = (*frame.tensors[layer], *made)
-    return made
+    frame.tensors[layer] = (*frame.tensors[layer], *handles)
+    return handles
 
 
-def _leaving(one: RecordRequest, count: Dimension) -> Known:
-    dimensions = () if one.form in ("count", "last") else one.known.shape.dimensions
+def _output_knowledge(request: RecordRequest, count: Dimension) -> Known:
+    dimensions = () if request.form in ("count", "last") else request.known.shape.dimensions
     assert dimensions is not None
-    match one.form:
+    match request.form:
         case "whole":
-            return Known(one.known.element_type, PartialShape((count, *dimensions)))
+            return Known(request.known.element_type, PartialShape((count, *dimensions)))
         case "flat":
-            return Known(one.known.element_type, PartialShape((Dimension(),)))
+            return Known(request.known.element_type, PartialShape((Dimension(),)))
         case "shape":
             return Known(ElementType.I64, PartialShape((count, static(len(dimensions)))))
         case "count":
             return Known(ElementType.BOOLEAN, PartialShape((count,)))
         case "last":
-            return Known(one.known.element_type, one.known.shape)
+            return Known(request.known.element_type, request.known.shape)
 
 
-class _Nodes:
-    """Nodes behind those of a finished graph."""
+class _ExtendedGraph:
+    """A finished graph with additional nodes."""
 
     def __init__(self, graph: ModelGraph) -> None:
         self.graph = graph
@@ -111,11 +111,11 @@ class _Nodes:
     ) -> tuple[LayerId, int]:
         layer = LayerId(self.next)
         self.next += 1
-        unique = wanted = name or f"recorded_{type}"
+        unique = stem = name or f"recorded_{type}"
         number = 0
         while unique in self.names:
             number += 1
-            unique = f"{wanted}_{number}"
+            unique = f"{stem}_{number}"
         self.names.add(unique)
         inputs = tuple(Port(number) for number in range(len(sources)))
         ports = tuple(
@@ -129,12 +129,12 @@ class _Nodes:
         return layer, len(sources)
 
     def constant(self, value: np.ndarray) -> tuple[LayerId, int]:
-        held = Constant.of(value)
+        data = Constant.of(value)
         attributes: dict[str, object] = {
-            "element_type": str(held.element_type),
-            "shape": ",".join(map(str, held.shape)),
+            "element_type": str(data.element_type),
+            "shape": ",".join(map(str, data.shape)),
         }
-        return self.add("Const", "opset1", (), (Known.of(value),), attributes, held)
+        return self.add("Const", "opset1", (), (Known.of(value),), attributes, data)
 
     def finished(self) -> ModelGraph:
         return ModelGraph(tuple(self.nodes), tuple(self.edges), self.graph.name, self.graph.rt_info)
@@ -143,29 +143,28 @@ class _Nodes:
 def _with_results(
     graph: ModelGraph, records: Sequence[RecordRequest]
 ) -> tuple[ModelGraph, list[LayerId]]:
-    nodes = _Nodes(graph)
+    nodes = _ExtendedGraph(graph)
     results = []
-    for one in records:
-        if one.form == "last" and one.layer is not None:
-            results.append(one.layer)
+    for request in records:
+        if request.form == "last" and request.layer is not None:
+            results.append(request.layer)
             continue
+        suffix = "at_start" if request.form == "whole" else request.form
         name = (
-            "iterations"
-            if one.layer is None
-            else f"{graph.by_id[one.layer].name}_{'at_start' if one.form == 'whole' else one.form}"
+            "iterations" if request.layer is None else f"{graph.by_id[request.layer].name}_{suffix}"
         )
-        results.append(nodes.add("Result", "opset1", [_part(nodes, one)], (), name=name)[0])
+        results.append(nodes.add("Result", "opset1", [_part(nodes, request)], (), name=name)[0])
     return nodes.finished(), results
 
 
-def _part(nodes: _Nodes, one: RecordRequest) -> tuple[LayerId, int]:
-    """What one iteration adds to the output."""
-    if one.layer is None:
+def _part(nodes: _ExtendedGraph, request: RecordRequest) -> tuple[LayerId, int]:
+    """Add the nodes that compute an iteration's part of the output, and return their output."""
+    if request.layer is None:
         return nodes.constant(np.array([True]))
-    value = (one.layer, nodes.graph.by_id[one.layer].outputs[0].id)
-    dimensions, element_type = one.known.shape.dimensions, one.known.element_type
+    value = (request.layer, nodes.graph.by_id[request.layer].outputs[0].id)
+    dimensions, element_type = request.known.shape.dimensions, request.known.element_type
     assert dimensions is not None
-    if one.form == "flat":
+    if request.form == "flat":
         known = Known(element_type, PartialShape((Dimension(),)))
         return nodes.add(
             "Reshape",
@@ -174,7 +173,7 @@ def _part(nodes: _Nodes, one: RecordRequest) -> tuple[LayerId, int]:
             (known,),
             {"special_zero": "false"},
         )
-    if one.form == "shape":
+    if request.form == "shape":
         shape = Known(ElementType.I64, PartialShape.of([len(dimensions)]))
         value = nodes.add("ShapeOf", "opset3", [value], (shape,), {"output_type": "i64"})
         element_type, dimensions = ElementType.I64, (static(len(dimensions)),)

@@ -1,6 +1,4 @@
-"""What stands in a backward loop's body for the Parameters of the forward loop's body: their
-values in the iteration walked back.
-"""
+"""Values of the forward body's Parameters inside the body of the backward loop."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from loopscope.ops.declare import Known
 
 
 class ForwardValues:
-    """One for each Parameter; ``fed`` and ``carried`` are the Parameters of the backward body
-    that they come from.
+    """Values of the forward Parameters; ``fed`` and ``carried`` are the Parameters of the backward
+    body that they come from.
     """
 
     def __init__(self, step: GradientStep, inside: BodyTensors, frame: GraphFrame) -> None:
@@ -31,11 +29,11 @@ class ForwardValues:
         self.carried: list[BackwardCarried] = []
 
     def of(self, parameter: Node) -> Tensor:
-        """The value of a Parameter in the iteration that is walked back. Built in the backward
-        body.
+        """Return the value of a Parameter in the forward iteration; its nodes are added to the
+        backward body.
         """
         body = self.inside.body
-        entry = next((one for one in body.inputs if one.internal == parameter.id), None)
+        entry = next((item for item in body.inputs if item.internal == parameter.id), None)
         known = self.inside.known(parameter.id)
         if entry is not None and entry.is_iteration_number:
             return self._number(parameter.name, known)
@@ -49,28 +47,30 @@ class ForwardValues:
         return self._same(parameter, entry, known)
 
     def _same(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
-        """What is the same in all iterations; of the type that it has in the body."""
+        """Return a value that is equal in all iterations, converted to its type in the body."""
         outer = self._outer(entry)
-        made = self.frame.parameter(
+        parameter_tensor = self.frame.parameter(
             parameter.name,
             Known(outer.element_type, outer.shape, outer.known.value, outer.known.partial),
         )
-        self.fed.append(Fed(made, lambda _: outer))
+        self.fed.append(Fed(parameter_tensor, lambda _: outer))
         if known.element_type in (None, outer.element_type):
-            return made
-        return self._apply("Convert", made, destination_type=known.element_type)
+            return parameter_tensor
+        return self._apply("Convert", parameter_tensor, destination_type=known.element_type)
 
     def _number(self, name: str, known: Known) -> Tensor:
-        """The number of the forward iteration: it is counted down from the last one's."""
+        """Return the forward iteration number, counted down from the last one."""
         shape = known.shape if known.shape.is_static else SCALAR
         number = self.frame.parameter(name, Known(ElementType.I64, PartialShape.of([1])))
         self.carried.append(BackwardCarried(number, self._last, number - 1))
-        made = self._apply("Reshape", number, np.array(shape.lengths, np.int64), special_zero=False)
-        wanted = known.element_type or ElementType.I64
+        scalar = self._apply(
+            "Reshape", number, np.array(shape.lengths, np.int64), special_zero=False
+        )
+        target_type = known.element_type or ElementType.I64
         return (
-            made
-            if wanted is ElementType.I64
-            else self._apply("Convert", made, destination_type=wanted)
+            scalar
+            if target_type is ElementType.I64
+            else self._apply("Convert", scalar, destination_type=target_type)
         )
 
     def _last(self, outside: Outside) -> Tensor:
@@ -80,16 +80,19 @@ class ForwardValues:
         )
 
     def _part(self, parameter: Node, entry: InputMap, known: Known) -> Tensor:
-        """Of a sliced input the same part, from the other end of what the iterations took."""
-        outer, drops = self._outer(entry), self.step.node.type == SCAN
+        """Return the same slice of a sliced input, counted from the end of the range that the
+        iterations read.
+        """
+        outer, removes_axis = self._outer(entry), self.step.node.type == SCAN
         rank, axis = outer.rank, entry.axis
         if rank is None or axis is None:
             raise ValueError(
-                f"the rank of what {parameter.name!r} is a part of is not known: give the model's inputs their ranks"
+                f"the rank of the tensor that {parameter.name!r} is a slice of is not known: "
+                "declare the ranks of the model's inputs"
             )
         axis %= rank
-        shape = _with_axis(known.shape, axis, static(1)) if drops else known.shape
-        made = self.frame.parameter(parameter.name, Known(outer.element_type, shape))
+        shape = _with_axis(known.shape, axis, static(1)) if removes_axis else known.shape
+        slice_parameter = self.frame.parameter(parameter.name, Known(outer.element_type, shape))
 
         def stretch(outside: Outside) -> Tensor:
             return Span.of(self.step.graph, self.step.node.type, entry, outer, outside.count).cut(
@@ -97,29 +100,39 @@ class ForwardValues:
             )
 
         self.fed.append(
-            Fed(made, stretch, axis, -entry.part_size if entry.stride > 0 else entry.part_size)
+            Fed(
+                slice_parameter,
+                stretch,
+                axis,
+                -entry.part_size if entry.stride > 0 else entry.part_size,
+            )
         )
-        part = self._apply("Squeeze", made, np.array([axis])) if drops else made
+        part = (
+            self._apply("Squeeze", slice_parameter, np.array([axis]))
+            if removes_axis
+            else slice_parameter
+        )
         if known.element_type in (None, part.element_type):
             return part
         return self._apply("Convert", part, destination_type=known.element_type)
 
     def _state(self, parameter: Node, known: Known) -> Tensor:
-        """A carried value, as it was at the beginning of the iteration."""
+        """Return a carried value at the start of the forward iteration."""
         if known.element_type is None or known.shape.dimensions is None:
             raise ValueError(
-                f"the {'rank' if known.element_type else 'type'} of what it carries in {parameter.name!r} is not known"
+                f"the {'rank' if known.element_type else 'type'} of the carried value "
+                f"{parameter.name!r} is not known"
             )
         if not known.shape.is_static:
             return self._growing(parameter, known)
         record = RecordRequest("whole", parameter.id, known)
         part = Known(known.element_type, PartialShape((static(1), *known.shape.dimensions)))
-        made = self._recorded(record, f"{parameter.name}_recorded", part)
-        return self._apply("Squeeze", made, np.array([0]), name=parameter.name)
+        recorded = self._recorded(record, f"{parameter.name}_recorded", part)
+        return self._apply("Squeeze", recorded, np.array([0]), name=parameter.name)
 
     def _growing(self, parameter: Node, known: Known) -> Tensor:
-        """A carried value whose lengths may change: its elements lie in a row with those of the
-        other iterations.
+        """Return a carried value of changing lengths; the record contains the elements of all
+        iterations in one axis.
         """
         assert known.shape.dimensions is not None
         rank = len(known.shape.dimensions)
@@ -154,24 +167,24 @@ class ForwardValues:
         )
 
     def _with_known_lengths(self, shape: Tensor, known: PartialShape) -> Tensor:
-        """A recorded shape, with the lengths that are known as constants: what is joined over no
-        iterations has no others.
+        """Replace known lengths of a recorded shape by constants, because a record over no
+        iterations contains no lengths.
         """
         dimensions = known.dimensions or ()
-        if not any(one.is_static for one in dimensions):
+        if not any(length.is_static for length in dimensions):
             return shape
         parts = [
-            np.array([one.length])
-            if one.is_static
+            np.array([length.length])
+            if length.is_static
             else self._apply("Gather", shape, np.array([axis]), np.array(0))
-            for axis, one in enumerate(dimensions)
+            for axis, length in enumerate(dimensions)
         ]
         return self.step.graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else shape
 
     def _recorded(self, record: RecordRequest, name: str, known: Known) -> Tensor:
-        made = self.frame.parameter(name, known)
-        self.fed.append(Fed(made, lambda outside: outside.recorded[record], 0, -1, (record,)))
-        return made
+        parameter = self.frame.parameter(name, known)
+        self.fed.append(Fed(parameter, lambda outside: outside.recorded[record], 0, -1, (record,)))
+        return parameter
 
     def _outer(self, entry: InputMap) -> Tensor:
         outer = self.step.fed[entry.external] if 0 <= entry.external < len(self.step.fed) else None

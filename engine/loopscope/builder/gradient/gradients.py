@@ -1,4 +1,4 @@
-"""``gradients`` as TensorFlow has it: nodes that compute how some tensors change with others."""
+"""``gradients`` and ``stop_gradient`` as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,54 +16,57 @@ from loopscope.builder.gradient.reverse import Seed, adjoints
 from loopscope.builder.gradient.rules import filled
 from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.structure import aligned, leaves
+from loopscope.builder.structure import align_leaves, leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import ModelGraph as Finished
 from loopscope.ir.shape import is_of_an_array
+from loopscope.ir.gradient_info import NO_WAY_BACK
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[Tensor]:
-    """How the sum of all elements of ``ys`` changes with each of ``xs``: one tensor of its type and
-    shape for each, in order.
+    """Return the derivative of the sum of all elements of ``ys`` with respect to each of ``xs``:
+    one tensor of its type and shape each, in order.
 
-    ``ys``, ``xs``: a tensor, or several in any structure. ``grad_ys``: for each of ``ys`` the
-    weight of each of its elements, in its shape (None: ones); of one tensor the weight may stand in
-    a list. Zeros where nothing depends on an ``x``. Loops and branches are walked back like
-    everything else; whole numbers, conditions and numbers of iterations end a path.
+    ``ys``, ``xs``: a tensor, or several in any structure. ``grad_ys``: a weight for each element of
+    ``ys``, in its shape (None: ones); the weight of a single tensor may be in a list. The
+    derivative is zero if no ``y`` depends on an ``x``. Loops and branches are differentiated like
+    other operations. Integers, conditions and trip counts end a path.
 
-    ``BuildError`` for an ``x`` that has no derivative, such as a whole number, and for an operation
-    without a rule on a path from one of ``xs`` to one of ``ys``: it names the path. A warning of
-    Python says where all ways to an ``x`` are cut by whole numbers, steps or conditions, so that
-    its zeros tell nothing.
+    ``BuildError`` for an ``x`` without a derivative, such as an integer, and for an operation
+    without a rule on a path from one of ``xs`` to one of ``ys``; the message contains the path. A
+    Python warning lists the causes if integers, step functions or conditions cut all paths to an
+    ``x``, because its zeros are then not informative.
     """
-    found = with_reasons(ys, xs, grad_ys, name)
-    for leaf, (_, ends) in zip(leaves(xs), found, strict=True):
-        if ends and not any(one.is_asked_for for one in ends):
-            of = ", ".join(one.value.name for one in leaves(ys))
-            warnings.warn(dead_ends.sentence(of, leaf.value.name, ends), stacklevel=2)
-    return [tensor for tensor, _ in found]
+    results = with_reasons(ys, xs, grad_ys, name)
+    for leaf, (_, ends) in zip(leaves(xs), results, strict=True):
+        if ends and not any(item.is_asked_for for item in ends):
+            target_names = ", ".join(item.value.name for item in leaves(ys))
+            warnings.warn(dead_ends.sentence(target_names, leaf.value.name, ends), stacklevel=2)
+    return [tensor for tensor, _ in results]
 
 
 def with_reasons(
     ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None
 ) -> list[tuple[Tensor, list[DeadEnd] | None]]:
-    """The same, and beside each gradient where all ways to it are cut; None where one is not."""
-    wanted, targets = leaves(xs), leaves(ys)
-    graph = graph_of([leaf.value for leaf in (*targets, *wanted)], "gradients")
-    given = _of_one(ys, grad_ys)
+    """Return the result of ``gradients``, and for each gradient the places that cut all its paths
+    (None if a path is intact).
+    """
+    source_leaves, targets = leaves(xs), leaves(ys)
+    graph = graph_of([leaf.value for leaf in (*targets, *source_leaves)], "gradients")
+    weights_structure = _unwrap_weight(ys, grad_ys)
     weights = (
         [None] * len(targets)
-        if given is None
-        else [leaf.value for leaf in aligned(ys, given, "gradients(): grad_ys")]
+        if weights_structure is None
+        else [leaf.value for leaf in align_leaves(ys, weights_structure, "gradients(): grad_ys")]
     )
-    if not targets or not wanted:
+    if not targets or not source_leaves:
         raise BuildError(
-            f"gradients(): {'xs' if targets else 'ys'} is empty: there is nothing to differentiate"
+            f"gradients(): {'xs' if targets else 'ys'} is empty, expected at least one tensor"
         )
     with _unchanged_on_failure(graph.frame):
-        sources = [_real(graph, leaf.value, f"xs{leaf.path}") for leaf in wanted]
+        sources = [_require_real(graph, leaf.value, f"xs{leaf.path}") for leaf in source_leaves]
         first = len(graph.frame.nodes)
         with graph.within(name or "backward"):
             seeds = [
@@ -77,18 +80,18 @@ def with_reasons(
                 ways.dead_ends(source.source, [seed.target.source for seed in seeds])
                 for source in sources
             ]
-            found = adjoints(graph, seeds, sources)
-            made = [
-                filled(graph, 0, source) if one is None else one
-                for one, source in zip(found, sources, strict=True)
+            by_source = adjoints(graph, seeds, sources)
+            results = [
+                filled(graph, 0, source) if adjoint is None else adjoint
+                for adjoint, source in zip(by_source, sources, strict=True)
             ]
-        kept = drop_unused(graph.frame, first, made)
-        return [(kept.moved(tensor), cut) for tensor, cut in zip(made, ends, strict=True)]
+        pruned = drop_unused(graph.frame, first, results)
+        return [(pruned.moved(tensor), cut) for tensor, cut in zip(results, ends, strict=True)]
 
 
-def _of_one(ys: Any, grad_ys: Any) -> Any:
-    """The weight of a single tensor, which may come in a list, as in TensorFlow; a list that has
-    the tensor's rank is the weight itself.
+def _unwrap_weight(ys: Any, grad_ys: Any) -> Any:
+    """Return the weight of a single tensor, which may be in a list, as in TensorFlow. A list of the
+    tensor's rank is the weight itself.
     """
     if not isinstance(ys, Tensor) or not isinstance(grad_ys, (list, tuple)) or len(grad_ys) != 1:
         return grad_ys
@@ -100,8 +103,8 @@ def _of_one(ys: Any, grad_ys: Any) -> Any:
 
 @contextmanager
 def _unchanged_on_failure(frame: GraphFrame) -> Iterator[None]:
-    """The loops of a graph get outputs for the way back, which go away again when there is no
-    way back.
+    """Restore the graph if differentiation fails, because forward loops may already have additional
+    outputs.
     """
     nodes, tensors = list(frame.nodes), list(frame.tensors)
     try:
@@ -110,19 +113,18 @@ def _unchanged_on_failure(frame: GraphFrame) -> Iterator[None]:
     except BaseException as error:
         frame.nodes[:], frame.tensors[:] = nodes, tensors
         if isinstance(error, RecursionError):
-            raise BuildError(
-                "gradients(): loops and branches lie too deep in each other to be walked back"
-            ) from None
+            raise BuildError("gradients(): loops and branches are nested too deeply") from None
         raise
 
 
-def _real(graph: Graph, value: object, what: str) -> Tensor:
+def _require_real(graph: Graph, value: object, what: str) -> Tensor:
     if not isinstance(value, Tensor):
         raise BuildError(f"gradients(): {what} is {value!r}, expected a tensor")
     tensor = graph.frame.bring(value)
     if tensor.element_type not in REAL_FLOATS:
         raise BuildError(
-            f"gradients(): {what} is {tensor!r}, and only f64, f32, f16 and bf16 have derivatives: convert it before it is used"
+            f"gradients(): {what} is {tensor!r}, but only f64, f32, f16 and bf16 have "
+            "derivatives: convert it before it is used"
         )
     if tensor.shape.is_static and not is_of_an_array(tensor.shape.lengths):
         raise BuildError(
@@ -132,7 +134,7 @@ def _real(graph: Graph, value: object, what: str) -> Tensor:
 
 
 def _seed(graph: Graph, value: object, weight: Any, path: str) -> Seed:
-    target = _real(graph, value, f"ys{path}")
+    target = _require_real(graph, value, f"ys{path}")
     if weight is None:
         return Seed(target, filled(graph, 1, target))
     lifted = graph.lift(
@@ -146,3 +148,27 @@ def _seed(graph: Graph, value: object, weight: Any, path: str) -> Seed:
             f"gradients(): grad_ys{path} is {lifted!r}, expected the type and shape of {target!r}"
         )
     return Seed(target, lifted)
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:  # TensorFlow's name
+    """Return ``input`` unchanged; ``gradients`` treats the result as a constant.
+
+    The result is a Convert to the same type, which every runtime supports. Its ``rt_info`` marks
+    that it has no gradient.
+    """
+    graph = graph_of([input], "stop_gradient")
+    tensor = graph.lift(input, what="stop_gradient(): input")
+    if tensor.element_type is None:
+        raise BuildError(
+            f"stop_gradient(): input is {tensor!r}, expected a known element type: convert it first"
+        )
+    to = {"destination_type": str(tensor.element_type)}
+    return graph.frame.add(
+        "Convert",
+        "opset1",
+        to,
+        (tensor,),
+        (tensor.known,),
+        name=name or "StopGradient",
+        rt_info=NO_WAY_BACK,
+    )[0]

@@ -1,8 +1,8 @@
-"""Gradients that are a matrix product in every iteration: their factors are joined over all
-iterations, and multiplied once after the loop.
+"""Gradients that are a matrix product in every iteration: the factors are concatenated over all
+iterations and multiplied once after the loop.
 
-The sum of A_t @ B_t over t is [A_1 .. A_n] @ [B_1; ..; B_n]: one product instead of a large matrix
-that is added to in every iteration.
+The sum of A_t @ B_t over t is [A_1 .. A_n] @ [B_1; ..; B_n]: one product instead of adding to a
+large matrix in every iteration.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Product:
     left: Joined
     right: Joined
     transposes: Mapping[str, bool]
-    """Attributes of the MatMul."""
+    """Transposition attributes of the MatMul."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Products:
-    """The products of one backward loop; a factor of several is joined once."""
+    """The products of one backward loop; a factor of several products is concatenated once."""
 
     frame: GraphFrame
     joined: dict[tuple[LayerId, int, int], Joined] = field(
@@ -36,8 +36,9 @@ class Products:
     )
 
     def of(self, adjoint: Tensor) -> Product | None:
-        """The product that an adjoint is in each iteration, where its factors together are
-        smaller than what they give; else None.
+        """Return the product that computes an adjoint in each iteration, or None.
+
+        A product is only used if its factors together are smaller than its result.
         """
         node = self.frame.nodes[adjoint.source.layer]
         if node.type != "MatMul":
@@ -51,12 +52,13 @@ class Products:
             name: node.attributes.get(name, False) in (True, "true")
             for name in ("transpose_a", "transpose_b")
         }
-        # The axis of each that the product sums over, and the other one.
-        of_left, of_right = int(not transposes["transpose_a"]), int(transposes["transpose_b"])
+        # The axis of each factor that the product sums over; the second axis is its rows or
+        # columns.
+        left_axis, right_axis = int(not transposes["transpose_a"]), int(transposes["transpose_b"])
         shared, rows, columns = (
-            _length(left, of_left),
-            _length(left, 1 - of_left),
-            _length(right, 1 - of_right),
+            _length(left, left_axis),
+            _length(left, 1 - left_axis),
+            _length(right, 1 - right_axis),
         )
         if (
             shared is None
@@ -66,7 +68,9 @@ class Products:
         ):
             return None
         return Product(
-            self._joined(left, of_left, shared), self._joined(right, of_right, shared), transposes
+            self._joined(left, left_axis, shared),
+            self._joined(right, right_axis, shared),
+            transposes,
         )
 
     def _factor(self, edge: Edge) -> Tensor:
@@ -80,7 +84,9 @@ class Products:
 
 
 def _length(matrix: Tensor, axis: int) -> int | None:
-    """The length of a matrix along an axis; None where it is not known, or is no matrix."""
+    """Return the length of a matrix along an axis, or None if it is unknown or the tensor is not a
+    matrix.
+    """
     dimensions = matrix.shape.dimensions
     if dimensions is None or len(dimensions) != 2 or not dimensions[axis].is_static:
         return None

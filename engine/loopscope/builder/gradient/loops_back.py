@@ -1,5 +1,5 @@
-"""The backward loop of a loop: a Loop that runs as often, over a copy of the body and behind it
-the derivatives of what is in it.
+"""Backward loop of a loop: a Loop with the same trip count, over a copy of the body followed by its
+derivatives.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.joined_products import Product, Products
 from loopscope.builder.gradient.rules import filled, zeros
 from loopscope.builder.gradient.spans import Number, Span
-from loopscope.builder.gradient.step import BodyTensors, GradientStep, must_be_repeatable
+from loopscope.builder.gradient.step import BodyTensors, GradientStep, check_repeatable
 from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
@@ -39,48 +39,53 @@ from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Known
 
 Reverse = Callable[[Sequence[tuple[Tensor, Tensor]], Sequence[Tensor]], list[Tensor | None]]
-"""From targets with the adjoint of each to the adjoints of sources, all in the current graph or
+"""Function from targets with their adjoints to the adjoints of sources, all in the current graph or
 body.
 """
 
 
 def back_through_loop(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:
-    """The adjoints of a loop's inputs, by their numbers; ``ValueError`` where there is no way
-    back.
+    """Return the adjoints of a loop's inputs by index.
+
+    ``ValueError`` if the loop cannot be differentiated.
     """
     body = step.node.bodies[0]
     inside = BodyTensors.of(step, body)
     outputs = {entry: step.adjoints[number] for number, entry in enumerate(body.outer_outputs)}
-    wanted = {entry.internal for entry, adjoint in outputs.items() if adjoint is not None}
+    target_results = {entry.internal for entry, adjoint in outputs.items() if adjoint is not None}
     active = {entry.internal for entry in body.inputs if entry.external in step.active}
-    flow = Flow.of(inside, active, wanted)
+    flow = Flow.of(inside, active, target_results)
     if not flow.parameters:
         return {}
     if _iterations(step, inside).most == 0:
-        return _past_no_iteration(step, body)
+        return _adjoints_without_iterations(step, body)
     return _Backward(
-        step, inside, flow, {entry: one for entry, one in outputs.items() if one is not None}
-    ).made(reverse)
+        step,
+        inside,
+        flow,
+        {entry: adjoint for entry, adjoint in outputs.items() if adjoint is not None},
+    ).build(reverse)
 
 
 def _iterations(step: GradientStep, inside: BodyTensors) -> Dimension:
-    """As far as it is known before anything runs."""
+    """Return the trip count as far as it is known before a run."""
     results = {result.id: inside.known(result.id) for result in inside.body.graph.results}
     outer = region.with_absent(
-        step.node, [None if one is None else one.source for one in step.fed], step.known
+        step.node, [None if tensor is None else tensor.source for tensor in step.fed], step.known
     )
     return region.iterations(step.node, inside.body, outer, results)
 
 
-def _past_no_iteration(step: GradientStep, body: Body) -> Mapping[int, Tensor]:
-    """A loop that never runs gives what it was given; OpenVINO refuses one that is known to run
-    no times.
+def _adjoints_without_iterations(step: GradientStep, body: Body) -> Mapping[int, Tensor]:
+    """Return the adjoints of a loop that never runs: its outputs are its initial values. OpenVINO
+    refuses a loop that is known to run no iterations.
     """
-    found: dict[int, Tensor] = {}
+    by_input: dict[int, Tensor] = {}
     for adjoint, output in zip(step.adjoints, body.outer_outputs, strict=False):
         edge = next((edge for edge in body.back_edges if edge.from_layer == output.internal), None)
         entry = next(
-            (one for one in body.inputs if edge is not None and one.internal == edge.to_layer), None
+            (item for item in body.inputs if edge is not None and item.internal == edge.to_layer),
+            None,
         )
         if (
             adjoint is not None
@@ -88,15 +93,15 @@ def _past_no_iteration(step: GradientStep, body: Body) -> Mapping[int, Tensor]:
             and entry is not None
             and entry.external in step.active
         ):
-            found[entry.external] = (
-                found[entry.external] + adjoint if entry.external in found else adjoint
+            by_input[entry.external] = (
+                by_input[entry.external] + adjoint if entry.external in by_input else adjoint
             )
-    return found
+    return by_input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Returned:
-    """An adjoint of an input: a last value, or joined parts."""
+    """Adjoint of an input: a last value, concatenated slices, or a product."""
 
     external: int
     entry: InputMap
@@ -104,7 +109,7 @@ class _Returned:
 
     @property
     def joined(self) -> tuple[Joined, ...]:
-        """What is joined over the iterations for it."""
+        """Ports that are concatenated over the iterations for this adjoint."""
         match self.port:
             case Joined() as one:
                 return (one,)
@@ -114,12 +119,12 @@ class _Returned:
                 return ()
 
     def is_made_of(self, port: object) -> bool:
-        """Whether an output of the backward loop belongs to it."""
+        """Return True if an output of the backward loop contributes to this adjoint."""
         return port is self.port or port in self.joined
 
 
 class _Backward:
-    """The backward loop while it is being made."""
+    """The backward loop under construction."""
 
     def __init__(
         self,
@@ -131,64 +136,64 @@ class _Backward:
         self.step, self.inside, self.flow, self.adjoints = step, inside, flow, adjoints
         self.graph, self.body = step.graph, inside.body
         self.frame = GraphFrame(
-            self.graph, self.graph.frame, f"the loop that walks back {step.node.name!r}"
+            self.graph, self.graph.frame, f"the backward loop of {step.node.name!r}"
         )
         self.values = ForwardValues(step, inside, self.frame)
         self.fed: list[Fed] = []
         self.carried: list[BackwardCarried] = []
         self.of_state: dict[LayerId, Tensor] = {}
-        """The adjoint of each carried Parameter, as the iteration after has left it."""
+        """Adjoint of each carried Parameter, from the following forward iteration."""
         self.initial: dict[LayerId, Tensor | None] = {}
-        """The adjoint of what each would be after the last iteration."""
+        """Adjoint of each carried value after the last iteration."""
         self.returned: list[_Returned] = []
         self.products = Products(self.frame)
 
-    def made(self, reverse: Reverse) -> Mapping[int, Tensor]:
+    def build(self, reverse: Reverse) -> Mapping[int, Tensor]:
         with self.graph.inside(self.frame):
             self._trace(reverse)
         fed, carried = [*self.values.fed, *self.fed], [*self.carried, *self.values.carried]
-        results = [one.after for one in self.carried]
+        results = [item.after for item in self.carried]
         results += [port.part for port in self._joined()]
-        kept = drop_unused(
+        pruned = drop_unused(
             self.frame,
             0,
-            [*results, *(one.parameter for one in self.carried)],
-            [(one.parameter, one.after) for one in carried],
+            [*results, *(item.parameter for item in self.carried)],
+            [(item.parameter, item.after) for item in carried],
         )
-        must_be_repeatable(self.graph, self.frame.nodes)
-        fed = [one for one in fed if kept.holds(one.parameter)]
-        carried = [one for one in carried if kept.holds(one.parameter)]
-        records = [one for port in carried for one in port.records] + [
-            one for port in fed for one in port.records
+        check_repeatable(self.graph, self.frame.nodes)
+        fed = [item for item in fed if pruned.holds(item.parameter)]
+        carried = [item for item in carried if pruned.holds(item.parameter)]
+        records = [item for port in carried for item in port.records] + [
+            item for port in fed for item in port.records
         ]
         outside = self._outside(records)
-        return self._returned(self._node(kept, fed, carried, outside), outside, carried)
+        return self._returned(self._node(pruned, fed, carried, outside), outside, carried)
 
     # -- the body
-    # -----------------------------------------------------------------------------------------------------
+    # ----
 
     def _trace(self, reverse: Reverse) -> None:
-        """The forward body with its values in this iteration, and the derivatives of what is in
-        it.
+        """Build the forward body with its values in this iteration, and the derivatives of its
+        nodes.
         """
         graph = self.body.graph
         bound = {parameter.id: self.values.of(parameter) for parameter in graph.parameters}
-        became = adopt(self.frame, graph, self.inside.known, bound)
-        incoming = self._incoming(became)
+        copies = adopt(self.frame, graph, self.inside.known, bound)
+        incoming = self._incoming(copies)
         seeds = [
-            (became[source], adjoint)
+            (copies[source], adjoint)
             for layer, parts in incoming.items()
             if (source := self.inside.source(layer)) is not None
             for adjoint in parts
         ]
         layers = [node.id for node in graph.parameters if node.id in self.flow.parameters]
         with self.graph.within("backward"):
-            found = reverse(seeds, [bound[layer] for layer in layers])
-            for layer, adjoint in zip(layers, found, strict=True):
+            input_adjoints = reverse(seeds, [bound[layer] for layer in layers])
+            for layer, adjoint in zip(layers, input_adjoints, strict=True):
                 self._leave(layer, bound[layer], adjoint)
 
-    def _incoming(self, became: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
-        """The adjoint of each Result in this iteration, in parts."""
+    def _incoming(self, copies: Mapping[OutputRef, Tensor]) -> dict[LayerId, list[Tensor]]:
+        """Return the adjoint of each Result in this iteration, as summands."""
         parts: dict[LayerId, list[Tensor]] = {layer: [] for layer in self.flow.results}
         last = {
             entry.internal: adjoint
@@ -210,7 +215,7 @@ class _Backward:
             if entry.axis is not None and entry.internal in parts:
                 source = self.inside.source(entry.internal)
                 assert source is not None
-                parts[entry.internal].append(self._part_of(entry, adjoint, became[source]))
+                parts[entry.internal].append(self._part_of(entry, adjoint, copies[source]))
         return parts
 
     def _is_given_anew(self, layer: LayerId) -> bool:
@@ -220,8 +225,8 @@ class _Backward:
         )
 
     def _only_in_the_last(self, layer: LayerId, adjoint: Tensor) -> Tensor:
-        """The value that a loop gives of a Result that is not carried on counts in the last
-        iteration, the first on the way back.
+        """Return the adjoint of a last value that is not carried: it is nonzero in the last forward
+        iteration, which is the first backward one.
         """
         name = f"adjoint_of_{self.body.graph.by_id[layer].name}"
         parameter = self.frame.parameter(name, Known(adjoint.element_type, adjoint.shape))
@@ -231,16 +236,18 @@ class _Backward:
         return parameter
 
     def _part_of(self, entry: OutputMap, adjoint: Tensor, joined: Tensor) -> Tensor:
-        """What a joined output's adjoint says of this iteration's part; ``joined`` is that part."""
+        """Return this iteration's slice of the adjoint of a concatenated output; ``joined`` is the
+        forward slice.
+        """
         known = self.inside.known(entry.internal)
         result = self.body.graph.by_id[entry.internal]
         rank = known.shape.rank
         if rank is None or entry.axis is None:
-            raise ValueError(f"the rank of what it joins from {result.name!r} is not known")
-        adds = entry.stacked or rank == 0
-        axis = entry.axis % (rank + 1 if adds else rank)
+            raise ValueError(f"the rank of the concatenated value {result.name!r} is not known")
+        adds_axis = entry.stacked or rank == 0
+        axis = entry.axis % (rank + 1 if adds_axis else rank)
         dimensions = known.shape.dimensions or ()
-        if adds:
+        if adds_axis:
             dimensions = (*dimensions[:axis], static(1), *dimensions[axis:])
         elif not dimensions[axis].is_static:
             return self._part_of_any_length(entry, adjoint, joined, axis)
@@ -249,21 +256,22 @@ class _Backward:
             f"adjoint_of_{result.name}_part", Known(adjoint.element_type, PartialShape(dimensions))
         )
         self.fed.append(Fed(part, lambda _: adjoint, axis, -size if entry.stride > 0 else size))
-        return self.graph.apply("Squeeze", (part, np.array([axis])), {})[0] if adds else part
+        return self.graph.apply("Squeeze", (part, np.array([axis])), {})[0] if adds_axis else part
 
     def _part_of_any_length(
         self, entry: OutputMap, adjoint: Tensor, joined: Tensor, axis: int
     ) -> Tensor:
-        """The parts lie one behind the other: it is carried how far the way back has come, and
-        each part says how long it is.
+        """Return this iteration's slice of an adjoint whose slices have different lengths.
+
+        The position in the concatenated tensor is carried, and each slice moves it by its length.
         """
         name = f"adjoint_of_{self.body.graph.by_id[entry.internal].name}"
         whole = self.frame.parameter(f"{name}_all", adjoint.known)
         self.fed.append(Fed(whole, lambda _: adjoint))
         place = self.frame.parameter(f"{name}_place", Known(ElementType.I64, PartialShape.of([1])))
         length = self._length(joined, axis)
-        # The last iteration, which is walked back first, has the last part, or the first one where
-        # parts are joined backwards.
+        # The last iteration runs first in the backward loop. Its slice is the last one, or the
+        # first one if the slices are concatenated backwards.
         moved = place - length if entry.stride > 0 else place + length
         begin, end = (moved, place) if entry.stride > 0 else (place, moved)
         first = (
@@ -276,12 +284,12 @@ class _Backward:
             0
         ]
 
-    def _leave(self, layer: LayerId, value: Tensor, found: Tensor | None) -> None:
-        """What an iteration leaves of a Parameter's adjoint: to the iteration before it, to a
-        sum, or to be joined.
+    def _leave(self, layer: LayerId, value: Tensor, contribution: Tensor | None) -> None:
+        """Pass on a Parameter's adjoint of this iteration: carry it to the previous forward
+        iteration, add it to a sum, or concatenate it.
         """
-        adjoint = filled(self.graph, 0, value) if found is None else found
-        entry = next((one for one in self.body.inputs if one.internal == layer), None)
+        adjoint = filled(self.graph, 0, value) if contribution is None else contribution
+        entry = next((item for item in self.body.inputs if item.internal == layer), None)
         if layer in self.of_state:
             port = self._carried_adjoint(layer, adjoint)
             self.carried.append(port)
@@ -291,10 +299,10 @@ class _Backward:
             return
         elif entry.axis is not None:
             self._join(entry, adjoint)
-        elif found is not None:
+        elif contribution is not None:
             outer = self.step.fed[entry.external]
             assert outer is not None
-            product = self.products.of(found)
+            product = self.products.of(contribution)
             if product is not None:
                 self.returned.append(_Returned(entry.external, entry, product))
                 return
@@ -311,8 +319,8 @@ class _Backward:
             self.returned.append(_Returned(entry.external, entry, port))
 
     def _joined(self) -> list[Joined]:
-        """All that is joined, each once."""
-        return list(dict.fromkeys(port for one in self.returned for port in one.joined))
+        """Return all concatenated ports, each once."""
+        return list(dict.fromkeys(port for item in self.returned for port in item.joined))
 
     def _join(self, entry: InputMap, adjoint: Tensor) -> None:
         outer = self.step.fed[entry.external]
@@ -326,14 +334,14 @@ class _Backward:
         self.returned.append(_Returned(entry.external, entry, port))
 
     # -- outside
-    # ------------------------------------------------------------------------------------------------------
+    # ----
 
     def _zeros_like(self, outer: Tensor) -> Tensor:
         return filled(self.graph, 0, outer)
 
     def _carried_adjoint(self, layer: LayerId, after: Tensor) -> BackwardCarried:
-        """Begins with the adjoint of the output that gives the last value, or with zeros in the
-        shape of that.
+        """Return the port of a carried adjoint. It starts with the adjoint of the last-value
+        output, or with zeros of that shape.
         """
         first, known = self.initial[layer], self.inside.known(layer)
         if first is not None:
@@ -350,40 +358,51 @@ class _Backward:
         )
 
     def _outside(self, records: Sequence[RecordRequest]) -> Outside:
-        """Records what the body needs, and finds the number of iterations."""
+        """Add the records that the body needs, and determine the trip count."""
         known = _iterations(self.step, self.inside)
-        wanted = list(dict.fromkeys(records))
-        if not known.is_static and not any(one.form in ("whole", "shape") for one in wanted):
-            wanted.append(RecordRequest("count", None, Known()))
-        made = (
+        requests = list(dict.fromkeys(records))
+        if not known.is_static and not any(
+            request.form in ("whole", "shape") for request in requests
+        ):
+            requests.append(RecordRequest("count", None, Known()))
+        recorded = (
             dict(
-                zip(wanted, record(self.graph.frame, self.step.node.id, wanted, known), strict=True)
+                zip(
+                    requests,
+                    record(self.graph.frame, self.step.node.id, requests, known),
+                    strict=True,
+                )
             )
-            if wanted
+            if requests
             else {}
         )
         count: Number = (
             known.length
             if known.is_static
             else self._length(
-                next(made[one] for one in wanted if one.form in ("whole", "shape", "count")), 0
+                next(
+                    recorded[request]
+                    for request in requests
+                    if request.form in ("whole", "shape", "count")
+                ),
+                0,
             )
         )
-        return Outside(count, made)
+        return Outside(count, recorded)
 
     def _length(self, tensor: Tensor, axis: int) -> Tensor:
-        """Of an axis, [1]."""
+        """Return the length of an axis as an i64 vector of one element."""
         lengths = self.graph.apply("ShapeOf", (tensor,), {})[0]
         return self.graph.apply("Gather", (lengths, np.array([axis]), np.array(0)), {})[0]
 
     def _node(
         self,
-        kept: PrunedFrame,
+        pruned: PrunedFrame,
         fed: Sequence[Fed],
         carried: Sequence[BackwardCarried],
         outside: Outside,
     ) -> Mapping[object, Tensor]:
-        """Makes the Loop; gives the output of each carried port and of each joined one."""
+        """Add the Loop, and return the output of each carried and each concatenated port."""
         count = outside.count
         outer = [
             self.graph.constant(np.array(count), name="count")
@@ -399,23 +418,23 @@ class _Backward:
             sliced = bool(fed or joined)
             nexts = [
                 self._result(
-                    self._carried_on(kept, port, sliced=sliced), f"{port.parameter.name}_next"
+                    self._carried_on(pruned, port, sliced=sliced), f"{port.parameter.name}_next"
                 )
                 for port in carried
             ]
             parts = [
-                self._result(kept.moved(port.part), f"gradient_part_{number}")
+                self._result(pruned.moved(port.part), f"gradient_part_{number}")
                 for number, port in enumerate(joined)
             ]
         captured = list(self.frame.captures.values())
         outer += [tensor for tensor, _ in captured]
         inputs = [
-            InputMap(2 + number, kept.moved(port.parameter).source.layer)
+            InputMap(2 + number, pruned.moved(port.parameter).source.layer)
             for number, port in enumerate(carried)
         ]
         first = 2 + len(carried)
         inputs += [
-            _input(first + number, kept.moved(port.parameter).source.layer, port)
+            _input(first + number, pruned.moved(port.parameter).source.layer, port)
             for number, port in enumerate(fed)
         ]
         first += len(fed)
@@ -432,29 +451,28 @@ class _Backward:
         ]
         outputs.append(OutputMap(-1, condition[0], purpose="execution_condition"))
         edges = tuple(
-            BackEdge(result, kept.moved(port.parameter).source.layer)
+            BackEdge(result, pruned.moved(port.parameter).source.layer)
             for (result, _), port in zip(nexts, carried, strict=True)
         )
         finished = Body("body", self.frame.finished(), tuple(inputs), tuple(outputs), edges)
         known = self._known(finished, outer, dict([condition, *nexts, *parts]))
         owners = [
-            [one.external for one in self.returned if one.is_made_of(port)]
+            [item.external for item in self.returned if item.is_made_of(port)]
             for port in (*carried, *joined)
         ]
-        told = walks_back(self.step.node, owners)
-        made = self.graph.frame.add(
-            LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=told
+        rt_info = walks_back(self.step.node, owners)
+        loop_outputs = self.graph.frame.add(
+            LOOP, "opset5", {}, outer, known, name="Loop", bodies=(finished,), rt_info=rt_info
         )
-        return dict(zip([*carried, *joined], made, strict=True))
+        return dict(zip([*carried, *joined], loop_outputs, strict=True))
 
-    def _carried_on(self, kept: PrunedFrame, port: BackwardCarried, *, sliced: bool) -> Tensor:
-        """What goes to the next iteration; an adjoint that stays as it is goes through an
-        operation.
+    def _carried_on(self, pruned: PrunedFrame, port: BackwardCarried, *, sliced: bool) -> Tensor:
+        """Return the next value of a carried port; an unchanged adjoint goes through an operation.
 
-        OpenVINO 2026.4 makes a loop anew that carries on what it was given, and then refuses slices
-        that go backwards.
+        OpenVINO 2026.4 rebuilds a loop that carries an unchanged value, and then refuses slices in
+        reverse order.
         """
-        parameter, after = kept.moved(port.parameter), kept.moved(port.after)
+        parameter, after = pruned.moved(port.parameter), pruned.moved(port.after)
         if not sliced or after.source != parameter.source or not _is_float(after):
             return after
         return self.graph.apply("Maximum", (after, after), {}, name="as_it_was")[0]
@@ -477,22 +495,25 @@ class _Backward:
         )
 
     def _returned(
-        self, made: Mapping[object, Tensor], outside: Outside, carried: Sequence[BackwardCarried]
+        self,
+        loop_outputs: Mapping[object, Tensor],
+        outside: Outside,
+        carried: Sequence[BackwardCarried],
     ) -> Mapping[int, Tensor]:
-        """The adjoint of each outer input: what was carried to the first iteration, summed, or
-        joined and padded.
+        """Return the adjoint of each outer input: the value carried to the first iteration, the
+        sum, or the padded concatenation.
         """
-        found: dict[int, Tensor] = {}
-        for one in self.returned:
-            outer = self.step.fed[one.external]
+        by_input: dict[int, Tensor] = {}
+        for item in self.returned:
+            outer = self.step.fed[item.external]
             assert outer is not None
-            if isinstance(one.port, Product):
-                factors = made[one.port.left], made[one.port.right]
-                adjoint = self.graph.apply("MatMul", factors, one.port.transposes)[0]
+            if isinstance(item.port, Product):
+                factors = loop_outputs[item.port.left], loop_outputs[item.port.right]
+                adjoint = self.graph.apply("MatMul", factors, item.port.transposes)[0]
             else:
-                adjoint = made[one.port]
-            if isinstance(one.port, Joined):
-                span = Span.of(self.graph, self.step.node.type, one.entry, outer, outside.count)
+                adjoint = loop_outputs[item.port]
+            if isinstance(item.port, Joined):
+                span = Span.of(self.graph, self.step.node.type, item.entry, outer, outside.count)
                 adjoint = span.padded(
                     self.graph, self._in_the_lengths_of(span, outer, adjoint), outer.rank or 0
                 )
@@ -500,17 +521,17 @@ class _Backward:
                 adjoint = self.graph.apply(
                     "Convert", (adjoint,), {"destination_type": outer.element_type}
                 )[0]
-            found[one.external] = (
-                found[one.external] + adjoint if one.external in found else adjoint
+            by_input[item.external] = (
+                by_input[item.external] + adjoint if item.external in by_input else adjoint
             )
-        return found
+        return by_input
 
     def _in_the_lengths_of(self, span: Span, outer: Tensor, joined: Tensor) -> Tensor:
-        """Over no iterations, lengths that are not known before anything runs are joined to 0:
-        they are those of what was sliced.
+        """Reshape a concatenation to the lengths of the sliced tensor. Without iterations, lengths
+        that are unknown before the run are 0.
         """
         dimensions = outer.shape.dimensions or ()
-        if all(one.is_static for axis, one in enumerate(dimensions) if axis != span.axis):
+        if all(length.is_static for axis, length in enumerate(dimensions) if axis != span.axis):
             return joined
         lengths = self.graph.apply("ShapeOf", (span.cut(self.graph, outer),), {})[0]
         return self.graph.apply("Reshape", (joined, lengths), {"special_zero": False})[0]

@@ -1,6 +1,4 @@
-"""Reverse mode over one graph: from the adjoints of targets to those of sources, node by node
-from the last to the first.
-"""
+"""Reverse-mode differentiation of one graph, node by node from the last to the first."""
 
 from __future__ import annotations
 
@@ -22,13 +20,11 @@ from loopscope.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, O
 from loopscope.ops.declare import Operation
 
 _SCOPE = re.compile(r"backward(_\d+)?")
-"""What names of nodes of a gradient begin with; behind it stands the name of the node that is
-walked back.
-"""
+"""Scope names of gradient nodes; the name of the differentiated node follows."""
 
 
 class NoWayBack(BuildError):
-    """An operation on the way has no derivative."""
+    """An operation without a derivative on a required path."""
 
     def __init__(self, what: str, inside: Sequence[str], path: str) -> None:
         self.what, self.inside = what, inside
@@ -38,17 +34,17 @@ class NoWayBack(BuildError):
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A target, and the weight of each of its elements."""
+    """A target, with a weight for each of its elements."""
 
     target: Tensor
     adjoint: Tensor
 
 
 def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> list[Tensor | None]:
-    """For each source how the weighted sum of the targets changes with it; None where it does not.
-    All are in ``graph.frame``.
+    """Return the derivative of the weighted sum of the targets with respect to each source, or None
+    if it does not depend on it.
 
-    ``BuildError`` for an operation without a rule on the way.
+    All tensors are in ``graph.frame``. ``BuildError`` for an operation without a rule on a path.
     """
     walk = _Walk(graph, graph.frame, Inputs.of(graph.frame), {tensor.source for tensor in sources})
     walk.depending = depending(walk.inputs, graph.frame, walk.sources)
@@ -61,7 +57,7 @@ def adjoints(graph: Graph, seeds: Sequence[Seed], sources: Sequence[Tensor]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What feeds each input of each node that a frame has when this is made."""
+    """Sources of the inputs of all nodes of a frame, at the time of the call."""
 
     of_node: tuple[tuple[OutputRef | None, ...], ...]
 
@@ -77,32 +73,32 @@ class Inputs:
         places = [
             {port.id: number for number, port in enumerate(node.inputs)} for node in frame.nodes
         ]
-        found: list[dict[int, OutputRef]] = [{} for _ in frame.nodes]
+        by_position: list[dict[int, OutputRef]] = [{} for _ in frame.nodes]
         for edge in frame.edges:
             source = OutputRef(edge.from_layer, outputs[edge.from_layer][edge.from_port])
-            found[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
+            by_position[edge.to_layer][places[edge.to_layer][edge.to_port]] = source
         return Inputs(
             tuple(
-                tuple(one.get(at) for at in range(len(node.inputs)))
-                for one, node in zip(found, frame.nodes, strict=True)
+                tuple(sources.get(index) for index in range(len(node.inputs)))
+                for sources, node in zip(by_position, frame.nodes, strict=True)
             )
         )
 
 
 def depending(inputs: Inputs, frame: GraphFrame, sources: set[OutputRef]) -> set[OutputRef]:
-    """The real tensors that are computed from one of the sources, and the sources.
+    """Return the sources, and the real tensors that are computed from them.
 
-    A path ends at whole numbers and conditions, and where a node says that there is no way back.
+    A path ends at integers and conditions, and at nodes marked without a gradient.
     """
-    found = set(sources)
+    dependent = set(sources)
     for layer, fed in enumerate(inputs.of_node):
-        if any(source in found for source in fed) and has_way_back(frame.nodes[layer]):
-            found |= {
-                one.source
-                for one in frame.tensors[layer]
-                if one.element_type is None or one.element_type in REAL_FLOATS
+        if any(source in dependent for source in fed) and has_way_back(frame.nodes[layer]):
+            dependent |= {
+                output.source
+                for output in frame.tensors[layer]
+                if output.element_type is None or output.element_type in REAL_FLOATS
             }
-    return found
+    return dependent
 
 
 @dataclass(slots=True)
@@ -113,9 +109,9 @@ class _Walk:
     sources: set[OutputRef]
     depending: set[OutputRef] = field(default_factory=set)
     parts: dict[OutputRef, list[Tensor]] = field(default_factory=dict)
-    """What was found so far of the adjoint of each tensor: a part from each of its readers."""
+    """Adjoint of each tensor so far: a summand from each of its readers."""
     came_from: dict[OutputRef, LayerId] = field(default_factory=dict)
-    """The reader that the first part of a tensor's adjoint came from."""
+    """Reader that contributed the first summand of a tensor's adjoint."""
 
     def add(self, source: OutputRef, adjoint: Tensor, reader: LayerId | None = None) -> None:
         if source in self.depending:
@@ -124,11 +120,11 @@ class _Walk:
                 self.came_from.setdefault(source, reader)
 
     def total(self, source: OutputRef) -> Tensor | None:
-        """The sum of the parts, made once; the first parts, which may be slices of what a loop
-        joined, stand last.
+        """Return the sum of the summands, which is computed once. The first summand, which may be a
+        slice of a loop output, is the last operand.
 
-        OpenVINO's CPU plugin (2026.4) writes ``slice + product`` over what is sliced, but not
-        ``product + slice``.
+        OpenVINO's CPU plugin (2026.4) stores ``slice + product`` in the memory of the sliced
+        tensor, but not ``product + slice``.
         """
         parts = self.parts.get(source)
         if not parts:
@@ -140,52 +136,54 @@ class _Walk:
         return whole
 
     def back_through(self, layer: int) -> None:
-        """Hands the adjoints of a node's outputs on to its inputs."""
+        """Propagate the adjoints of a node's outputs to its inputs."""
         fed = self.inputs.of_node[layer]
         outputs = self.frame.tensors[layer]
         if not any(source in self.depending for source in fed) or not any(
-            one.source in self.parts for one in outputs
+            item.source in self.parts for item in outputs
         ):
             return
         node = self.frame.nodes[layer]
-        known = [self.total(one.source) for one in outputs]
+        known = [self.total(item.source) for item in outputs]
         if node.bodies:
             return self._back_through_bodies(node, fed, known)
         operation = self.graph.catalogue.find(node.type, node.opset)
         if operation is None or operation.gradient is None:
             raise self._no_rule(node, "its operation has no derivative here")
-        given_at = {place: self._tensor(one) for place, one in enumerate(fed) if one is not None}
+        inputs = {place: self._tensor(item) for place, item in enumerate(fed) if item is not None}
         with self.graph.within(node.name):
             try:
-                given = adjoints_of_inputs(self.graph, node, operation, given_at, known)
+                input_adjoints = adjoints_of_inputs(self.graph, node, operation, inputs, known)
             except ValueError as problem:
                 raise self._no_rule(node, str(problem)) from problem
-        for source, adjoint in zip([one for one in fed if one is not None], given, strict=True):
+        for source, adjoint in zip(
+            [item for item in fed if item is not None], input_adjoints, strict=True
+        ):
             if adjoint is not None:
                 self.add(source, adjoint, node.id)
 
     def _back_through_bodies(
         self, node: Node, fed: Sequence[OutputRef | None], known: Sequence[Tensor | None]
     ) -> None:
-        """A Loop, TensorIterator or If."""
+        """Propagate adjoints through a Loop, TensorIterator or If."""
         active = frozenset(number for number, source in enumerate(fed) if source in self.depending)
         step = GradientStep(
             self.graph,
             node,
-            tuple(None if one is None else self._tensor(one) for one in fed),
+            tuple(None if source_ref is None else self._tensor(source_ref) for source_ref in fed),
             tuple(known),
             active,
         )
         with self.graph.within(node.name):
             try:
-                found = self._through(node)(step, self._inner)
+                input_adjoints = self._through(node)(step, self._inner)
             except ValueError as problem:
                 if isinstance(problem, NoWayBack):
                     raise NoWayBack(
                         problem.what, [*problem.inside, node.name], self._path(node.id)
                     ) from problem
                 raise self._no_rule(node, str(problem)) from problem
-        for number, adjoint in found.items():
+        for number, adjoint in input_adjoints.items():
             source = fed[number]
             if source is not None:
                 self.add(source, adjoint, node.id)
@@ -195,7 +193,7 @@ class _Walk:
             return back_through_if
         if node.type in (LOOP, TENSOR_ITERATOR, SCAN) and not node.is_foreign:
             return back_through_loop
-        raise ValueError(f"there is no way back through the graphs of {node.type}")
+        raise ValueError(f"the bodies of {node.type} cannot be differentiated")
 
     def _inner(
         self, seeds: Sequence[tuple[Tensor, Tensor]], sources: Sequence[Tensor]
@@ -209,37 +207,38 @@ class _Walk:
         operation: Operation | None = self.graph.catalogue.find(node.type, node.opset)
         title = operation.title if operation else node.type
         walked = self._walked_back_by(node)
-        told = f", which walks {shorten(walked)!r} back," if walked else ""
+        origin_clause = f", which computes the gradient of {shorten(walked)!r}," if walked else ""
         return NoWayBack(
-            f"{title} {shorten(node.name)!r}{told} cannot be walked back: {why}",
+            f"{title} {shorten(node.name)!r}{origin_clause} cannot be differentiated: {why}",
             [],
             self._path(node.id),
         )
 
     def _walked_back_by(self, node: Node) -> str:
-        """The node that one of a first gradient belongs to, as its name tells; empty for any other.
+        """Return the name of the node that a gradient node belongs to, from its name; "" for other
+        nodes.
 
-        In a body that node may be gone: a copy of what the way back does not need is not kept.
+        In a body the node may be missing, because unneeded copies are removed.
         """
-        names = {one.name for one in self.frame.nodes[: node.id]}
+        names = {candidate.name for candidate in self.frame.nodes[: node.id]}
         parts = node.name.split("/")
         begin = max(
             (place + 1 for place, part in enumerate(parts) if _SCOPE.fullmatch(part)),
             default=len(parts),
         )
         inner = ["/".join(parts[begin:end]) for end in range(len(parts) - 1, begin, -1)]
-        return next((one for one in inner if one in names), next(iter(inner), ""))
+        return next((candidate for candidate in inner if candidate in names), next(iter(inner), ""))
 
     def _path(self, layer: LayerId) -> str:
-        """From a source to a target through a node, by names."""
+        """Return a path from a source to a target through a node, as names."""
         names = [self.frame.nodes[layer].name]
         place = layer
         while (
             source := next(
                 (
-                    one
-                    for one in self.inputs.of_node[place]
-                    if one is not None and one in self.depending
+                    tensor
+                    for tensor in self.inputs.of_node[place]
+                    if tensor is not None and tensor in self.depending
                 ),
                 None,
             )
@@ -252,20 +251,20 @@ class _Walk:
         while reader is not None:
             reader = next(
                 (
-                    self.came_from[one.source]
-                    for one in self.frame.tensors[reader]
-                    if one.source in self.came_from
+                    self.came_from[tensor.source]
+                    for tensor in self.frame.tensors[reader]
+                    if tensor.source in self.came_from
                 ),
                 None,
             )
             names += [self.frame.nodes[reader].name] if reader is not None else []
-        shown = (
+        visible = (
             names
             if len(names) <= MOST_NAMES
             else [*names[: MOST_NAMES // 2], "...", *names[-MOST_NAMES // 2 :]]
         )
-        return " -> ".join(repr(shorten(name)) if name != "..." else name for name in shown)
+        return " -> ".join(repr(shorten(name)) if name != "..." else name for name in visible)
 
 
 MOST_NAMES = 12
-"""Of a path in a message."""
+"""Maximum number of names of a path in a message."""

@@ -1,6 +1,4 @@
-"""The rule of one node, asked with what it needs: its tensors, and the operations of the graph
-it is in.
-"""
+"""Application of an operation's gradient rule to a node of a graph."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ def reverse_of(
     attributes: dict[str, Any],
     places: Sequence[int] = (),
 ) -> Reverse:
-    """What a rule gets."""
+    """Return the argument of a gradient rule."""
 
-    def several(type: str, /, *given: Any, **attributes: Any) -> tuple[Tensor, ...]:
-        return graph.apply(type, given, attributes)
+    def several(type: str, /, *inputs: Any, **attributes: Any) -> tuple[Tensor, ...]:
+        return graph.apply(type, inputs, attributes)
 
     ops = _operations(graph)
     return Reverse(
@@ -47,27 +45,27 @@ def reverse_of(
 
 
 _OPERATIONS: WeakKeyDictionary[Graph, Operations] = WeakKeyDictionary()
-"""Of each graph: its functions are made once, not once for each node that is walked back."""
+"""Operation functions by graph, so that they are created once per graph and not per node."""
 
 
 def _operations(graph: Graph) -> Operations:
-    made = _OPERATIONS.get(graph)
-    if made is None:
-        made = _OPERATIONS[graph] = Operations(graph.catalogue)
-    return made
+    operations = _OPERATIONS.get(graph)
+    if operations is None:
+        operations = _OPERATIONS[graph] = Operations(graph.catalogue)
+    return operations
 
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:
-    """The same number everywhere, in the type and shape of a tensor."""
+    """Return a tensor with one number everywhere, in the type and shape of ``like``."""
     return graph.lift(reverse_of(graph, (), (), (), {}).filled(number, like))
 
 
 def zeros(graph: Graph, known: Known) -> Tensor:
-    """Zeros of a type and a shape that are known."""
-    none = np.zeros((), known.element_type.dtype if known.element_type else np.float32)
+    """Return zeros of a known type and shape."""
+    zero = np.zeros((), known.element_type.dtype if known.element_type else np.float32)
     lengths = np.array(known.shape.lengths, np.int64)
     return (
-        graph.apply("Broadcast", (none, lengths), {})[0] if lengths.size else graph.constant(none)
+        graph.apply("Broadcast", (zero, lengths), {})[0] if lengths.size else graph.constant(zero)
     )
 
 
@@ -78,14 +76,15 @@ def adjoints_of_inputs(
     inputs: Mapping[int, Tensor],
     adjoints: Sequence[Tensor | None],
 ) -> Sequence[Tensor | None]:
-    """What the operation's rule gives for each input that is there, by position; ``ValueError``
-    when it has none under these attributes.
+    """Return the adjoints of a node's connected inputs, by position, from the operation's rule.
+
+    ``ValueError`` if the rule does not support these attributes.
     """
     assert operation.gradient is not None
     if len(inputs) < max(inputs, default=-1) + 1 and not isinstance(operation.gradient, WithGaps):
-        raise ValueError("it leaves out an input before its last one")
+        raise ValueError("it omits an input before the last one")
     outputs = graph.frame.tensors[node.id]
-    at = reverse_of(
+    step = reverse_of(
         graph,
         tuple(inputs.values()),
         outputs,
@@ -93,7 +92,7 @@ def adjoints_of_inputs(
         typed(operation, node.attributes),
         tuple(inputs),
     )
-    given = operation.gradient(at)
-    if len(given) != len(inputs):
-        raise ValueError(f"its rule gives {len(given)} adjoints for {len(inputs)} inputs")
-    return [one if one is None else graph.lift(one) for one in given]
+    results = operation.gradient(step)
+    if len(results) != len(inputs):
+        raise ValueError(f"its rule gives {len(results)} adjoints for {len(inputs)} inputs")
+    return [adjoint if adjoint is None else graph.lift(adjoint) for adjoint in results]

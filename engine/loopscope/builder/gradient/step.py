@@ -1,4 +1,4 @@
-"""A Loop, TensorIterator or If that the reverse walk has come to."""
+"""A Loop, TensorIterator or If as a step of the reverse pass."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from loopscope.ops.declare import NOTHING_KNOWN, Known, Role
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientStep:
-    """A node with bodies, what feeds it, how the target changes with its outputs, and which of
-    its inputs depend on a source.
+    """A node with bodies, its inputs, the adjoints of its outputs, and the inputs that depend on a
+    source.
     """
 
     graph: Graph
@@ -29,26 +29,27 @@ class GradientStep:
 
     @property
     def known(self) -> list[Known]:
-        """What is known of the inputs."""
-        return [NOTHING_KNOWN if one is None else one.known for one in self.fed]
+        """Knowledge about the inputs."""
+        return [NOTHING_KNOWN if tensor is None else tensor.known for tensor in self.fed]
 
 
-def must_be_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
-    """``ValueError`` for what would be something else when it is computed again: random numbers,
-    and variables, which may have changed.
+def check_repeatable(graph: Graph, nodes: Sequence[Node]) -> None:
+    """Raise ``ValueError`` for operations that may return another value when repeated: random
+    numbers, and variables.
     """
     for _, node in nodes_inside(Model(FinishedGraph(tuple(nodes), ()))):
         operation = graph.catalogue.find(node.type, node.opset)
         if operation is not None and (operation.stateful or operation.role is Role.READ_VALUE):
-            found = "draws random numbers" if operation.stateful else "reads a variable"
+            clause = "draws random numbers" if operation.stateful else "reads a variable"
             raise ValueError(
-                f"{operation.title} {node.name!r} in it {found}, and that cannot be repeated on the way back"
+                f"{operation.title} {node.name!r} in it {clause}, which cannot be repeated in the "
+                "backward pass"
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyTensors:
-    """What is known of the tensors of a body in any of its iterations."""
+    """Knowledge about the tensors of a body over all its iterations."""
 
     body: Body
     address: str
@@ -56,25 +57,27 @@ class BodyTensors:
 
     @staticmethod
     def of(step: GradientStep, body: Body) -> BodyTensors:
-        alone, inputs = _alone(step)
+        alone, inputs = _isolate(step)
         return BodyTensors(
             body, f"{ROOT}/region/{body.name}", propagate(alone, step.graph.catalogue, inputs)
         )
 
     def known(self, layer: LayerId, output: int = 0) -> Known:
-        """Of an output; of a Result, of what it is given."""
+        """Return the knowledge about an output, or about the input of a Result."""
         return self.propagated.output(self.address, layer, output)
 
     def source(self, result: LayerId) -> OutputRef | None:
-        """What a Result is given."""
+        """Return the source of a Result."""
         sources = self.body.graph.sources.get(result, ())
         return sources[0] if sources else None
 
 
-def _alone(step: GradientStep) -> tuple[Model, dict[LayerId, Known]]:
-    """A model of the node alone, each of its inputs a Parameter, and what is known of those."""
+def _isolate(step: GradientStep) -> tuple[Model, dict[LayerId, Known]]:
+    """Return a model with the node only, its inputs as Parameters, and the knowledge about
+    these.
+    """
     node = step.node
-    own = LayerId(len(node.inputs))
+    region_id = LayerId(len(node.inputs))
     feeders, edges = [], []
     inputs: dict[LayerId, Known] = {}
     for number, (port, fed) in enumerate(zip(node.inputs, step.fed, strict=True)):
@@ -83,10 +86,10 @@ def _alone(step: GradientStep) -> tuple[Model, dict[LayerId, Known]]:
             feeders.append(
                 Node(layer, f"input {number}", "Parameter", "opset1", outputs=(Port(0),))
             )
-            edges.append(Edge(layer, 0, own, port.id))
+            edges.append(Edge(layer, 0, region_id, port.id))
             inputs[layer] = fed.known
     alone = Node(
-        own,
+        region_id,
         "region",
         node.type,
         node.opset,

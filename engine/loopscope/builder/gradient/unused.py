@@ -1,4 +1,4 @@
-"""Rules compute adjoints that nobody asked for; what no result needs goes away again."""
+"""Removal of unused backward nodes: gradient rules also compute adjoints that no result needs."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from loopscope.ir.replace import replace
 
 @dataclass(frozen=True, slots=True)
 class PrunedFrame:
-    """What is left of a frame."""
+    """A frame after removal of unused nodes."""
 
     numbers: dict[LayerId, LayerId]
     frame: GraphFrame
 
     def holds(self, tensor: Tensor) -> bool:
-        """Whether the node of a tensor is still there."""
+        """Return True if the node of a tensor was not removed."""
         return tensor.source.layer in self.numbers
 
     def moved(self, tensor: Tensor) -> Tensor:
-        """A tensor that is still there, under the number that its node has now."""
+        """Return the handle of a remaining tensor with the new id of its node."""
         return self.frame.tensors[self.numbers[tensor.source.layer]][tensor.source.output]
 
 
 def drop_unused(
     frame: GraphFrame,
     first: int,
-    kept: Sequence[Tensor],
+    required: Sequence[Tensor],
     carried: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> PrunedFrame:
-    """Drops the nodes from number ``first`` on that none of the tensors needs, and numbers the
-    others anew.
+    """Remove the nodes from id ``first`` on that none of the tensors needs, and renumber the rest.
 
-    ``carried``: Parameters that are carried from one iteration to the next, each with the next
-    value, which it needs.
+    ``carried``: carried Parameters, each with the next value that it needs.
     """
-    needed = _needed(frame, first, kept, carried)
+    needed = _needed(frame, first, required, carried)
     numbers = {LayerId(layer): LayerId(layer) for layer in range(first)}
     for layer in map(LayerId, range(first, len(frame.nodes))):
         if layer in needed:
@@ -49,32 +47,36 @@ def drop_unused(
         for layer in numbers
     ]
     frame.tensors = [
-        tuple(_moved(frame, one, numbers) for one in frame.tensors[layer]) for layer in numbers
+        tuple(_moved(frame, handle, numbers) for handle in frame.tensors[layer])
+        for layer in numbers
     ]
     frame.edges = [
         edge._replace(from_layer=numbers[edge.from_layer], to_layer=numbers[edge.to_layer])
         for edge in frame.edges
         if edge.to_layer in numbers
     ]
-    left = PrunedFrame(numbers, frame)
+    pruned = PrunedFrame(numbers, frame)
     frame.captures = {
-        key: (outer, left.moved(inner))
+        key: (outer, pruned.moved(inner))
         for key, (outer, inner) in frame.captures.items()
-        if left.holds(inner)
+        if pruned.holds(inner)
     }
-    return left
+    return pruned
 
 
 def _needed(
-    frame: GraphFrame, first: int, kept: Sequence[Tensor], carried: Sequence[tuple[Tensor, Tensor]]
+    frame: GraphFrame,
+    first: int,
+    required: Sequence[Tensor],
+    carried: Sequence[tuple[Tensor, Tensor]],
 ) -> set[LayerId]:
-    """The nodes from ``first`` on that the tensors need."""
+    """Return the nodes from ``first`` on that the tensors need."""
     fed: dict[LayerId, list[LayerId]] = {}
     for edge in frame.edges:
         fed.setdefault(edge.to_layer, []).append(edge.from_layer)
     for parameter, after in carried:
         fed.setdefault(parameter.source.layer, []).append(after.source.layer)
-    waiting = [tensor.source.layer for tensor in kept]
+    waiting = [tensor.source.layer for tensor in required]
     needed: set[LayerId] = set()
     while waiting:
         layer = waiting.pop()

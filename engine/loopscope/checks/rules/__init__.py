@@ -1,4 +1,4 @@
-"""All rules, group by group; the only table of codes."""
+"""All rules by group; the only table of codes."""
 
 from __future__ import annotations
 

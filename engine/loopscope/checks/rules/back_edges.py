@@ -1,4 +1,4 @@
-"""Rules about back edges: what is carried from one iteration to the next."""
+"""Rules about back edges, which carry values from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ def _where(subject: Subject, region: CheckedRegion, edge: BackEdge) -> Where:
     )
 
 
-def _spelled(edge: BackEdge) -> str:
+def _edge_xml(edge: BackEdge) -> str:
     return f'<edge from-layer="{edge.from_layer}" to-layer="{edge.to_layer}">'
 
 
-def _instead_of(region: CheckedRegion, layer: LayerId, type: str) -> str:
-    """What a layer of the body is when it is not of a type, as the end of a sentence; empty when
-    it is.
-    """
+def _wrong_type_clause(region: CheckedRegion, layer: LayerId, type: str) -> str:
+    """Return a clause that describes a body layer if it does not have the given type, or ""."""
     node = region.body.graph.by_id.get(layer)
     if node is None:
         return "which the body does not have"
@@ -34,12 +32,12 @@ def _instead_of(region: CheckedRegion, layer: LayerId, type: str) -> str:
 
 
 def back_edge_from_no_result(subject: Subject) -> Iterator[Finding]:
-    """A back edge starts at something that is no Result of the body.
+    """A back edge does not start at a Result of the body.
 
     What it does:
         Looks up from-layer of every back edge among the Results of the body.
     Why it matters:
-        There is no value to carry. OpenVINO refuses such a file.
+        The back edge has no value to carry. OpenVINO refuses such a file.
     Example that fails:
         <edge from-layer="7" to-layer="2"/>, and layer 7 is an Add
     Example that passes:
@@ -47,23 +45,24 @@ def back_edge_from_no_result(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for edge in region.body.back_edges:
-            if what := _instead_of(region, edge.from_layer, "Result"):
+            if clause := _wrong_type_clause(region, edge.from_layer, "Result"):
                 yield Finding(
                     _where(subject, region, edge),
-                    f"A back edge starts at layer {edge.from_layer}, {what}.",
-                    found=_spelled(edge),
+                    f"A back edge starts at layer {edge.from_layer}, {clause}.",
+                    found=_edge_xml(edge),
                     expected="the id of a Result of the body",
                     advice="Correct from-layer, or remove the back edge.",
                 )
 
 
 def back_edge_to_no_parameter(subject: Subject) -> Iterator[Finding]:
-    """A back edge ends at something that is no Parameter of the body.
+    """A back edge does not end at a Parameter of the body.
 
     What it does:
         Looks up to-layer of every back edge among the Parameters of the body.
     Why it matters:
-        Nothing is carried, although the file says so. OpenVINO reads such a file as if the back edge were not there.
+        The file declares a carried value, but nothing is carried. OpenVINO ignores such a back
+        edge.
     Example that fails:
         <edge from-layer="10" to-layer="7"/>, and layer 7 is an Add
     Example that passes:
@@ -71,11 +70,11 @@ def back_edge_to_no_parameter(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for edge in region.body.back_edges:
-            if what := _instead_of(region, edge.to_layer, "Parameter"):
+            if clause := _wrong_type_clause(region, edge.to_layer, "Parameter"):
                 yield Finding(
                     _where(subject, region, edge),
-                    f"A back edge ends at layer {edge.to_layer}, {what}.",
-                    found=_spelled(edge),
+                    f"A back edge ends at layer {edge.to_layer}, {clause}.",
+                    found=_edge_xml(edge),
                     expected="the id of a Parameter of the body",
                     advice="The back edge is ignored, as OpenVINO does; correct to-layer.",
                 )
@@ -100,21 +99,23 @@ def several_back_edges(subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     _where(subject, region, edges[0]),
                     f"{count} back edges end at Parameter {layer}.",
-                    found=" ".join(_spelled(edge) for edge in edges[:4]),
+                    found=" ".join(_edge_xml(edge) for edge in edges[:4]),
                     expected="one back edge for each Parameter",
-                    advice="The first of them counts, as in OpenVINO; remove the others.",
+                    advice="The first one is used, as in OpenVINO; remove the others.",
                 )
 
 
 def back_edge_to_part(subject: Subject) -> Iterator[Finding]:
-    """A back edge ends at a Parameter that gets parts of a tensor.
+    """A back edge ends at a Parameter that receives slices of a tensor.
 
     What it does:
         Looks at the port map entry of the Parameter that each back edge ends at.
     Why it matters:
-        The Parameter would have two values from the second iteration on. The part counts, in OpenVINO too.
+        The Parameter would have two values from the second iteration on. The slice is used, in
+        OpenVINO too.
     Example that fails:
-        <input axis="0" external_port_id="2" internal_layer_id="1"/> and <edge from-layer="10" to-layer="1"/>
+        <input axis="0" external_port_id="2" internal_layer_id="1"/> and <edge from-layer="10"
+        to-layer="1"/>
     Example that passes:
         <input external_port_id="2" internal_layer_id="1"/> and <edge from-layer="10" to-layer="1"/>
     """
@@ -124,9 +125,10 @@ def back_edge_to_part(subject: Subject) -> Iterator[Finding]:
             if entry is not None and entry.axis is not None and not entry.is_iteration_number:
                 yield Finding(
                     _where(subject, region, edge),
-                    f"A back edge ends at Parameter {edge.to_layer}, which gets one part of a tensor in each iteration.",
-                    found=_spelled(edge),
-                    expected="a Parameter that is carried only",
+                    f"A back edge ends at Parameter {edge.to_layer}, which receives a slice of a "
+                    "tensor in each iteration.",
+                    found=_edge_xml(edge),
+                    expected="a carried Parameter that is not sliced",
                     advice="The back edge is ignored.",
                 )
 
@@ -135,9 +137,9 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
     """A carried Parameter has no initial value.
 
     What it does:
-        Looks for back edges to Parameters that no outer input feeds.
+        Looks for back edges to Parameters without an outer input.
     Why it matters:
-        Its value in the first iteration is not defined by the specification: OpenVINO takes zero.
+        The specification does not define the value in the first iteration. OpenVINO uses zero.
     Example that fails:
         <edge from-layer="10" to-layer="2"/> without a port map input for Parameter 2
     Example that passes:
@@ -158,14 +160,14 @@ def carried_without_initial_value(subject: Subject) -> Iterator[Finding]:
                 f"Parameter {shorten(node.name)!r} is carried, but has no initial value.",
                 found="no outer input for it",
                 expected="a port map input with an external_port_id",
-                advice="It begins as zero in the shape that it declares, as in OpenVINO.",
+                advice="The initial value is zero in the declared shape, as in OpenVINO.",
             )
 
 
-def _types(
+def _differing_types(
     subject: Subject, region: CheckedRegion, edge: BackEdge, outer: Sequence[Known]
 ) -> tuple[str, str] | None:
-    """The two element types that a back edge would join, when they are known to differ."""
+    """Return the element types of the initial and the carried value if they are known to differ."""
     entry = region.entry_of.get(edge.to_layer)
     if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
         return None
@@ -181,12 +183,13 @@ def _types(
 
 
 def back_edge_type(subject: Subject) -> Iterator[Finding]:
-    """A carried value of a Loop or Scan comes back with another element type.
+    """A carried value of a Loop or Scan changes its element type.
 
     What it does:
-        Compares the element type of the initial value with that of the Result at the other end of the back edge.
+        Compares the element type of the initial value with that of the Result where the back edge
+        starts.
     Why it matters:
-        The body cannot be right for both. OpenVINO fails when it runs such a model.
+        The body cannot be valid for both types. OpenVINO fails when it runs such a model.
     Example that fails:
         an initial value of i64, and a Result of f32
     Example that passes:
@@ -198,12 +201,14 @@ def back_edge_type(subject: Subject) -> Iterator[Finding]:
 
 
 def back_edge_type_of_iterator(subject: Subject) -> Iterator[Finding]:
-    """A carried value of a TensorIterator comes back with another element type.
+    """A carried value of a TensorIterator changes its element type.
 
     What it does:
-        Compares the element type of the initial value with that of the Result at the other end of the back edge.
+        Compares the element type of the initial value with that of the Result where the back edge
+        starts.
     Why it matters:
-        The body cannot be right for both. OpenVINO runs such a model and converts the initial value.
+        The body cannot be valid for both types. OpenVINO runs such a model and converts the initial
+        value.
     Example that fails:
         an initial value of i64, and a Result of f32
     Example that passes:
@@ -216,26 +221,26 @@ def back_edge_type_of_iterator(subject: Subject) -> Iterator[Finding]:
 def _type_findings(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     outer = subject.outer(region)
     for edge in region.body.back_edges:
-        types = _types(subject, region, edge, outer)
+        types = _differing_types(subject, region, edge, outer)
         if types:
             yield Finding(
                 _where(subject, region, edge),
-                f"The carried value begins as {types[0]} and comes back as {types[1]}.",
+                f"The carried value starts as {types[0]} and becomes {types[1]} in the body.",
                 found=f"initial value {types[0]}, Result {types[1]}",
                 expected="one element type",
                 advice="Convert one of them."
                 if region.node.type != TENSOR_ITERATOR
-                else "Convert the initial value before it enters.",
+                else "Convert the initial value before the TensorIterator.",
             )
 
 
 def back_edge_rank(subject: Subject) -> Iterator[Finding]:
-    """A carried value comes back with another number of dimensions.
+    """A carried value changes its number of dimensions.
 
     What it does:
-        Compares the rank of the initial value with that of the Result at the other end of the back edge.
+        Compares the rank of the initial value with that of the Result where the back edge starts.
     Why it matters:
-        The rank of the carried value becomes unknown, which OpenVINO's CPU does not run.
+        The rank of the carried value is unknown then, and OpenVINO's CPU does not run the model.
     Example that fails:
         an initial value of shape [3], and a Result of shape [1,3]
     Example that passes:
@@ -254,7 +259,8 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
             if first.rank is not None and carried.rank is not None and first.rank != carried.rank:
                 yield Finding(
                     _where(subject, region, edge),
-                    f"The carried value begins with shape {first} and comes back with shape {carried}.",
+                    f"The carried value starts with shape {first} and has shape {carried} after "
+                    "an iteration.",
                     found=f"rank {first.rank}, then {carried.rank}",
                     expected="one rank",
                     advice="Reshape one of them.",
@@ -262,14 +268,15 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
 
 
 def back_edge_to_iteration_number(subject: Subject) -> Iterator[Finding]:
-    """A back edge ends at the Parameter that gets the iteration number.
+    """A back edge ends at the Parameter that receives the iteration number.
 
     What it does:
         Looks for back edges to a Parameter whose port map entry has the purpose current_iteration.
     Why it matters:
         The Parameter would have two values in every iteration. OpenVINO refuses such a file.
     Example that fails:
-        <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/> and <edge from-layer="10" to-layer="0"/>
+        <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/> and <edge
+        from-layer="10" to-layer="0"/>
     Example that passes:
         <edge from-layer="10" to-layer="2"/>, and Parameter 2 has an initial value
     """
@@ -279,10 +286,12 @@ def back_edge_to_iteration_number(subject: Subject) -> Iterator[Finding]:
             if entry is not None and entry.is_iteration_number:
                 yield Finding(
                     _where(subject, region, edge),
-                    f"A back edge ends at Parameter {edge.to_layer}, which gets the iteration number.",
-                    found=_spelled(edge),
+                    f"A back edge ends at Parameter {edge.to_layer}, which receives the iteration "
+                    "number.",
+                    found=_edge_xml(edge),
                     expected="a Parameter that is carried",
-                    advice="Correct to-layer, or remove the back edge: the number counts up by itself.",
+                    advice="Correct to-layer, or remove the back edge: the number increases "
+                    "automatically.",
                 )
 
 

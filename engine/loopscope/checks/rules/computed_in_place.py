@@ -1,6 +1,4 @@
-"""Rules about values that OpenVINO 2026.4's CPU computes in the memory of what they are computed
-from.
-"""
+"""The rule about values that OpenVINO 2026.4's CPU computes in the memory of their operands."""
 
 from __future__ import annotations
 
@@ -14,21 +12,23 @@ from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
 
 _RESHAPING = frozenset({"Squeeze", "Unsqueeze", "Reshape"})
-_BEHIND = _RESHAPING | {"Tanh", "SoftMax", "Softmax"}
-_WRITES_OVER_ITS_FIRST = frozenset({"Add", "Subtract", "Multiply"})
+_SKIPPED_TYPES = _RESHAPING | {"Tanh", "SoftMax", "Softmax"}
+_IN_PLACE_TYPES = frozenset({"Add", "Subtract", "Multiply"})
 
 
 def state_in_a_slice(subject: Subject) -> Iterator[Finding]:
-    """A carried value is computed in the memory of a part, which the next part overwrites first.
+    """A carried value is computed in the memory of a slice, which the next slice overwrites.
 
     What it does:
-        Looks for back edges whose Result is a sum, difference or product, or its Tanh or SoftMax, with a sliced input in another shape
-        as the first operand, which nothing else reads, and a Parameter or a MatMul as the second.
+        Looks for back edges whose Result is a sum, difference or product, or the Tanh or SoftMax of
+        one. The first operand is a reshaped slice that nothing else reads. The second operand is a
+        Parameter or a MatMul.
     Why it matters:
-        OpenVINO's CPU writes the result over its first operand where nothing else reads that. Then it takes the next parts, and copies
-        along the back edges afterwards: what is carried is the next part, wrong from the second iteration on.
+        OpenVINO's CPU writes the result over its first operand if nothing else reads that operand.
+        It loads the next slices before it copies along the back edges. The carried value is then
+        the next slice, wrong from the second iteration on.
     Example that fails:
-        x + state goes back to state, where x is a row of a matrix that is sliced, without its first axis
+        x + state goes back to state, where x is a row of a sliced matrix, without its first axis
     Example that passes:
         state + x
     """
@@ -36,47 +36,59 @@ def state_in_a_slice(subject: Subject) -> Iterator[Finding]:
         if subject.trips(region) == static(1):
             continue
         for edge in region.body.back_edges:
-            operation = _over_a_part(subject, region, edge.from_layer)
+            operation = _operation_over_slice(subject, region, edge.from_layer)
             if operation is not None:
                 yield Finding(
                     subject.where(region.within, operation),
-                    "OpenVINO's CPU writes it over the part, and the next part over it before it is carried: wrong from iteration 1 on.",
-                    found="a part as the first operand",
-                    expected="the part as the second operand",
-                    advice="Here the next iteration gets what was computed; for OpenVINO exchange the operands.",
+                    "OpenVINO's CPU stores this result in the memory of the slice and overwrites "
+                    "it with the next slice before carrying it: wrong from iteration 1 on.",
+                    found="a slice as the first operand",
+                    expected="the slice as the second operand",
+                    advice="Loopscope carries the computed value; for OpenVINO exchange the "
+                    "operands.",
                 )
 
 
-def _over_a_part(subject: Subject, region: CheckedRegion, result: LayerId) -> Node | None:
-    """The operation whose result is carried, and whose first operand is a part that nothing else
-    reads.
+def _operation_over_slice(subject: Subject, region: CheckedRegion, result: LayerId) -> Node | None:
+    """Return the operation that computes a carried Result from a slice that nothing else reads, or
+    None.
     """
-    behind = _through(region, _from(region, result), _BEHIND)
-    if behind is None or behind.type not in _WRITES_OVER_ITS_FIRST:
+    operation = _single_reader_origin(region, _result_source(region, result), _SKIPPED_TYPES)
+    if operation is None or operation.type not in _IN_PLACE_TYPES:
         return None
-    first, second = (*region.body.graph.sources.get(behind.id, ()), None, None)[:2]
-    part, other = (
-        _through(region, first, _RESHAPING),
+    first, second = (*region.body.graph.sources.get(operation.id, ()), None, None)[:2]
+    slice_node, other = (
+        _single_reader_origin(region, first, _RESHAPING),
         None if second is None else region.body.graph.by_id.get(second.layer),
     )
-    if part is None or part.type != "Parameter" or (first is not None and first.layer == part.id):
+    if (
+        slice_node is None
+        or slice_node.type != "Parameter"
+        or (first is not None and first.layer == slice_node.id)
+    ):
         return None
     if (
         other is None
         or other.type not in ("Parameter", "MatMul")
-        or not subject.parameter(region, part.id).shape.is_static
+        or not subject.parameter(region, slice_node.id).shape.is_static
     ):
         return None
     return (
-        behind
-        if any(one.internal == part.id and one.axis is not None for one in region.body.inputs)
+        operation
+        if any(
+            entry.internal == slice_node.id and entry.axis is not None
+            for entry in region.body.inputs
+        )
         else None
     )
 
 
-def _through(region: CheckedRegion, source: OutputRef | None, types: frozenset[str]) -> Node | None:
-    """The node that a tensor comes from, before operations of these types; None where one of the
-    tensors on the way has several readers.
+def _single_reader_origin(
+    region: CheckedRegion, source: OutputRef | None, types: frozenset[str]
+) -> Node | None:
+    """Return the producer of a tensor, skipping operations of these types.
+
+    The result is None if a tensor on the way has several readers.
     """
     graph = region.body.graph
     for tensor, node in backwards(graph, source):
@@ -87,7 +99,7 @@ def _through(region: CheckedRegion, source: OutputRef | None, types: frozenset[s
     return None
 
 
-def _from(region: CheckedRegion, layer: LayerId) -> OutputRef | None:
+def _result_source(region: CheckedRegion, layer: LayerId) -> OutputRef | None:
     return (region.body.graph.sources.get(layer) or (None,))[0]
 
 

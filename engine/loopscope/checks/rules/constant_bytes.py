@@ -1,5 +1,5 @@
-"""Rules about constants and their bytes; what lies outside the weights file is refused when the
-file is read.
+"""Rules about the bytes of constants. Constants outside the weights file are rejected by the
+reader.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from loopscope.ir.walk import PlacedGraph
 
 
 def undecodable_constant(subject: Subject) -> Iterator[Finding]:
-    """The bytes of a constant are not a tensor of its type and shape.
+    """The bytes of a constant do not match its type and shape.
 
     What it does:
-        Compares the bytes of every constant with what its type and shape need; the positions inside string data too.
+        Compares the number of bytes of every constant with its type and shape. The offsets inside
+        string data are checked too.
     Why it matters:
-        There is no value to compute with.
+        The constant has no value to compute with.
     Example that fails:
-        a string constant whose text ends behind its bytes
+        a string constant whose text ends after its bytes
     Example that passes:
         offsets that lie inside the text
     """
@@ -38,14 +39,19 @@ def undecodable_constant(subject: Subject) -> Iterator[Finding]:
             except ValueError as error:
                 problem = str(error)
         elif len(constant.data) < packed_size(constant.element_type, constant.elements):
-            problem = f"{len(constant.data):,} bytes hold no {constant.elements:,} elements of {constant.element_type}"
+            problem = (
+                f"{len(constant.data):,} bytes are too few for {constant.elements:,} "
+                f"elements of {constant.element_type}"
+            )
         if problem:
             yield Finding(
                 subject.where(place, node),
                 f"The constant cannot be decoded: {problem}.",
-                found=f"{len(constant.data):,} bytes for {constant.element_type} {list(constant.shape)[:16]}",
-                expected="bytes that fit",
-                advice="The weights file does not belong to this model, or was cut: convert the original model again.",
+                found=f"{len(constant.data):,} bytes for {constant.element_type} "
+                f"{list(constant.shape)[:16]}",
+                expected="as many bytes as type and shape require",
+                advice="The weights file belongs to another model or is truncated: convert the "
+                "original model again.",
             )
 
 
@@ -53,9 +59,9 @@ def oversized_constant(subject: Subject) -> Iterator[Finding]:
     """A constant has more bytes than its type and shape need.
 
     What it does:
-        Compares the attribute size of every Const with what its type and shape need.
+        Compares the attribute size of every Const with the size that its type and shape require.
     Why it matters:
-        Type, shape or size may be wrong. OpenVINO ignores the rest, and so does Loopscope.
+        Type, shape or size may be wrong. OpenVINO and Loopscope ignore the remaining bytes.
     Example that fails:
         size="9" for one element of i64
     Example that passes:
@@ -71,14 +77,14 @@ def oversized_constant(subject: Subject) -> Iterator[Finding]:
         ):
             continue
         needed = packed_size(constant.element_type, constant.elements)
-        # OpenVINO itself writes a byte for a tensor without elements.
+        # OpenVINO writes one byte for a tensor without elements.
         if int(size) > max(needed, 1):
             yield Finding(
                 subject.where(place, node),
-                f"The constant has {size} bytes, its type and shape need {needed}.",
+                f"The constant has {size} bytes, but its type and shape require {needed}.",
                 found=f"size {size}",
                 expected=f"size {needed}",
-                advice="The rest is ignored, as OpenVINO does.",
+                advice="The remaining bytes are ignored, as in OpenVINO.",
             )
 
 
@@ -86,30 +92,32 @@ def overlapping_constants(subject: Subject) -> Iterator[Finding]:
     """Two constants share a part of their bytes.
 
     What it does:
-        Compares offset and size of all constants. Equal constants may share all their bytes: files are written so.
+        Compares offset and size of all constants. Equal constants may share all their bytes, and
+        writers use this.
     Why it matters:
-        One of the offsets is likely to be wrong, and then the values are garbage.
+        One of the offsets is probably wrong, and then the values are garbage.
     Example that fails:
         offset="0" size="8", and offset="4" size="8"
     Example that passes:
         offset="0" size="8", and offset="8" size="8"
     """
-    ranges = sorted(_ranges(subject), key=lambda one: one[:2])
+    ranges = sorted(_byte_ranges(subject), key=lambda entry: entry[:2])
     last: tuple[int, int, PlacedGraph, Node] | None = None
     for begin, end, place, node in ranges:
         if last is not None and begin < last[1] and (begin, end) != last[:2] and begin != last[0]:
             yield Finding(
                 subject.where(place, node),
-                f"Bytes {begin} to {end} of the weights overlap those of {subject.where(last[2], last[3]).address}.",
+                f"Bytes {begin} to {end} of the weights overlap those of "
+                f"{subject.where(last[2], last[3]).address}.",
                 found=f"bytes {begin} to {end}, and {last[0]} to {last[1]}",
-                expected="bytes of its own, or exactly the same ones",
-                advice="They are read as the file says; check the offsets.",
+                expected="separate bytes, or exactly the same bytes",
+                advice="The bytes are read as declared; check the offsets.",
             )
         if last is None or end > last[1]:
             last = (begin, end, place, node)
 
 
-def _ranges(subject: Subject) -> Iterator[tuple[int, int, PlacedGraph, Node]]:
+def _byte_ranges(subject: Subject) -> Iterator[tuple[int, int, PlacedGraph, Node]]:
     for place, node in subject.nodes():
         offset = node.attributes.get("offset")
         if (

@@ -1,6 +1,4 @@
-"""Rules about element types and shapes: what contradicts an operation, and what the file
-declares wrongly.
-"""
+"""Rules about element types and shapes: contradictions with operations, and wrong declarations."""
 
 from __future__ import annotations
 
@@ -22,23 +20,31 @@ def _contradictions(
     subject: Subject, *, alive: bool, of_types: bool | None
 ) -> Iterator[tuple[PlacedGraph, Node, Contradiction]]:
     places = {place.address: place for place in subject.places}
-    for one in subject.propagated.contradictions:
-        if (one.graph not in subject.never_run) is alive and of_types in (None, one.of_types):
-            yield places[one.graph], places[one.graph].graph.by_id[one.layer], one
+    for contradiction in subject.propagated.contradictions:
+        if (contradiction.graph not in subject.never_run) is alive and of_types in (
+            None,
+            contradiction.of_types,
+        ):
+            yield (
+                places[contradiction.graph],
+                places[contradiction.graph].graph.by_id[contradiction.layer],
+                contradiction,
+            )
 
 
-def _listed(inputs: Sequence[Known]) -> str:
+def _describe_inputs(inputs: Sequence[Known]) -> str:
     return ", ".join(f"{known.element_type or '?'} {known.shape}" for known in inputs[:8])
 
 
 def _finding(
-    subject: Subject, place: PlacedGraph, node: Node, one: Contradiction, advice: str
+    subject: Subject, place: PlacedGraph, node: Node, contradiction: Contradiction, advice: str
 ) -> Finding:
     operation = subject.operation(node)
     return Finding(
         subject.where(place, node),
-        f"The inputs contradict {operation.title if operation else node.type}: {one.message}.",
-        found=f"inputs {_listed(subject.inputs(place, node))}",
+        f"The inputs contradict {operation.title if operation else node.type}: "
+        f"{contradiction.message}.",
+        found=f"inputs {_describe_inputs(subject.inputs(place, node))}",
         expected="inputs that the operation is defined for",
         advice=advice,
     )
@@ -48,7 +54,8 @@ def type_contradiction(subject: Subject) -> Iterator[Finding]:
     """The element types of a layer's inputs contradict its operation.
 
     What it does:
-        Follows element types from Parameters and constants through the model, and asks every operation's own rule.
+        Propagates element types from Parameters and constants through the model, and applies every
+        operation's type rule.
     Why it matters:
         The operation is not defined for these types. OpenVINO refuses such a model.
     Example that fails:
@@ -56,9 +63,13 @@ def type_contradiction(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         a Convert of the i64 to f32 before the Add
     """
-    for place, node, one in _contradictions(subject, alive=True, of_types=True):
+    for place, node, contradiction in _contradictions(subject, alive=True, of_types=True):
         yield _finding(
-            subject, place, node, one, "Convert the inputs to the types that the operation takes."
+            subject,
+            place,
+            node,
+            contradiction,
+            "Convert the inputs to types that the operation supports.",
         )
 
 
@@ -66,21 +77,23 @@ def shape_contradiction(subject: Subject) -> Iterator[Finding]:
     """The shapes of a layer's inputs contradict its operation.
 
     What it does:
-        Follows shapes and small constants from Parameters and constants through the model, and asks every operation's own rule.
+        Propagates shapes and small constants through the model, and applies every operation's shape
+        rule.
     Why it matters:
-        The operation is not defined for these shapes: it fails as soon as it runs. OpenVINO refuses such a model.
+        The operation is not defined for these shapes and fails when it runs. OpenVINO refuses such
+        a model.
     Example that fails:
         an Add of shapes [2,3] and [2,4]
     Example that passes:
         an Add of shapes [2,3] and [1,3]
     """
-    for place, node, one in _contradictions(subject, alive=True, of_types=False):
+    for place, node, contradiction in _contradictions(subject, alive=True, of_types=False):
         yield _finding(
             subject,
             place,
             node,
-            one,
-            "Look at where these shapes come from; a model may also need another input shape.",
+            contradiction,
+            "Trace these shapes to their origin; the model may also require another input shape.",
         )
 
 
@@ -88,32 +101,39 @@ def contradiction_that_never_runs(subject: Subject) -> Iterator[Finding]:
     """A layer contradicts its operation, but never runs.
 
     What it does:
-        Looks for contradictions in bodies that a constant condition (or trip count) keeps from running.
+        Looks for contradictions in bodies that cannot run because a condition or trip count is
+        constant.
     Why it matters:
-        It would fail if the constant changed. OpenVINO may refuse such a model.
+        The layer would fail if the constant changed. OpenVINO may refuse such a model.
     Example that fails:
         an Add of f32 and i64 in the else branch of an If whose condition is constant true
     Example that passes:
         the same with a Convert
     """
-    for place, node, one in _contradictions(subject, alive=False, of_types=None):
-        yield _finding(subject, place, node, one, "It does no harm as long as it does not run.")
+    for place, node, contradiction in _contradictions(subject, alive=False, of_types=None):
+        yield _finding(
+            subject, place, node, contradiction, "Harmless while the layer does not run."
+        )
 
 
 def type_not_supported(subject: Subject) -> Iterator[Finding]:
-    """An input has an element type that the specification does not give to the operation.
+    """An input has an element type that the specification does not list for the operation.
 
     What it does:
-        Compares the element type of every input, where it is known, with those that the operation's specification lists. The conditions
-        and trip counts of IR have rules of their own, such as LS512 and LS605. Inputs that ONNX gives one type have to agree in it.
+        Compares the known element type of every input with those in the operation's specification.
+        Inputs that ONNX requires to have equal types are compared with each other. Conditions and
+        trip counts of IR are checked by other rules, such as LS512 and LS605.
     Why it matters:
-        Runtimes may refuse it, or compute something else.
+        Runtimes may refuse the model, or compute something else.
     Example that fails:
         a SoftMax of i32
     Example that passes:
         a SoftMax of f32
     """
-    contradicted = {(one.graph, one.layer) for one in subject.propagated.contradictions}
+    contradicted = {
+        (contradiction.graph, contradiction.layer)
+        for contradiction in subject.propagated.contradictions
+    }
     for place, node in subject.nodes():
         operation = subject.operation(node)
         if (
@@ -128,13 +148,13 @@ def type_not_supported(subject: Subject) -> Iterator[Finding]:
             if known.element_type is not None
             and known.element_type not in operation.types[min(index, len(operation.types) - 1)]
         ]
-        yield from unsupported or _apart(subject, place, node, operation)
+        yield from unsupported or _differing_types(subject, place, node, operation)
 
 
-def _apart(
+def _differing_types(
     subject: Subject, place: PlacedGraph, node: Node, operation: Operation
 ) -> Iterator[Finding]:
-    """Two inputs of different types that have one name for theirs."""
+    """Yield a finding if two inputs that must have one type have different types."""
     first: dict[str, tuple[int, ElementType]] = {}
     inputs = subject.propagated.mixed.get((place.address, node.id)) or subject.inputs(place, node)
     for index, known in enumerate(inputs if operation.alike else ()):
@@ -145,9 +165,10 @@ def _apart(
         if known.element_type is not expected:
             yield Finding(
                 subject.where(place, node, f"input {index}"),
-                f"Inputs {other} and {index} of {operation.title} are {expected} and {known.element_type}, where it takes one type.",
+                f"Inputs {other} and {index} of {operation.title} are {expected} and "
+                f"{known.element_type}, but must have one type.",
                 found=f"{expected} and {known.element_type}",
-                expected=f"one type of both, called {name} in its specification",
+                expected=f"one type, named {name} in the specification",
                 advice="ONNX Runtime does not open such a model; convert one of them with a Cast.",
             )
             return
@@ -156,19 +177,23 @@ def _apart(
 def _unsupported(
     subject: Subject, place: PlacedGraph, node: Node, operation: Operation, index: int, known: Known
 ) -> Finding:
-    allowed = sorted(str(one) for one in operation.types[min(index, len(operation.types) - 1)])
+    allowed = sorted(
+        str(element_type) for element_type in operation.types[min(index, len(operation.types) - 1)]
+    )
     return Finding(
         subject.where(place, node, f"input {index}"),
-        f"Input {index} of {operation.title} is {known.element_type}, which its specification does not name.",
+        f"Input {index} of {operation.title} is {known.element_type}, which its specification "
+        "does not list.",
         found=str(known.element_type),
         expected=", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else ""),
-        advice="It is computed here as well as it can be; convert the input to be sure.",
+        advice="Loopscope computes it in this type; convert the input to be safe.",
     )
 
 
-def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, Known]]:
-    """Each output that a file declares, with what is known of it; bodies' Parameters and nodes
-    with bodies have rules of their own.
+def _declared_outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, Known]]:
+    """Yield each declared output with the propagated knowledge about it.
+
+    Parameters, constants, Results and nodes with bodies are excluded; other rules check them.
     """
     for place, node in subject.nodes():
         if node.bodies or node.type in ("Parameter", "Const", "Result"):
@@ -178,27 +203,29 @@ def _declared(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, Port, 
 
 
 _ADVICE = {
-    "openvino": "The declaration is ignored, as OpenVINO does.",
-    "onnx": "The declaration is ignored here; ONNX Runtime does not open such a model. Declare the type that it has, or add a Cast.",
+    "openvino": "The declaration is ignored, as in OpenVINO.",
+    "onnx": "Loopscope ignores the declaration; ONNX Runtime does not open such a model. Declare "
+    "the actual type, or add a Cast.",
 }
 
 
 def declared_type_differs(subject: Subject) -> Iterator[Finding]:
-    """An output port declares another element type than the operation gives.
+    """An output port declares another element type than the operation produces.
 
     What it does:
-        Compares the precision of every output port with the element type that follows from the inputs.
+        Compares the precision of every output port with the element type that follows from the
+        inputs.
     Why it matters:
-        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too; ONNX Runtime does not open
-        such a model.
+        The file was edited by hand, or a tool was wrong. Loopscope and OpenVINO use the computed
+        type; ONNX Runtime does not open such a model.
     Example that fails:
         <port id="2" precision="I64"/> as output of an Add of f32
     Example that passes:
         <port id="2" precision="FP32"/>
     """
-    for place, node, index, port, known in _declared(subject):
+    for place, node, index, port, known in _declared_outputs(subject):
         if (place.address, node.id) in subject.propagated.mixed:
-            continue  # LS704 names the operands, which are the cause
+            continue  # LS704 reports the operands, which are the cause
         if (
             port.element_type is not None
             and known.element_type is not None
@@ -214,43 +241,46 @@ def declared_type_differs(subject: Subject) -> Iterator[Finding]:
 
 
 def declared_shape_differs(subject: Subject) -> Iterator[Finding]:
-    """An output port declares another shape than the operation gives.
+    """An output port declares another shape than the operation produces.
 
     What it does:
         Compares the dimensions of every output port with the shape that follows from the inputs.
     Why it matters:
-        The file was edited by hand, or a tool was wrong. The computed type and shape count, in OpenVINO too.
+        The file was edited by hand, or a tool was wrong. Loopscope and OpenVINO use the computed
+        shape.
     Example that fails:
         <dim>7</dim> for the output of an Add of shapes [3] and [3]
     Example that passes:
         <dim>3</dim>
     """
-    for place, node, index, port, known in _declared(subject):
+    for place, node, index, port, known in _declared_outputs(subject):
         if port.shape.intersect(known.shape) is None:
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} is declared {port.shape}, but it is {known.shape}.",
                 found=f"dimensions {port.shape}",
                 expected=str(known.shape),
-                advice="The declaration is ignored, as OpenVINO does.",
+                advice="The declaration is ignored, as in OpenVINO.",
             )
 
 
-def _differ(port: Port, known: Known) -> bool:
-    """Whether what a port declares can never be what is known of it."""
+def _contradicts(port: Port, known: Known) -> bool:
+    """Return True if the declaration of a port contradicts the propagated type or shape."""
     differs = port.element_type is not None and known.element_type not in (None, port.element_type)
     return differs or port.shape.intersect(known.shape) is None
 
 
 def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
-    """A Parameter of a body declares something else than what is handed to it.
+    """A body Parameter declares another type or shape than its input has.
 
     What it does:
-        Compares element type and shape of every body Parameter with what its port map entry brings.
+        Compares element type and shape of every body Parameter with those of the tensor that its
+        port map entry passes.
     Why it matters:
-        What is handed to it counts. OpenVINO reads the body as declared first, and may refuse it.
+        The passed tensor determines the type. OpenVINO first reads the body as declared, and may
+        refuse the file.
     Example that fails:
-        <data element_type="i64" shape="7"/> for a Parameter that gets f32 [3]
+        <data element_type="i64" shape="7"/> for a Parameter that receives f32 [3]
     Example that passes:
         <data element_type="f32" shape="3"/>
     """
@@ -260,57 +290,61 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
                 subject.parameter(region, node.id),
                 node.outputs[0] if node.outputs else Port(0),
             )
-            if _differ(port, known):
-                declared, given = (
+            if _contradicts(port, known):
+                declared, received = (
                     f"{port.element_type or '?'} {port.shape}",
                     f"{known.element_type or '?'} {known.shape}",
                 )
                 yield Finding(
                     subject.where(region.within, node),
-                    f"The Parameter is declared {declared}, but gets {given}.",
+                    f"The Parameter is declared {declared}, but receives {received}.",
                     found=f"declared {declared}",
-                    expected=given,
-                    advice="What it gets counts; correct the declaration.",
+                    expected=received,
+                    advice="The received tensor determines type and shape; correct the "
+                    "declaration.",
                 )
 
 
-def _misdeclared(subject: Subject, region: CheckedRegion) -> bool:
-    """Whether some Parameter of a body declares what can never be what it gets."""
+def _has_wrong_declaration(subject: Subject, region: CheckedRegion) -> bool:
+    """Return True if a Parameter of a body declares a type or shape that it cannot receive."""
     parameters = region.body.graph.parameters
     return any(
-        _differ(node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id))
+        _contradicts(
+            node.outputs[0] if node.outputs else Port(0), subject.parameter(region, node.id)
+        )
         for node in parameters
     )
 
 
 def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
-    """A body makes no sense as it is declared, because a Parameter declares something else than
-    what is handed to it.
+    """A body is contradictory as declared, because a Parameter is declared wrongly.
 
     What it does:
-        Where a Parameter of a body declares another type or shape than what it gets, follows the body once more with what is declared.
+        If a Parameter of a body declares another type or shape than it receives, propagates the
+        declared types and shapes through the body.
     Why it matters:
-        OpenVINO reads a body as declared before it looks at what is handed to it, and refuses such a file.
+        OpenVINO reads a body as declared before it considers the inputs, and refuses such a file.
     Example that fails:
-        a body that multiplies two Parameters, one declared i64 and one f32, though both get f32
+        a body that multiplies two Parameters, one declared i64 and one f32, though both receive f32
     Example that passes:
         both declared f32
     """
     for region in subject.regions if subject.is_openvino else ():
-        if not _misdeclared(subject, region):
+        if not _has_wrong_declaration(subject, region):
             continue
         declared = propagate(replace(subject.model, graph=region.body.graph), subject.catalogue)
-        for one in declared.contradictions:
-            if one.graph != ROOT:
+        for contradiction in declared.contradictions:
+            if contradiction.graph != ROOT:
                 continue
-            node = region.body.graph.by_id[one.layer]
+            node = region.body.graph.by_id[contradiction.layer]
             inputs = declared.inputs(ROOT, region.body.graph.sources[node.id])
             operation = subject.operation(node)
             yield Finding(
                 subject.where(region.within, node),
-                f"What the {region.part}'s Parameters declare contradicts {operation.title if operation else node.type}: {one.message}.",
-                found=f"inputs {_listed(inputs)}",
-                expected="Parameters that declare what they get",
+                f"The declared Parameters of the {region.part} contradict "
+                f"{operation.title if operation else node.type}: {contradiction.message}.",
+                found=f"inputs {_describe_inputs(inputs)}",
+                expected="Parameters declared as they are fed",
                 advice="Correct element_type or shape of the Parameters of the body.",
             )
 

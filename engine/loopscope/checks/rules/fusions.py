@@ -1,5 +1,5 @@
-"""Rules about loops that a runtime replaces, or that a converter has changed (measured on
-OpenVINO 2026.4 CPU and its PyTorch frontend).
+"""Rules about loops that a runtime fuses or that a converter changed (measured on OpenVINO 2026.4
+CPU and its PyTorch frontend).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from loopscope.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, typed
 _LENGTHS = frozenset(
     {"Convert", "Gather", "Reshape", "Slice", "Squeeze", "StridedSlice", "Unsqueeze"}
 )
-"""Operations that pick a length out of a shape."""
-_GIVEN = frozenset({"Const", "Constant", "Parameter"})
-"""What a body hands on without computing it."""
-_NUMBERS = frozenset(
+"""Operations that extract a length from a shape."""
+_PASSED_ON_TYPES = frozenset({"Const", "Constant", "Parameter"})
+"""Types of nodes whose value a body passes on without computing it."""
+_ARITHMETIC_TYPES = frozenset(
     {
         "Abs",
         "Add",
@@ -44,7 +44,7 @@ _NUMBERS = frozenset(
         "Sub",
     }
 )
-_TRUTHS = frozenset(
+_LOGIC_TYPES = frozenset(
     {
         "And",
         "Equal",
@@ -59,59 +59,60 @@ _TRUTHS = frozenset(
         "Xor",
     }
 )
-_PARTS = frozenset({"Gather", "Reshape", "Shape", "Size", "Slice", "Squeeze", "Unsqueeze"})
-_OF_CONDITIONS = _NUMBERS | _TRUTHS | _PARTS
-"""Operations of ONNX that conditions are computed with, none of which makes a large tensor of
-small ones.
-"""
+_SHAPE_TYPES = frozenset({"Gather", "Reshape", "Shape", "Size", "Slice", "Squeeze", "Unsqueeze"})
+_CONDITION_TYPES = _ARITHMETIC_TYPES | _LOGIC_TYPES | _SHAPE_TYPES
+"""ONNX operations that compute conditions; none of them makes a large tensor from small ones."""
 _NO_LIMIT = 2**31 - 1
-"""The trip count from which OpenVINO's PyTorch frontend means no limit; a negative one means
-none either.
+"""Trip count from which OpenVINO's PyTorch frontend means no limit; a negative trip count also
+means no limit.
 """
 
 
 def fused_recurrence(subject: Subject) -> Iterator[Finding]:
-    """A Loop is a gated delta net that does not visit all slices.
+    """A Loop is a gated delta net that does not read all slices.
 
     What it does:
-        Looks for the cell of linear attention, as exporters write it, in a Loop whose trip count is not the length of the sliced inputs, or
-        whose condition is not constant true.
+        Looks for the cell of linear attention, as exporters write it, in a Loop. The trip count is
+        not the length of the sliced inputs, or the condition is not constant true.
     Why it matters:
-        OpenVINO's CPU runs such a Loop as one GatedDeltaNet, which reads all slices, whatever the trip count and the condition say.
+        OpenVINO's CPU runs such a Loop as one GatedDeltaNet, which reads all slices and ignores the
+        trip count and the condition.
     Example that fails:
-        trip count 5, sliced inputs of 16 parts
+        trip count 5, sliced inputs of 16 slices
     Example that passes:
         trip count Gather(ShapeOf(value), 2), condition constant true
     """
     for region in subject.loops:
         if not is_gated_delta_net(region):
             continue
-        again, count = execution_condition(subject, region), trip_count(subject, region)
+        condition, count = execution_condition(subject, region), trip_count(subject, region)
         parts = trips.of_slices(region.body, subject.outer(region))
-        if again is not None and scalar_value(again) is not True:
-            found = "a condition that the body computes"
+        if condition is not None and scalar_value(condition) is not True:
+            problem = "a condition that the body computes"
         elif count is not None and not (parts.is_static and parts.length == count) and count >= 0:
-            found = f"trip count {count:,}"
-        elif count is None and not _is_a_length(region.place.graph, region.node):
-            found = "a trip count that is no length of a tensor"
+            problem = f"trip count {count:,}"
+        elif count is None and not _is_length(region.place.graph, region.node):
+            problem = "a trip count that is not the length of a tensor"
         else:
             continue
         yield Finding(
             subject.where(region.place, region.node, "input 0"),
-            "OpenVINO's CPU runs this Loop as one GatedDeltaNet: that reads all slices, whatever the trip count and the condition say.",
-            found=found,
-            expected="a trip count that is the length of the sliced inputs, and a condition that is constant true",
-            advice="Here the Loop ends where it says. Slice the inputs to the length that is meant, to get the same everywhere.",
+            "OpenVINO's CPU runs this Loop as one GatedDeltaNet, which reads all slices and "
+            "ignores the trip count and the condition.",
+            found=problem,
+            expected="the length of the sliced inputs as trip count, and a constant true condition",
+            advice="Loopscope respects trip count and condition. Slice the inputs to the intended "
+            "length to get equal results everywhere.",
         )
 
 
 def is_gated_delta_net(region: CheckedRegion) -> bool:
-    """Whether the body updates a state as S * exp(g) + k * delta, and writes sum(S * q) into its
-    output with ScatterUpdate.
+    """Return True if the body computes the state as S * exp(g) + k * delta, and writes sum(S * q)
+    into its output with ScatterUpdate.
     """
     graph = region.within.graph
     ends = [
-        _skipped(graph, source.layer)
+        _without_converts(graph, source.layer)
         for node in graph.nodes
         if node.type == "Result"
         for source in graph.sources[node.id]
@@ -129,7 +130,7 @@ def is_gated_delta_net(region: CheckedRegion) -> bool:
         for product in _operands(graph, node)[:1]
     ]
     reads_state = any(
-        state.id in [one.id for one in _operands(graph, product)]
+        state.id in [operand.id for operand in _operands(graph, product)]
         for product in products
         if product.type == "Multiply"
     )
@@ -139,18 +140,20 @@ def is_gated_delta_net(region: CheckedRegion) -> bool:
 
 
 def _is_decayed(graph: ModelGraph, product: Node) -> bool:
-    spread = (one for one in _operands(graph, product) if one.type == "Unsqueeze")
-    return any(inner.type == "Exp" for one in spread for inner in _operands(graph, one)[:1])
+    spread = (factor for factor in _operands(graph, product) if factor.type == "Unsqueeze")
+    return any(inner.type == "Exp" for factor in spread for inner in _operands(graph, factor)[:1])
 
 
 def _operands(graph: ModelGraph, node: Node) -> Sequence[Node]:
     return [
-        _skipped(graph, source.layer) for source in graph.sources[node.id] if source is not None
+        _without_converts(graph, source.layer)
+        for source in graph.sources[node.id]
+        if source is not None
     ]
 
 
-def _skipped(graph: ModelGraph, layer: LayerId) -> Node:
-    """The node that computes a value, whatever its type was converted to."""
+def _without_converts(graph: ModelGraph, layer: LayerId) -> Node:
+    """Return the node that computes a value, skipping Convert."""
     node = graph.by_id[layer]
     for _, node in backwards(graph, OutputRef(layer, 0)):
         if node.type != "Convert":
@@ -158,36 +161,37 @@ def _skipped(graph: ModelGraph, layer: LayerId) -> Node:
     return node
 
 
-def _is_a_length(graph: ModelGraph, loop: Node) -> bool:
-    """Whether a Loop's trip count is picked out of a shape."""
-    for _, node in backwards(graph, _first(graph, loop)):
+def _is_length(graph: ModelGraph, loop: Node) -> bool:
+    """Return True if a Loop's trip count is extracted from a shape."""
+    for _, node in backwards(graph, _first_source(graph, loop)):
         if node.type not in _LENGTHS:
             return node.type == "ShapeOf"
     return False
 
 
-def _first(graph: ModelGraph, node: Node) -> OutputRef | None:
-    """What feeds a node's first input; None also where a damaged file has left it no inputs."""
+def _first_source(graph: ModelGraph, node: Node) -> OutputRef | None:
+    """Return the source of a node's first input, or None if a damaged file has no inputs for it."""
     return next(iter(graph.sources[node.id]), None)
 
 
 def while_as_do_while(subject: Subject) -> Iterator[Finding]:
-    """A Loop without a trip count asks its condition only after the first iteration.
+    """A Loop without a trip count evaluates its condition only after the first iteration.
 
     What it does:
-        Looks for Loops without a trip count whose first condition is a Const, true, and whose body compares what it carries. The condition
-        is computed on the initial values, as far as these are known: where it is true, there is nothing to note. A first condition that
-        is computed, if only from constants, asks before the first iteration: nothing to note either.
+        Looks for Loops without a trip count whose initial condition is a constant true, and whose
+        body computes the condition from carried values. The condition is evaluated on the initial
+        values, as far as they are known; if it is true, nothing is reported. An initial condition
+        that is computed, even from constants only, is not reported either.
     Why it matters:
-        OpenVINO's PyTorch frontend makes such a Loop of torch.while_loop: where the condition is false at the start, PyTorch runs
-        0 iterations and this Loop 1.
+        OpenVINO's PyTorch frontend converts torch.while_loop to such a Loop. If the condition is
+        false at the start, PyTorch runs 0 iterations and this Loop runs 1.
     Example that fails:
-        trip count -1, first condition constant true, condition i < n in the body
+        trip count -1, initial condition constant true, condition i < n in the body
     Example that passes:
-        i < n as first condition too
+        i < n as initial condition too
     """
     for region in subject.loops:
-        count, starts, again = (
+        count, starts, condition = (
             trip_count(subject, region),
             scalar_value(subject.outer(region)[1]),
             execution_condition(subject, region),
@@ -196,11 +200,11 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
             count is None
             or 0 <= count < _NO_LIMIT
             or starts is not True
-            or again is None
-            or scalar_value(again) is not None
+            or condition is None
+            or scalar_value(condition) is not None
         ):
             continue
-        if _asks_first(region) or not _asks_what_it_carries(region):
+        if _tests_first(region) or not _depends_on_carried(region):
             continue
         first = scalar_value(condition_on_initial_values(subject, region))
         if first:
@@ -210,55 +214,61 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
         if first is None:
             yield Finding(
                 where,
-                "This Loop runs at least once; a while loop that it was converted from may run 0 times.",
-                found="a first condition that is constant true, and a condition that the body computes from what it carries",
+                "This Loop runs at least once; if it was converted from a while loop, that may "
+                "run 0 times.",
+                found="a constant true initial condition, and a condition that the body computes "
+                "from carried values",
                 expected=expected,
-                advice="It is right where the source is a do-while loop; else compute the condition before the Loop too.",
+                advice="Correct if the source is a do-while loop; otherwise compute the condition "
+                "before the Loop too.",
             )
         else:
             yield Finding(
                 where,
-                "This Loop runs once although its condition is false on the initial values: a while loop runs 0 times, one fewer.",
-                found="a first condition that is constant true, and a condition that is false on the initial values",
+                "This Loop runs once although its condition is false for the initial values; a "
+                "while loop runs 0 times.",
+                found="a constant true initial condition, and a condition that is false for the "
+                "initial values",
                 expected=expected,
-                advice="Compute the condition before the Loop too, unless the source is a do-while loop.",
+                advice="Compute the condition before the Loop too, unless the source is a "
+                "do-while loop.",
                 severity=Severity.WARNING,
             )
 
 
 def condition_on_initial_values(subject: Subject, region: CheckedRegion) -> Known:
-    """Compute what is known of a Loop's condition if it is asked of the initial values, before the
+    """Return the knowledge about a Loop's condition evaluated on the initial values, before the
     first iteration.
 
-    The body computes the condition from the values that it hands on: the initial value takes the
-    place of each of them.
+    The body computes the condition from the values that it carries; each of them is replaced by its
+    initial value.
     """
     graph = region.body.graph
     initial = bindings(region.node, region.body, subject.outer(region), None)
     condition = next(
         entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition"
     )
-    handed: dict[OutputRef, Known] = {}
+    replaced: dict[OutputRef, Known] = {}
     for edge in region.body.back_edges:
         source = next(iter(graph.sources.get(edge.from_layer, ())), None)
         if (
             source is None
             or edge.from_layer == condition
-            or graph.by_id[source.layer].type in _GIVEN
+            or graph.by_id[source.layer].type in _PASSED_ON_TYPES
         ):
             continue
         value = initial.get(edge.to_layer, NOTHING_KNOWN)
-        handed[source] = (
-            value if source not in handed or same(value, handed[source]) else NOTHING_KNOWN
+        replaced[source] = (
+            value if source not in replaced or same(value, replaced[source]) else NOTHING_KNOWN
         )
     free = max(graph.by_id, default=0) + 1
-    entering = {source: LayerId(number) for number, source in enumerate(handed, free)}
+    replacements = {source: LayerId(number) for number, source in enumerate(replaced, free)}
     ports = {
         OutputRef(node.id, index): (node.id, port.id)
         for node in graph.nodes
         for index, port in enumerate(node.outputs)
     }
-    cut = {ports[source]: layer for source, layer in entering.items() if source in ports}
+    cut = {ports[source]: layer for source, layer in replacements.items() if source in ports}
     edges = tuple(
         edge
         if (layer := cut.get((edge.from_layer, edge.from_port))) is None
@@ -267,27 +277,28 @@ def condition_on_initial_values(subject: Subject, region: CheckedRegion) -> Know
     )
     parameters = tuple(
         Node(layer, f"initial {layer}", "Parameter", outputs=(Port(0),))
-        for layer in entering.values()
+        for layer in replacements.values()
     )
-    asked = ModelGraph((*graph.nodes, *parameters), edges)
-    needed = {condition, *dependencies(asked, condition)}
-    asked = ModelGraph(
-        tuple(node for node in asked.nodes if node.id in needed),
+    subgraph = ModelGraph((*graph.nodes, *parameters), edges)
+    needed = {condition, *dependencies(subgraph, condition)}
+    subgraph = ModelGraph(
+        tuple(node for node in subgraph.nodes if node.id in needed),
         tuple(edge for edge in edges if edge.to_layer in needed),
     )
-    values = {**initial, **{layer: handed[source] for source, layer in entering.items()}}
+    values = {**initial, **{layer: replaced[source] for source, layer in replacements.items()}}
     if subject.is_openvino:
-        return propagate(replace(subject.model, graph=asked), subject.catalogue, values).output(
+        return propagate(replace(subject.model, graph=subgraph), subject.catalogue, values).output(
             ROOT, condition
         )
-    return _folded(subject, asked, values)[condition]
+    return _fold(subject, subgraph, values)[condition]
 
 
-def _folded(
+def _fold(
     subject: Subject, graph: ModelGraph, values: Mapping[LayerId, Known]
 ) -> Mapping[LayerId, Known]:
-    """Compute the first output of each node from known inputs: ONNX has no rules by which
-    propagation could do so.
+    """Return the first output of each node, computed from known inputs.
+
+    ONNX operations lack the shape rules that propagation needs.
     """
     known: dict[LayerId, Known] = {}
     for layer in order(graph).layers:
@@ -303,16 +314,16 @@ def _folded(
         elif node.type == "Result":
             known[layer] = inputs[0] if inputs else NOTHING_KNOWN
         else:
-            known[layer] = _computed(subject, node, inputs)
+            known[layer] = _fold_node(subject, node, inputs)
     return known
 
 
-def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
+def _fold_node(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
     operation = subject.operation(node)
     if (
         operation is None
         or not operation.pure
-        or node.type not in _OF_CONDITIONS
+        or node.type not in _CONDITION_TYPES
         or len(node.outputs) != 1
     ):
         return NOTHING_KNOWN
@@ -323,16 +334,16 @@ def _computed(subject: Subject, node: Node, inputs: Sequence[Known]) -> Known:
     return computed(operation, inputs, attributes, [Known(shape=PartialShape(()))])[0]
 
 
-def _asks_first(region: CheckedRegion) -> bool:
-    """Whether the first condition is computed in the model, as ``0 < 20`` is where the source
-    tests before it runs.
+def _tests_first(region: CheckedRegion) -> bool:
+    """Return True if the initial condition is computed in the model, such as ``0 < 20`` from a
+    source that tests first.
     """
     graph = region.place.graph
     source = next(iter(graph.sources[region.node.id][1:]), None)
     return source is not None and graph.by_id[source.layer].type not in ("Const", "Parameter")
 
 
-def _asks_what_it_carries(region: CheckedRegion) -> bool:
+def _depends_on_carried(region: CheckedRegion) -> bool:
     graph = region.within.graph
     condition = next(
         entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition"

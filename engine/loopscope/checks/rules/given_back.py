@@ -1,5 +1,5 @@
-"""Rules about bodies of ONNX that give back an input as it came, which ONNX Runtime 1.31 does
-not keep.
+"""Rules about ONNX bodies with an unchanged input as output, which ONNX Runtime 1.31 does not
+preserve.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from loopscope.ir.model import LayerId
 
 
 def given_back_by_a_scan(subject: Subject) -> Iterator[Finding]:
-    """An output of a Scan's body is an input of the body as it came.
+    """An output of a Scan's body is an unchanged input of the body.
 
     What it does:
-        Looks for outputs of the bodies of ONNX Scans that no node makes: a state that is handed on, two that are exchanged, a slice.
+        Looks for outputs of ONNX Scan bodies that no node computes: a state that is passed on, two
+        states that are exchanged, or a slice.
     Why it matters:
-        ONNX Runtime fills such an output with what is in memory: zeros, or any numbers, without a word.
+        ONNX Runtime silently fills such an output with the contents of memory: zeros, or any
+        numbers.
     Example that fails:
         body = step (a, b, x) => (b, a)
     Example that passes:
@@ -28,19 +30,19 @@ def given_back_by_a_scan(subject: Subject) -> Iterator[Finding]:
     for region in subject.regions if not subject.is_openvino else ():
         if region.node.type != "Scan":
             continue
-        for parameter, result in _handed_through(region):
-            yield _finding(
-                subject, region, result, parameter, "ONNX Runtime leaves it to what is in memory"
-            )
+        for parameter, result in _unchanged_outputs(region):
+            yield _finding(subject, region, result, parameter, "ONNX Runtime does not write it")
 
 
 def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
-    """An output of a Loop's body is the iteration number as it came.
+    """An output of a Loop's body is the iteration number itself.
 
     What it does:
-        Looks for outputs of the bodies of ONNX Loops that are the iteration number itself, carried on or collected.
+        Looks for outputs of ONNX Loop bodies that are the unchanged iteration number, carried or
+        concatenated.
     Why it matters:
-        ONNX Runtime counts in that very tensor: it carries 3 where the last iteration was number 2, and collects 3, 3, 3 for 0, 1, 2.
+        ONNX Runtime counts in that tensor. It carries 3 if the last iteration was number 2, and
+        concatenates 3, 3, 3 instead of 0, 1, 2.
     Example that fails:
         body = step (i, going, last) => (going, i)
     Example that passes:
@@ -48,19 +50,21 @@ def iteration_number_given_back(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops if not subject.is_openvino else ():
         counters = {entry.internal for entry in region.body.inputs if entry.is_iteration_number}
-        for parameter, result in _handed_through(region):
+        for parameter, result in _unchanged_outputs(region):
             if parameter in counters:
                 yield _finding(
                     subject,
                     region,
                     result,
                     parameter,
-                    "ONNX Runtime gives the number of a later iteration",
+                    "ONNX Runtime returns the number of a later iteration",
                 )
 
 
-def _handed_through(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
-    """Inputs of a body that are outputs as they came, and these."""
+def _unchanged_outputs(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
+    """Yield each body input that is an output of the body without a node between them, with its
+    Result.
+    """
     graph = region.body.graph
     inputs = {parameter.id for parameter in graph.parameters} - captures(region.within)
     for result in graph.results:
@@ -70,19 +74,19 @@ def _handed_through(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId]]:
 
 
 def _finding(
-    subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, told: str
+    subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, consequence: str
 ) -> Finding:
     graph = region.body.graph
     name, output = (
         graph.by_id[parameter].name,
-        next(number for number, one in enumerate(graph.results) if one.id == result),
+        next(number for number, node in enumerate(graph.results) if node.id == result),
     )
     return Finding(
         subject.where(region.place, region.node),
-        f"Output {output} of the body is its input {name} as it came: {told}.",
+        f"Output {output} of the body is its unchanged input {name}: {consequence}.",
         found=f"{name} itself",
-        expected=f"a node in between, such as Identity ({name})",
-        advice="Here it is what ONNX says; for ONNX Runtime put an Identity in between.",
+        expected=f"a node between them, such as Identity ({name})",
+        advice="Loopscope follows the ONNX specification; for ONNX Runtime insert an Identity.",
     )
 
 

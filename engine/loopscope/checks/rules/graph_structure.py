@@ -1,4 +1,4 @@
-"""Rules about graphs as such: ids, ports, edges, order, names."""
+"""Rules about the structure of graphs: ids, ports, edges, order, names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
     """Two layers of one graph have the same id.
 
     What it does:
-        Looks for a layer id that is used more than once among the layers of one graph (bodies may repeat the ids outside).
+        Looks for a layer id that occurs more than once in one graph. Bodies may repeat the ids of
+        outer graphs.
     Why it matters:
-        Edges, port maps and back edges name layers by id: when two layers share an id, they are ambiguous.
+        Edges, port maps and back edges refer to layers by id. A shared id makes them ambiguous.
     Example that fails:
         <layer id="4" name="a" .../> <layer id="4" name="b" .../>
     Example that passes:
@@ -38,8 +39,8 @@ def duplicate_layer_id(subject: Subject) -> Iterator[Finding]:
                     subject.where(place, node),
                     f"Layer id {node.id} is already used by {shorten(first.name)!r}.",
                     found=f"two layers with id {node.id}",
-                    expected="an id that no other layer of this graph has",
-                    advice="Give one of them another id, and correct the edges that mean it.",
+                    expected="an id that is unique in this graph",
+                    advice="Give one of them another id, and correct the edges that refer to it.",
                 )
 
 
@@ -68,7 +69,7 @@ def duplicate_port_id(subject: Subject) -> Iterator[Finding]:
                 subject.where(place, node, f"{kind} port {repeated[0]}"),
                 f"Several {kind} ports have the id {repeated[0]}.",
                 found=f"repeated {kind} port ids {', '.join(repeated[:8])}",
-                expected="an id of its own for each port",
+                expected="a unique id for each port",
                 advice="Number the ports 0, 1, 2, ..., outputs after inputs.",
             )
 
@@ -77,9 +78,10 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
     """An edge names a layer or a port that does not exist.
 
     What it does:
-        Looks up both ends of every edge among the layers of its own graph, and their ports.
+        Looks up both ends of every edge among the layers and ports of its own graph.
     Why it matters:
-        The value that should travel along the edge has no source, or nowhere to go. Bodies are closed: an edge cannot leave its graph.
+        The value has no source or no destination. Bodies are closed: an edge cannot leave its
+        graph.
     Example that fails:
         <edge from-layer="99" from-port="0" to-layer="5" to-port="2"/> without a layer 99
     Example that passes:
@@ -102,20 +104,22 @@ def edge_to_nowhere(subject: Subject) -> Iterator[Finding]:
             missing = (
                 f"layer {layer}"
                 if node is None
-                else f"{'output' if end == 'from' else 'input'} port {port} of {shorten(node.name)!r}"
+                else f"{'output' if end == 'from' else 'input'} port {port} of "
+                f"{shorten(node.name)!r}"
             )
             yield Finding(
-                _edge_where(subject, place, node or other),
+                _edge_place(subject, place, node or other),
                 f"An edge comes from {missing}, which does not exist."
                 if end == "from"
                 else f"An edge goes to {missing}, which does not exist.",
-                found=_spelled(edge),
+                found=_edge_xml(edge),
                 expected="ids of layers and ports of the same graph",
-                advice="Correct the edge, or remove it. A body receives values through its port map only.",
+                advice="Correct the edge, or remove it. A body receives values only through its "
+                "port map.",
             )
 
 
-def _edge_where(subject: Subject, place: PlacedGraph, node: Node | None) -> Where:
+def _edge_place(subject: Subject, place: PlacedGraph, node: Node | None) -> Where:
     return (
         subject.where(place, node)
         if node is not None
@@ -123,56 +127,62 @@ def _edge_where(subject: Subject, place: PlacedGraph, node: Node | None) -> Wher
     )
 
 
-def _spelled(edge: Edge) -> str:
-    return f'from-layer="{edge.from_layer}" from-port="{edge.from_port}" to-layer="{edge.to_layer}" to-port="{edge.to_port}"'
+def _edge_xml(edge: Edge) -> str:
+    return (
+        f'from-layer="{edge.from_layer}" from-port="{edge.from_port}" '
+        f'to-layer="{edge.to_layer}" to-port="{edge.to_port}"'
+    )
 
 
-def _names_without_origin(subject: Subject) -> Iterator[Finding]:
+def _undefined_names(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         for node in place.graph.nodes:
-            required = _required(subject.operation(node))
+            required = _required_inputs(subject.operation(node))
             for index, source in enumerate(place.graph.sources[node.id]):
                 names = node.inputs[index].names
                 if source is None and names:
                     yield Finding(
                         subject.where(place, node, f"input {index}"),
-                        f"Input {index} uses {shorten(names[0], 60)!r}, which nothing makes.",
+                        f"Input {index} uses {shorten(names[0], 60)!r}, which nothing defines.",
                         found=f"the name {shorten(names[0], 60)!r}",
-                        expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
+                        expected="an output of a node, an input of the graph, or an initializer, "
+                        "here or in a graph around it",
                         advice="Correct the name, or leave it empty if the input is optional.",
                     )
                 elif source is None and index in required:
                     yield Finding(
                         subject.where(place, node, f"input {index}"),
-                        f"Input {index} is left out, and {node.type} needs it.",
+                        f"Input {index} is missing, but {node.type} requires it.",
                         found="an empty name",
-                        expected="an output of a node, an input of the graph, or an initializer, here or in a graph around it",
-                        advice="Name the tensor that it takes.",
+                        expected="an output of a node, an input of the graph, or an initializer, "
+                        "here or in a graph around it",
+                        advice="Add the name of a tensor.",
                     )
 
 
-def _required(operation: Operation | None) -> frozenset[int]:
-    """The inputs that a node cannot leave out."""
+def _required_inputs(operation: Operation | None) -> frozenset[int]:
+    """Return the indices of the inputs that a node cannot omit."""
     if operation is None or operation.role is not Role.COMPUTE:
         return frozenset()
     return frozenset(range(operation.inputs[0])) - operation.optional_inputs
 
 
 def input_without_edge(subject: Subject) -> Iterator[Finding]:
-    """An input port of a layer is fed by nothing.
+    """An input port of a layer has no source.
 
     What it does:
-        Looks for input ports that no edge arrives at; in ONNX for names that no node, input or initializer makes,
-        and for empty names where the operation needs an input.
+        Looks for input ports without an edge. In ONNX, looks for names that no node, input or
+        initializer defines, and for empty names of required inputs.
     Why it matters:
-        The operation has no value to compute with. (ONNX leaves optional inputs open; the IR leaves them out.)
+        The operation has no value to compute with. (ONNX leaves optional inputs empty; the IR omits
+        them.)
     Example that fails:
         an Add with two input ports and one edge
     Example that passes:
         an Add with two input ports and two edges
     """
     if not subject.is_openvino:
-        yield from _names_without_origin(subject)
+        yield from _undefined_names(subject)
         return
     for place in subject.places:
         reached = {(edge.to_layer, edge.to_port) for edge in place.graph.edges}
@@ -181,20 +191,21 @@ def input_without_edge(subject: Subject) -> Iterator[Finding]:
                 if (node.id, port.id) not in reached:
                     yield Finding(
                         subject.where(place, node, f"input {index}"),
-                        f"Input {index} is fed by nothing.",
+                        f"Input {index} has no source.",
                         found=f"no edge to port {port.id} of layer {node.id}",
                         expected="one edge",
-                        advice="Add the edge, or remove the port if the operation does not need it.",
+                        advice="Add the edge, or remove the port if the operation does not need "
+                        "it.",
                     )
 
 
 def several_edges_into_one_input(subject: Subject) -> Iterator[Finding]:
-    """Several edges arrive at one input port.
+    """Several edges lead to one input port.
 
     What it does:
-        Counts the edges that arrive at each input port.
+        Counts the edges that lead to each input port.
     Why it matters:
-        An input has one value.
+        An input has exactly one value.
     Example that fails:
         two edges with to-layer="5" to-port="2"
     Example that passes:
@@ -209,7 +220,7 @@ def several_edges_into_one_input(subject: Subject) -> Iterator[Finding]:
             if count > 1 and node is not None:
                 yield Finding(
                     subject.where(place, node, f"input port {port}"),
-                    f"{count} edges arrive at one input.",
+                    f"{count} edges lead to one input.",
                     found=f"{count} edges to port {port} of layer {layer}",
                     expected="one edge",
                     advice="Remove all but one of them.",
@@ -220,9 +231,10 @@ def cycle(subject: Subject) -> Iterator[Finding]:
     """Layers wait for each other.
 
     What it does:
-        Sorts each graph by its edges, and names the layers of every cycle that is left over.
+        Sorts each graph topologically and lists the layers of every remaining cycle.
     Why it matters:
-        None of these layers can run first. A value returns to the beginning of a body through a back edge, never through an edge.
+        None of these layers can run first. A value returns to the start of a body through a back
+        edge, never through an edge.
     Example that fails:
         an edge from Add to Multiply, and one from Multiply to Add
     Example that passes:
@@ -239,7 +251,8 @@ def cycle(subject: Subject) -> Iterator[Finding]:
                 else f"{listed(names)} waits for itself.",
                 found=f"a cycle of {len(nodes)} edge{'s' if len(nodes) > 1 else ''}",
                 expected="edges that lead from inputs to outputs only",
-                advice="If a value is meant for the next iteration of a Loop, use a back edge from a Result to a Parameter.",
+                advice="To pass a value to the next iteration of a Loop, use a back edge from a "
+                "Result to a Parameter.",
             )
 
 
@@ -247,9 +260,11 @@ def duplicate_name(subject: Subject) -> Iterator[Finding]:
     """Several layers of one graph have the same name.
 
     What it does:
-        Looks for layer names that repeat within one graph. The outputs of an ONNX graph do not count: they are named as their tensors.
+        Looks for layer names that repeat within one graph. Outputs of an ONNX graph are excluded,
+        because they have the names of their tensors.
     Why it matters:
-        Names are how people, breakpoints and links find a layer. OpenVINO reads such a file, and so does Loopscope.
+        People, breakpoints and links refer to layers by name. OpenVINO and Loopscope both read such
+        a file.
     Example that fails:
         <layer id="0" name="x" .../> <layer id="1" name="x" .../>
     Example that passes:
@@ -266,9 +281,10 @@ def duplicate_name(subject: Subject) -> Iterator[Finding]:
                 yield Finding(
                     subject.where(place, first[name]),
                     f"{count} layers are named {shorten(name)!r}.",
-                    found=f"{count} layers of one name",
-                    expected="a name of its own for each layer",
-                    advice="Nothing breaks here: addresses of these layers end in ~ and the layer's id.",
+                    found=f"{count} layers with one name",
+                    expected="a unique name for each layer",
+                    advice="Harmless in Loopscope: addresses of these layers end in ~ and the "
+                    "layer's id.",
                 )
 
 
@@ -276,29 +292,31 @@ def node_name_twice(subject: Subject) -> Iterator[Finding]:
     """Two nodes of one graph have the same name.
 
     What it does:
-        Looks for names that several nodes of an ONNX graph have. Nodes without a name, which are called by type and number here, do not
-        count, nor do Constants, which ONNX Runtime takes for initializers.
+        Looks for names shared by several nodes of an ONNX graph. Nodes without a name are excluded,
+        and so are Constants, which ONNX Runtime treats as initializers.
     Why it matters:
-        ONNX Runtime 1.31 does not open such a model. Tools that put nodes beside others, such as converters to float16, write them.
+        ONNX Runtime 1.31 does not open such a model. Tools that insert nodes, such as converters to
+        float16, write such names.
     Example that fails:
-        [a] h = Neg(x)  [a] y = Neg(h)
+        [a] h = Neg(x) [a] y = Neg(h)
     Example that passes:
-        [a] h = Neg(x)  [b] y = Neg(h)
+        [a] h = Neg(x) [b] y = Neg(h)
     """
     for place in () if subject.is_openvino else subject.places:
         named = [
-            one
-            for one in place.graph.nodes
-            if one.opset and one.constant is None and not one.name.startswith(f"{one.type}_")
+            node
+            for node in place.graph.nodes
+            if node.opset and node.constant is None and not node.name.startswith(f"{node.type}_")
         ]
         uses = Counter(node.name for node in named)
         for name in (name for name, count in uses.items() if count > 1):
             yield Finding(
                 subject.where(place, next(node for node in named if node.name == name)),
                 f"{uses[name]} nodes are named {shorten(name)!r}.",
-                found=f"{uses[name]} nodes of one name",
-                expected="a name of its own for each node, or none",
-                advice="Here it does no harm; ONNX Runtime does not open the model: rename all but one of them.",
+                found=f"{uses[name]} nodes with one name",
+                expected="a unique name for each node, or no name",
+                advice="Loopscope opens the model, but ONNX Runtime does not: rename all but one "
+                "of them.",
             )
 
 
@@ -306,9 +324,9 @@ def no_results(subject: Subject) -> Iterator[Finding]:
     """The model has no outputs.
 
     What it does:
-        Looks for a Result in the outermost graph.
+        Checks that the outermost graph has a Result.
     Why it matters:
-        A run computes nothing that anybody can see, except in the debugger.
+        A run returns nothing; its values are visible in the debugger only.
     Example that fails:
         a graph that ends in an Add
     Example that passes:
@@ -318,22 +336,23 @@ def no_results(subject: Subject) -> Iterator[Finding]:
     if not graph.results:
         yield Finding(
             Where(subject.model.file, 0, subject.places[0].address),
-            "The model has no Result, and so no outputs.",
+            "The model has no Result and therefore no outputs.",
             found=f"{len(graph.nodes)} layers, none of them a Result",
             expected="at least one Result",
-            advice="It can be run and debugged; a run gives no outputs.",
+            advice="The model can be run and debugged, but a run returns no outputs.",
         )
 
 
 def remark_of_the_reader(subject: Subject) -> Iterator[Finding]:
-    """The reader has a remark about the file.
+    """The reader reports a remark about the file.
 
     What it does:
-        Lists the remarks of the reader: parts of the file that it left out, and steps of other libraries that failed.
+        Lists the reader's remarks: parts of the file that it skipped, and failed steps of other
+        libraries.
     Why it matters:
-        The model that is shown and run leaves something of the file out, or differs from it.
+        The displayed and executed model omits a part of the file, or differs from it.
     Example that fails:
-        an ONNX model whose inputs have default values, which are constants here
+        an ONNX model whose inputs have default values, which become constants
     Example that passes:
         an ONNX model whose inputs have no default values
     """
@@ -347,7 +366,7 @@ def source_without_output(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for Parameter and Const layers without an <output>.
     Why it matters:
-        Their only purpose is to give a value, and there is no port that could.
+        Such a layer exists only to provide a value, and without a port nothing can read it.
     Example that fails:
         <layer id="0" name="x" type="Parameter" version="opset1"> <data .../> </layer>
     Example that passes:
@@ -365,12 +384,12 @@ def source_without_output(subject: Subject) -> Iterator[Finding]:
 
 
 def variable_never_read(subject: Subject) -> Iterator[Finding]:
-    """A variable is assigned that no ReadValue declares.
+    """A variable is assigned, but no ReadValue declares it.
 
     What it does:
-        Looks, in the whole model, for the ReadValue with the variable_id of each Assign.
+        Looks for a ReadValue with the variable_id of each Assign, in the whole model.
     Why it matters:
-        A variable begins with its ReadValue, which says what it holds first. OpenVINO refuses such a file.
+        The ReadValue defines the variable's initial value. OpenVINO refuses such a file.
     Example that fails:
         an Assign with variable_id="state" alone
     Example that passes:

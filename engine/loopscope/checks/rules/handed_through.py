@@ -1,4 +1,4 @@
-"""Rules about what a body hands through or does not use, which OpenVINO 2026.4's CPU does
+"""Rules about body values that are unchanged or unused, which OpenVINO 2026.4's CPU handles
 differently.
 """
 
@@ -16,15 +16,16 @@ from loopscope.ir.shape import static
 
 
 def idle_slices(subject: Subject) -> Iterator[Finding]:
-    """Nothing that a TensorIterator's body gives is computed from its sliced inputs.
+    """No output of a TensorIterator's body is computed from its sliced inputs.
 
     What it does:
-        Looks for TensorIterators none of whose sliced inputs reaches a Result of the body, directly or by way of other layers. Results
-        do not count that only make unused outputs.
+        Looks for TensorIterators whose sliced inputs do not reach any Result of the body, directly
+        or through other layers. Results are ignored if all their outputs are unused.
     Why it matters:
-        The number of iterations is that of the parts. OpenVINO's CPU drops inputs that nothing uses, and runs one iteration.
+        The number of slices is the number of iterations. OpenVINO's CPU removes unused inputs, and
+        runs one iteration.
     Example that fails:
-        a body that adds 1 to a state, with a sliced input only to count
+        a body that adds 1 to a state, with a sliced input only for counting
     Example that passes:
         the same as a Loop with a trip count
     """
@@ -33,24 +34,25 @@ def idle_slices(subject: Subject) -> Iterator[Finding]:
         parts = {entry.internal for entry in region.body.inputs if entry.axis is not None}
         if not parts or subject.trips(region) == static(1):
             continue
-        if not parts & dependencies(graph, *_needed(region)):
+        if not parts & dependencies(graph, *_needed_results(region)):
             names = listed(
                 [graph.by_id[layer].name for layer in sorted(parts) if layer in graph.by_id]
             )
             yield Finding(
                 subject.where(region.place, region.node),
-                f"No Result of the body is computed from {names}: OpenVINO's CPU drops the slices, and runs one iteration.",
-                found=f"no way from {names} to a Result",
+                f"No Result of the body is computed from {names}: OpenVINO's CPU removes the "
+                "slices and runs one iteration.",
+                found=f"no path from {names} to a Result",
                 expected="a Result that a sliced input reaches, or a Loop with a trip count",
-                advice="Here it runs an iteration for each part.",
+                advice="Loopscope runs an iteration for each slice.",
             )
 
 
-def _needed(region: CheckedRegion) -> Iterator[LayerId]:
-    """The Results of a body without those that only make unused outputs."""
-    made, back = _outputs(region), {edge.from_layer for edge in region.body.back_edges}
+def _needed_results(region: CheckedRegion) -> Iterator[LayerId]:
+    """Yield the Results of a body except those whose outputs are all unused."""
+    outputs, back = _outputs_by_result(region), {edge.from_layer for edge in region.body.back_edges}
     for result in region.body.graph.results:
-        sources = [OutputRef(region.node.id, index) for index, _ in made.get(result.id, ())]
+        sources = [OutputRef(region.node.id, index) for index, _ in outputs.get(result.id, ())]
         if (
             result.id in back
             or not sources
@@ -60,133 +62,147 @@ def _needed(region: CheckedRegion) -> Iterator[LayerId]:
 
 
 def unchanged_last_value(subject: Subject) -> Iterator[Finding]:
-    """The last value of something that a body does not change is the last of several outputs of its
-    Result.
+    """An unchanged value is an output after other outputs of the same Result.
 
     What it does:
-        Looks for Results that are a Parameter of the body as it came (an input that is not sliced, and goes back only to itself) and
-        that make several outputs, of which the one with the greatest port number is the last value.
+        Looks for Results that are an unchanged Parameter of the body (not sliced, and carried only
+        to itself) and that feed several outputs. The output with the greatest port number is the
+        last value.
     Why it matters:
-        OpenVINO replaces the output by what entered, and forgets that others need its Result: its CPU dies when it compiles the model.
+        OpenVINO replaces the output by the initial value and ignores that other outputs use its
+        Result. Its CPU crashes when it compiles the model.
     Example that fails:
-        output 4 joins what Result 8 gives, output 5 is its last value, and Result 8 is Parameter 2
+        output 4 concatenates Result 8, output 5 is its last value, and Result 8 is Parameter 2
     Example that passes:
-        the same with output 4 as the last value and output 5 joined, or with 0 added to Parameter 2
+        the same with output 4 as the last value and output 5 concatenated, or with 0 added to
+        Parameter 2
     """
     for region in subject.iterating:
-        for result, made in _outputs(region).items():
-            entries = [entry for _, entry in made]
+        for result, outputs in _outputs_by_result(region).items():
+            entries = [entry for _, entry in outputs]
             if len(entries) > 1 and entries[-1].axis is None and _is_unchanged(region, result):
                 name = region.body.graph.by_id[result].name
                 yield Finding(
                     subject.where(region.place, region.node, f"output {entries[-1].external}"),
-                    f"{name} is what entered, and its last value comes after its other outputs: OpenVINO's CPU dies of it.",
-                    found=f"outputs {', '.join(str(entry.external) for entry in entries)} from {name}, which nothing changes",
-                    expected="the last value before the others, a Result of its own for it, or a computation in between",
-                    advice="It runs here; for OpenVINO take the value that entered the loop in place of its last value.",
+                    f"{name} is unchanged, and its last value follows its other outputs: "
+                    "OpenVINO's CPU crashes.",
+                    found=f"outputs {', '.join(str(entry.external) for entry in entries)} from "
+                    f"{name}, which nothing changes",
+                    expected="the last value before the others, a separate Result for it, or a "
+                    "computation between them",
+                    advice="Loopscope runs it; for OpenVINO use the initial value instead of the "
+                    "last value.",
                 )
 
 
 def half_used_result(subject: Subject) -> Iterator[Finding]:
-    """Of several outputs that a Loop or TensorIterator makes of one Result, some are used and
-    others are not.
+    """Some outputs of one Result of a Loop or TensorIterator are used, and others are not.
 
     What it does:
-        Looks for Results of bodies that make several outputs, of which some have edges and others have none, and that do not go back.
+        Looks for body Results that feed several outputs, of which some have edges and others have
+        none. Results with a back edge are excluded.
     Why it matters:
-        OpenVINO drops an unused output together with its Result: it refuses the model, crashes, or gives other outputs in place of
-        those that are used.
+        OpenVINO removes an unused output together with its Result. It then refuses the model,
+        crashes, or swaps the used outputs for others.
     Example that fails:
-        outputs 4 (the last value) and 5 (joined) of Result 8, and edges from output 5 only
+        outputs 4 (the last value) and 5 (concatenated) of Result 8, and edges from output 5 only
     Example that passes:
-        edges from both outputs, or a Result of its own for each
+        edges from both outputs, or a separate Result for each
     """
     for region in subject.iterating if subject.is_openvino else ():
         consumers, back = (
             region.place.graph.consumers,
             {edge.from_layer for edge in region.body.back_edges},
         )
-        for result, made in _outputs(region).items():
+        for result, outputs in _outputs_by_result(region).items():
             unused = [
                 entry.external
-                for index, entry in made
+                for index, entry in outputs
                 if OutputRef(region.node.id, index) not in consumers
             ]
-            if 0 < len(unused) < len(made) and result not in back:
+            if 0 < len(unused) < len(outputs) and result not in back:
                 name, numbers = region.body.graph.by_id[result].name, ", ".join(map(str, unused))
                 yield Finding(
                     subject.where(region.place, region.node, f"output {unused[0]}"),
-                    f"Output {numbers} is unused, others of the same Result {name} are used: OpenVINO's CPU drops it, and fails or errs.",
-                    found=f"outputs {', '.join(str(entry.external) for _, entry in made)} from {name}, and no edge from {numbers}",
-                    expected="edges from all of them, or a Result of its own for each",
-                    advice="It does no harm here; remove the unused output.",
+                    f"Output {numbers} is unused, but others of the same Result {name} are used: "
+                    "OpenVINO's CPU removes it, and fails or returns wrong outputs.",
+                    found=f"outputs {', '.join(str(entry.external) for _, entry in outputs)} from "
+                    f"{name}, and no edge from {numbers}",
+                    expected="edges from all of them, or a separate Result for each",
+                    advice="Harmless in Loopscope; remove the unused output.",
                 )
 
 
 def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
-    """The condition of an If is handed to Parameters of its branches, and nothing reads them or it
-    is a constant.
+    """The condition of an If is also passed to its branches, and is unread there or constant.
 
     What it does:
-        Looks for port map entries of branches that take input 0, the condition, to Parameters without edges, or of an If of which one
-        branch never runs.
+        Looks for port map entries of branches that pass input 0, the condition, to Parameters
+        without edges. It also looks for such entries of an If with one branch that never runs.
     Why it matters:
-        OpenVINO drops unread values, and constants that branches compute with, here the condition itself: its CPU then runs the wrong
-        branch, or refuses the model.
+        OpenVINO removes unread values, and constants that branches read, here the condition itself.
+        Its CPU then runs the wrong branch, or refuses the model.
     Example that fails:
-        <input external_port_id="0" internal_layer_id="5"/> in then_port_map, and no edge from layer 5 of the branch
+        <input external_port_id="0" internal_layer_id="5"/> in then_port_map, and no edge from layer
+        5 of the branch
     Example that passes:
         the same without the entry, or with an edge from layer 5 and a computed condition
     """
     for place, node in subject.ifs if subject.is_openvino else ():
-        taken = [
+        condition_inputs = [
             (body, entry.internal)
             for body in node.bodies
             for entry in body.inputs
             if entry.external == 0
         ]
         names = listed(
-            [body.graph.by_id[layer].name for body, layer in taken if layer in body.graph.by_id]
+            [
+                body.graph.by_id[layer].name
+                for body, layer in condition_inputs
+                if layer in body.graph.by_id
+            ]
         )
-        if taken and any(
+        if condition_inputs and any(
             region.within.address in subject.never_run for region in subject.regions_of(node)
         ):
             yield Finding(
                 subject.where(place, node, "input 0"),
-                f"The condition is a constant and also handed to {names}: OpenVINO's CPU may drop it, and run the wrong branch or fail.",
+                f"The condition is a constant that is also passed to {names}: OpenVINO's CPU may "
+                "remove it, and run the wrong branch or fail.",
                 found="an entry with external_port_id 0, and a constant condition",
                 expected="no such entry, or a computed condition",
-                advice="It does no harm here; feed the Parameter from an input of its own.",
+                advice="Harmless in Loopscope; feed the Parameter from a separate input.",
             )
-        elif taken and not any(
-            OutputRef(layer, 0) in body.graph.consumers for body, layer in taken
+        elif condition_inputs and not any(
+            OutputRef(layer, 0) in body.graph.consumers for body, layer in condition_inputs
         ):
             yield Finding(
                 subject.where(place, node, "input 0"),
-                f"The condition is also handed to {names}, which nothing reads: OpenVINO's CPU drops it, and always runs the else branch.",
+                f"The condition is also passed to {names}, which nothing reads: OpenVINO's CPU "
+                "removes it, and always runs the else branch.",
                 found=f"an entry with external_port_id 0, and no edge from {names}",
                 expected="no such entry, or a branch that reads it",
-                advice="It does no harm here; remove the entry and the Parameter.",
+                advice="Harmless in Loopscope; remove the entry and the Parameter.",
             )
 
 
-def _outputs(region: CheckedRegion) -> dict[LayerId, list[tuple[int, OutputMap]]]:
-    """By Result the outputs that it makes, in order, each with its place among the node's
-    outputs; those without a port are left out.
+def _outputs_by_result(region: CheckedRegion) -> dict[LayerId, list[tuple[int, OutputMap]]]:
+    """Return the outputs of each Result in port order, with their index among the node's outputs.
+    Outputs without a port are left out.
     """
-    made: dict[LayerId, list[tuple[int, OutputMap]]] = {}
+    by_result: dict[LayerId, list[tuple[int, OutputMap]]] = {}
     entries = sorted(
         (entry for entry in region.body.outputs if entry.external != -1),
-        key=lambda one: one.external,
+        key=lambda entry: entry.external,
     )
     for index, entry in enumerate(entries):
         if entry.internal in region.body.graph.by_id and index < len(region.node.outputs):
-            made.setdefault(entry.internal, []).append((index, entry))
-    return made
+            by_result.setdefault(entry.internal, []).append((index, entry))
+    return by_result
 
 
 def _is_unchanged(region: CheckedRegion, result: LayerId) -> bool:
-    """Whether a Result is a Parameter that has the same value in every iteration."""
+    """Return True if a Result is a Parameter that has the same value in every iteration."""
     source = (region.body.graph.sources.get(result) or (None,))[0]
     if source is None:
         return False

@@ -1,4 +1,4 @@
-"""Rules of If-8: the condition, and two branches that give the same outputs."""
+"""Rules of If-8: the condition, and equal outputs of both branches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
     """An If's condition is not a boolean.
 
     What it does:
-        Looks at the element type of input 0 of every If.
+        Checks the element type of input 0 of every If.
     Why it matters:
-        The specification asks for boolean. OpenVINO reads anything, but its CPU looks at the first byte only: 2.0 and 256 are false.
+        The specification requires boolean. OpenVINO accepts any type, but its CPU reads only the
+        first byte: 2.0 and 256 are false.
     Example that fails:
         a condition of f32
     Example that passes:
@@ -40,25 +41,27 @@ def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
                 f"The condition is {known.element_type}, expected boolean.",
                 found=str(known.element_type),
                 expected="boolean",
-                advice="Anything but 0 counts as true here; compare with zero (NotEqual) to get the same everywhere.",
+                advice="Loopscope treats every value except 0 as true; compare with zero "
+                "(NotEqual) to get equal results everywhere.",
             )
 
 
 def condition_shape(subject: Subject) -> Iterator[Finding]:
-    """An If's condition can be no single value.
+    """An If's condition cannot be a single value.
 
     What it does:
-        Looks at the shape of input 0 of every If.
+        Checks the shape of input 0 of every If.
     Why it matters:
-        One value decides. OpenVINO refuses a condition with more than one dimension, and takes the first of several elements; ONNX Runtime
-        takes one element of any shape. Without an element there is nothing to decide by.
+        A single value selects the branch. OpenVINO refuses a condition with more than one
+        dimension, and uses the first of several elements. ONNX Runtime accepts one element of any
+        shape. An empty condition selects nothing.
     Example that fails:
         a condition of shape [0], of shape [1,1] in IR, or of shape [2] in ONNX
     Example that passes:
         a condition of shape [] or [1]
     """
     for place, node, known in _conditions(subject):
-        if not may_be_one_value(subject, known) and not _is_several(subject, known):
+        if not may_be_one_value(subject, known) and not _has_several_elements(subject, known):
             yield _shape_finding(
                 subject,
                 place,
@@ -72,23 +75,23 @@ def condition_of_several(subject: Subject) -> Iterator[Finding]:
     """An If's condition has several elements.
 
     What it does:
-        Looks at the shape of input 0 of every If.
+        Checks the shape of input 0 of every If.
     Why it matters:
-        The specification asks for one element. OpenVINO reads several, and looks at the first.
+        The specification requires one element. OpenVINO accepts several and uses the first.
     Example that fails:
         a condition of shape [2]
     Example that passes:
         a condition of shape [] or [1]
     """
     for place, node, known in _conditions(subject):
-        if _is_several(subject, known):
+        if _has_several_elements(subject, known):
             yield _shape_finding(
-                subject, place, node, known, "The first element decides, as in OpenVINO."
+                subject, place, node, known, "The first element is used, as in OpenVINO."
             )
 
 
-def _is_several(subject: Subject, known: Known) -> bool:
-    """Whether a condition is a list of several elements, of which OpenVINO takes the first."""
+def _has_several_elements(subject: Subject, known: Known) -> bool:
+    """Return True if a condition is a list of several elements (OpenVINO uses the first)."""
     dimensions = known.shape.dimensions
     return (
         subject.is_openvino
@@ -114,9 +117,10 @@ def branch_without_result(subject: Subject) -> Iterator[Finding]:
     """A branch of an If has no Result.
 
     What it does:
-        Looks for a Result in both bodies of every If.
+        Checks that both bodies of every If have a Result.
     Why it matters:
-        A branch without a Result gives the If nothing to hand out. OpenVINO refuses such a file.
+        A branch without a Result has no value for the outputs of the If. OpenVINO refuses such a
+        file.
     Example that fails:
         a then_body that ends in an Add
     Example that passes:
@@ -135,7 +139,7 @@ def branch_without_result(subject: Subject) -> Iterator[Finding]:
 
 
 def branch_output_counts(subject: Subject) -> Iterator[Finding]:
-    """The branches of an If give different numbers of outputs.
+    """The branches of an If have different numbers of outputs.
 
     What it does:
         Compares the numbers of port map outputs of both branches.
@@ -152,7 +156,7 @@ def branch_output_counts(subject: Subject) -> Iterator[Finding]:
             spelled = ", ".join(f"{name} {count}" for name, count in counts.items())
             yield Finding(
                 subject.where(place, node),
-                f"The branches give different numbers of outputs: {spelled}.",
+                f"The branches have different numbers of outputs: {spelled}.",
                 found=spelled,
                 expected=f"{len(node.outputs)} each",
                 advice="Map a Result of each branch to every output.",
@@ -160,88 +164,89 @@ def branch_output_counts(subject: Subject) -> Iterator[Finding]:
 
 
 def branch_output_types(subject: Subject) -> Iterator[Finding]:
-    """The branches of an If give an output of different element types.
+    """The branches of an If produce an output of different element types.
 
     What it does:
-        Compares the element types of matching outputs of both branches, where they are known.
+        Compares the known element types of matching outputs of both branches.
     Why it matters:
-        Whatever uses the output can be right for one of them only. OpenVINO refuses such a file.
+        The consumers of the output can be valid for one of the types only. OpenVINO refuses such a
+        file.
     Example that fails:
         output 0 is f32 in the then branch and i32 in the else branch
     Example that passes:
         f32 in both
     """
-    for place, node, index, found in _outputs(subject):
-        types = [known.element_type for known in found]
+    for place, node, index, knowledge in _outputs(subject):
+        types = [known.element_type for known in knowledge]
         if None not in types and len(set(types)) > 1:
             spelled = " and ".join(
-                f"{one} in the {body.name} branch"
-                for one, body in zip(types, node.bodies, strict=True)
+                f"{element_type} in the {body.name} branch"
+                for element_type, body in zip(types, node.bodies, strict=True)
             )
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} is {spelled}.",
-                found=", ".join(str(one) for one in types),
+                found=", ".join(str(element_type) for element_type in types),
                 expected="one element type",
                 advice="Convert one of them in its branch.",
             )
 
 
 def branch_output_ranks(subject: Subject) -> Iterator[Finding]:
-    """The branches of an If give an output of different numbers of dimensions.
+    """The branches of an If produce an output with different numbers of dimensions.
 
     What it does:
-        Compares the ranks of matching outputs of both branches, where they are known.
+        Compares the known ranks of matching outputs of both branches.
     Why it matters:
-        The common shape has no known rank, which OpenVINO's CPU refuses to run.
+        The rank of the output is unknown, and OpenVINO's CPU refuses to run such a model.
     Example that fails:
         output 0 has shape [3] in the then branch and [1,3] in the else branch
     Example that passes:
         shapes [1,3] and [2,3]
     """
-    for place, node, index, found in _outputs(subject):
-        ranks = [known.shape.rank for known in found]
+    for place, node, index, knowledge in _outputs(subject):
+        ranks = [known.shape.rank for known in knowledge]
         if None not in ranks and len(set(ranks)) > 1:
             spelled = " and ".join(
                 f"{known.shape} in the {body.name} branch"
-                for known, body in zip(found, node.bodies, strict=True)
+                for known, body in zip(knowledge, node.bodies, strict=True)
             )
             yield Finding(
                 subject.where(place, node, f"output {index}"),
                 f"Output {index} has shape {spelled}.",
                 found=", ".join(f"rank {rank}" for rank in ranks),
                 expected="one rank",
-                advice="It runs here; for OpenVINO reshape one of them in its branch.",
+                advice="Loopscope runs it; for OpenVINO reshape one of them in its branch.",
             )
 
 
 def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Known]]]:
-    """Each output of each If whose condition is not constant, with what is known of it in each
-    branch.
+    """Yield each output of each If whose condition is not constant, with the knowledge about it in
+    each branch.
     """
     for place, node in subject.ifs:
         regions = subject.regions_of(node)
         if any(region.within.address in subject.never_run for region in regions):
             continue
         for index in range(min(len(body.outer_outputs) for body in node.bodies)):
-            found = [
+            knowledge = [
                 subject.parameter(region, region.body.outer_outputs[index].internal)
                 for region in regions
             ]
-            yield place, node, index, found
+            yield place, node, index, knowledge
 
 
 def result_of_two_outputs(subject: Subject) -> Iterator[Finding]:
-    """A port map of an If makes two outputs of one Result.
+    """A port map of an If maps one Result to two outputs.
 
     What it does:
-        Looks for a Result that several outputs of then_port_map, or of else_port_map, name.
+        Looks for a Result that several outputs of then_port_map, or of else_port_map, refer to.
     Why it matters:
-        OpenVINO refuses such a file (in the port map of a Loop it takes them).
+        OpenVINO refuses such a file. (In the port map of a Loop it accepts them.)
     Example that fails:
         two <output> with internal_layer_id="4" in then_port_map
     Example that passes:
-        a Result of its own for each output
+        a separate Result for each output
     """
     for region in subject.regions if subject.is_openvino else ():
         if region.node.type != IF:
@@ -250,20 +255,21 @@ def result_of_two_outputs(subject: Subject) -> Iterator[Finding]:
             if count > 1:
                 yield Finding(
                     subject.where(region.place, region.node, f"{region.body.name} layer {layer}"),
-                    f"{count} outputs of the {region.part} are made of Result {layer}.",
+                    f"{count} outputs of the {region.part} are mapped from Result {layer}.",
                     found=f"{count} port map outputs with internal_layer_id {layer}",
-                    expected="a Result of its own for each output",
+                    expected="a separate Result for each output",
                     advice="Correct internal_layer_id, or add a Result that the same layer feeds.",
                 )
 
 
 def if_without_outputs(subject: Subject) -> Iterator[Finding]:
-    """An If gives nothing.
+    """An If has no outputs.
 
     What it does:
-        Looks for If nodes without an output port whose branches give no output either.
+        Looks for If nodes without an output port whose branches have no output either.
     Why it matters:
-        The specification asks for at least one output: what the branches compute is lost. OpenVINO reads such a file.
+        The specification requires at least one output. The values that the branches compute are
+        lost. OpenVINO reads such a file.
     Example that fails:
         an If without <output>, and port maps without outputs
     Example that passes:
@@ -276,7 +282,8 @@ def if_without_outputs(subject: Subject) -> Iterator[Finding]:
                 "The If has no outputs.",
                 found="no output port, and no output in its port maps",
                 expected="at least one",
-                advice="It runs, and nothing of it is used; map a Result of each branch to an output, or remove the If.",
+                advice="It runs, but its values are unused; map a Result of each branch to an "
+                "output, or remove the If.",
             )
 
 

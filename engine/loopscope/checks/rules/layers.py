@@ -1,4 +1,4 @@
-"""Rules about what a layer is: unknown operations, their inputs and outputs, their attributes."""
+"""Rules about layers: unknown operations, inputs and outputs, attributes."""
 
 from __future__ import annotations
 
@@ -12,38 +12,44 @@ from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, No
 from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import REQUIRED, AttributeProblem, Role, typed
 
-_PLACES = 5
+_MAX_PLACES = 5
 
 
 def unknown_operation(subject: Subject) -> Iterator[Finding]:
-    """An operation type that Loopscope does not know.
+    """Loopscope does not support an operation type of the model.
 
     What it does:
-        Looks up the type of every layer among the operations; one diagnostic for each unknown type, naming its layers.
+        Looks up the type of every layer in the catalogue. One diagnostic per unknown type lists its
+        layers.
     Why it matters:
-        What these layers compute is unknown. The model opens and draws, but cannot be run.
+        The computation of these layers is unknown. The model opens and can be drawn, but it cannot
+        be run.
     Example that fails:
         <layer type="Addd" version="opset1" .../>
     Example that passes:
         <layer type="Add" version="opset1" .../>
     """
-    found: dict[str, list[tuple[PlacedGraph, Node]]] = {}
+    unknown: dict[str, list[tuple[PlacedGraph, Node]]] = {}
     for place, node in subject.nodes():
         if subject.operation(node) is None and not subject.catalogue.elsewhere(
             node.type, node.opset
         ):
-            found.setdefault(node.type, []).append((place, node))
-    total = sum(len(layers) for layers in found.values())
-    for kind, layers in found.items():
-        addresses = [subject.where(*layer).address for layer in layers[:_PLACES]]
-        more = f" and {len(layers) - _PLACES} more" if len(layers) > _PLACES else ""
-        everything = f"{total} layer{'s' if total > 1 else ''} of {len(found)} type{'s' if len(found) > 1 else ''}"
-        state = "is drawn and not run" if _is_search(layers[0][1]) else "is unknown"
+            unknown.setdefault(node.type, []).append((place, node))
+    total = sum(len(layers) for layers in unknown.values())
+    for type, layers in unknown.items():
+        addresses = [subject.where(*layer).address for layer in layers[:_MAX_PLACES]]
+        more = f" and {len(layers) - _MAX_PLACES} more" if len(layers) > _MAX_PLACES else ""
+        total_words = (
+            f"{total} layer{'s' if total > 1 else ''} of {len(unknown)} "
+            f"type{'s' if len(unknown) > 1 else ''}"
+        )
+        state = "can be drawn but not run" if _is_search(layers[0][1]) else "is unknown"
         yield Finding(
             subject.where(*layers[0]),
-            f"Operation {shorten(kind, 60)!r} ({shorten(layers[0][1].opset, 40)}) {state}; "
-            f"the model has {everything} that cannot be run: {listed(list(found))}.",
-            found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: {', '.join(shorten(address) for address in addresses)}{more}",
+            f"Operation {shorten(type, 60)!r} ({shorten(layers[0][1].opset, 40)}) {state}; "
+            f"the model has {total_words} that cannot be run: {listed(list(unknown))}.",
+            found=f"{len(layers)} layer{'s' if len(layers) > 1 else ''}: "
+            f"{', '.join(shorten(address) for address in addresses)}{more}",
             expected="an operation of opset1 to opset17"
             if subject.is_openvino
             else "an operation that Loopscope knows",
@@ -53,43 +59,48 @@ def unknown_operation(subject: Subject) -> Iterator[Finding]:
 
 def _advice(node: Node) -> str:
     if not node.opset.startswith("com.microsoft"):
-        return "Check the spelling; an operation of your own is added with --ops FILE.py, or in Python by loopscope.ops.install."
+        return (
+            "Check the spelling. Add a custom operation with --ops FILE.py, or in Python with "
+            "loopscope.ops.install."
+        )
     if node.opset.startswith("com.microsoft.nchwc"):
-        return _LAID_OUT
-    return _SEARCH if _is_search(node) else _FUSED
+        return _LAYOUT_ADVICE
+    return _SEARCH_ADVICE if _is_search(node) else _FUSED_ADVICE
 
 
 def _is_search(node: Node) -> bool:
     return node.opset.startswith("com.microsoft ") and node.type in _SEARCHES
 
 
-_LAID_OUT = (
-    "ONNX Runtime has laid out its numbers for one kind of processor: optimize the model again with ORT_ENABLE_EXTENDED "
-    "instead of ORT_ENABLE_ALL, or open it as it was before."
+_LAYOUT_ADVICE = (
+    "ONNX Runtime changed the data layout for one kind of processor: optimize the model again "
+    "with ORT_ENABLE_EXTENDED instead of ORT_ENABLE_ALL, or open the original model."
 )
 
 
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
-_SEARCH = (
-    "Of ONNX Runtime's searches, those over a decoder alone are run (model_type 0, caches of known heads as inputs 3 and up), and "
-    "BeamSearch over T5's encoder and decoder (model_type 1), with ONNX opset 11 or later, without a penalty of presence: export the "
-    "graphs by themselves, or the model with one of these."
+_SEARCH_ADVICE = (
+    "Loopscope runs ONNX Runtime's searches over a single decoder (model_type 0, caches with a "
+    "known number of heads as inputs 3 and up), and BeamSearch over T5's encoder and decoder "
+    "(model_type 1), with ONNX opset 11 or later and without a presence penalty: export the "
+    "graphs separately, or the model with one of these searches."
 )
 
 
-_FUSED = (
-    "It is ONNX Runtime's own, and not among those that are computed here (loopscope ops com.microsoft lists them): open the model as it "
-    "was before ONNX Runtime changed it, where you have that, or add it as an operation of your own with --ops FILE.py."
+_FUSED_ADVICE = (
+    "This operation belongs to ONNX Runtime and is not supported (loopscope ops com.microsoft "
+    "lists the supported ones): open the model as it was before ONNX Runtime optimized it, or "
+    "add a custom operation with --ops FILE.py."
 )
 
 
 def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
-    """An operation is known, but not in the opset that the layer names.
+    """An operation exists, but not in the opset that the layer declares.
 
     What it does:
-        Looks for layers whose type exists in other opsets than their version says.
+        Looks for layers whose type exists only in other opsets.
     Why it matters:
-        The opset decides which version of an operation is meant. OpenVINO refuses such a file.
+        The opset determines the version of an operation. OpenVINO refuses such a file.
     Example that fails:
         <layer type="Loop" version="opset1" .../>
     Example that passes:
@@ -103,14 +114,15 @@ def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
         )
         if versions:
             ranges = [
-                f"{one.title} in opset{one.opsets[0]} to opset{one.opsets[1]}"
+                f"{version.title} in opset{version.opsets[0]} to opset{version.opsets[1]}"
                 if subject.is_openvino
-                else f"{one.title} from opset {one.version} on"
-                for one in versions
+                else f"{version.title} from opset {version.version} on"
+                for version in versions
             ]
             yield Finding(
                 subject.where(place, node),
-                f"{shorten(node.opset, 40)!r} holds no operation {shorten(node.type, 60)!r}.",
+                f"{shorten(node.opset, 40)!r} does not have the operation "
+                f"{shorten(node.type, 60)!r}.",
                 found=f"version {shorten(node.opset, 40)!r}",
                 expected="; ".join(ranges[:8]),
                 advice="Correct the version of the layer."
@@ -120,12 +132,12 @@ def operation_not_in_opset(subject: Subject) -> Iterator[Finding]:
 
 
 def bad_attribute(subject: Subject) -> Iterator[Finding]:
-    """An attribute is missing, or has a value that the operation does not allow.
+    """An attribute is missing or has an invalid value.
 
     What it does:
-        Reads every attribute of every layer as its operation declares it.
+        Parses every attribute of every layer as its operation declares it.
     Why it matters:
-        The operation cannot be computed without it.
+        The operation cannot be computed without a valid attribute.
     Example that fails:
         <data auto_broadcast="bogus"/> in an Add
     Example that passes:
@@ -143,10 +155,12 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
             continue
         if operation.role in (Role.PARAMETER, Role.CONSTANT) and _is_typed_by_port(node):
             continue
-        # What feeds a body decides: OpenVINO writes it so, and in If and Loop it reads a Parameter
-        # that says nothing as well.
-        unsaid = "dynamic" if place.address in bodies else None
-        if operation.role is Role.PARAMETER and node.attributes.get("element_type", unsaid) in (
+        # The input of a body determines the type: OpenVINO writes "dynamic", and in If and Loop it
+        # also reads a Parameter without a type.
+        default_type = "dynamic" if place.address in bodies else None
+        if operation.role is Role.PARAMETER and node.attributes.get(
+            "element_type", default_type
+        ) in (
             "dynamic",
             "undefined",
         ):
@@ -157,10 +171,10 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 subject.where(place, node),
                 f"{str(problem)[:1].upper()}{str(problem)[1:]}.",
-                found=_spelled(node),
+                found=_attributes_xml(node),
                 expected=", ".join(
-                    one.name + (" (required)" if one.default is REQUIRED else "")
-                    for one in operation.attributes[:20]
+                    attribute.name + (" (required)" if attribute.default is REQUIRED else "")
+                    for attribute in operation.attributes[:20]
                 ),
                 advice=f"Correct <data> of the layer; see the specification of {operation.title}."
                 if subject.is_openvino
@@ -169,8 +183,8 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_typed_by_port(node: Node) -> bool:
-    """A Parameter or Const says what it is in its port too; what was built in Python says it
-    only there.
+    """Return True if the port declares the type of a Parameter or Const. Models built in Python
+    declare it only there.
     """
     return node.constant is not None or (
         "element_type" not in node.attributes
@@ -179,7 +193,7 @@ def _is_typed_by_port(node: Node) -> bool:
     )
 
 
-def _spelled(node: Node) -> str:
+def _attributes_xml(node: Node) -> str:
     return (
         shorten(
             " ".join(
@@ -192,15 +206,17 @@ def _spelled(node: Node) -> str:
 
 
 def unknown_attribute(subject: Subject) -> Iterator[Finding]:
-    """A layer has an attribute that its operation does not have.
+    """A layer has an attribute that its operation does not define.
 
     What it does:
-        Compares the names of a layer's attributes with those of its operation (of OpenVINO, or in a domain of ONNX itself).
+        Compares the attribute names of each layer with those of its operation, for OpenVINO and for
+        the domains of ONNX itself.
     Why it matters:
-        It may be a slip of the pen, or of another opset, where the attribute changes the result. OpenVINO ignores it, and so does
-        Loopscope; ONNX Runtime refuses the model.
+        The attribute may be misspelled, or belong to another opset, where it changes the result.
+        OpenVINO and Loopscope ignore it. ONNX Runtime refuses the model.
     Example that fails:
-        <data axis="1" foo="2"/> in a Concat; the attribute axes in a ReduceMean of ONNX from opset 18 on, where axes are an input
+        <data axis="1" foo="2"/> in a Concat; axes as attribute of a ReduceMean of ONNX opset 18 or
+        later, where axes are an input
     Example that passes:
         <data axis="1"/>
     """
@@ -210,12 +226,13 @@ def unknown_attribute(subject: Subject) -> Iterator[Finding]:
             operation is None
             or not node.attributes
             or operation.role is not Role.COMPUTE
-            or not _is_declared(subject, node)
+            or not _knows_all_attributes(subject, node)
         ):
             continue
         unknown = sorted(
             name
-            for name in node.attributes.keys() - {one.name for one in operation.attributes}
+            for name in node.attributes.keys()
+            - {attribute.name for attribute in operation.attributes}
             if name[:2] != "__"
         )
         if unknown:
@@ -223,43 +240,43 @@ def unknown_attribute(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 subject.where(place, node),
                 f"{operation.title} has no attribute {listed(unknown)}.",
-                found=_spelled(node),
+                found=_attributes_xml(node),
                 expected=", ".join(known[:20]) or "no attributes",
-                advice="It is ignored, as OpenVINO does."
+                advice="The attribute is ignored, as in OpenVINO."
                 if subject.is_openvino
-                else _of_other_opsets(subject, node, unknown),
+                else _unknown_attribute_advice(subject, node, unknown),
             )
 
 
-def _is_declared(subject: Subject, node: Node) -> bool:
-    """Whether all attributes of an operation are known: those of com.microsoft are as far as a
-    kernel here has them.
+def _knows_all_attributes(subject: Subject, node: Node) -> bool:
+    """Return True if all attributes of an operation are known. Operations of com.microsoft list
+    only those that the kernel uses.
     """
     return subject.is_openvino or node.opset.startswith("ai.onnx")
 
 
-def _of_other_opsets(subject: Subject, node: Node, unknown: Sequence[str]) -> str:
+def _unknown_attribute_advice(subject: Subject, node: Node, unknown: Sequence[str]) -> str:
     elsewhere = subject.catalogue.elsewhere(node.type, node.opset)
-    having = [
-        one.title
-        for one in elsewhere
-        if {attribute.name for attribute in one.attributes}.issuperset(unknown)
+    matching = [
+        version.title
+        for version in elsewhere
+        if {attribute.name for attribute in version.attributes}.issuperset(unknown)
     ]
     other = (
-        f" {having[-1]} has it: was the opset raised or lowered without converting the node?"
-        if having
+        f" {matching[-1]} has it: was the opset changed without converting the node?"
+        if matching
         else ""
     )
-    return f"It is ignored here, and ONNX Runtime refuses the model.{other}"
+    return f"Loopscope ignores the attribute; ONNX Runtime refuses the model.{other}"
 
 
 def wrong_number_of_inputs(subject: Subject) -> Iterator[Finding]:
-    """A layer has more or fewer inputs than its operation takes.
+    """A layer has more or fewer inputs than its operation allows.
 
     What it does:
         Counts the input ports of every layer.
     Why it matters:
-        The operation is not defined for that many. OpenVINO refuses such a file.
+        The operation is not defined for this number of inputs. OpenVINO refuses such a file.
     Example that fails:
         an Add with three input ports
     Example that passes:
@@ -269,22 +286,24 @@ def wrong_number_of_inputs(subject: Subject) -> Iterator[Finding]:
         operation = subject.operation(node)
         if operation is None:
             continue
-        least, most = operation.inputs
+        lower, upper = operation.inputs
         count = len(node.inputs)
-        if count < least or (most is not None and count > most):
+        if count < lower or (upper is not None and count > upper):
             yield Finding(
                 subject.where(place, node),
-                f"{operation.title} has {count} input{'' if count == 1 else 's'}, expected {_range(least, most)}.",
+                f"{operation.title} has {count} input{'' if count == 1 else 's'}, expected "
+                f"{_range_words(lower, upper)}.",
                 found=f"{count} input ports",
-                expected=f"{_range(least, most)} input ports",
-                advice="Correct the ports and edges of the layer, or its version: versions of an operation may take different inputs.",
+                expected=f"{_range_words(lower, upper)} input ports",
+                advice="Correct the ports and edges of the layer, or its version: versions of an "
+                "operation may have different inputs.",
             )
 
 
-def _range(least: int, most: int | None) -> str:
-    if most is None:
-        return f"at least {least}"
-    return str(least) if least == most else f"{least} to {most}"
+def _range_words(lower: int, upper: int | None) -> str:
+    if upper is None:
+        return f"at least {lower}"
+    return str(lower) if lower == upper else f"{lower} to {upper}"
 
 
 def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
@@ -293,7 +312,7 @@ def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
     What it does:
         Counts the output ports of every layer whose operation has a fixed number of outputs.
     Why it matters:
-        The additional ports never get a value. OpenVINO refuses such a file.
+        The additional ports never receive a value. OpenVINO refuses such a file.
     Example that fails:
         an Add with two output ports
     Example that passes:
@@ -307,7 +326,8 @@ def output_that_does_not_exist(subject: Subject) -> Iterator[Finding]:
             plural = "" if operation.outputs == 1 else "s"
             yield Finding(
                 subject.where(place, node),
-                f"{operation.title} has {operation.outputs} output{plural}, the layer declares {len(node.outputs)}.",
+                f"{operation.title} has {operation.outputs} output{plural}, but the layer "
+                f"declares {len(node.outputs)}.",
                 found=f"{len(node.outputs)} output ports",
                 expected=f"at most {operation.outputs}",
                 advice="Remove the ports that do not exist, and the edges from them.",
@@ -324,12 +344,13 @@ _BODIES = {
 
 
 def missing_body(subject: Subject) -> Iterator[Finding]:
-    """A Loop, TensorIterator or If lacks a body.
+    """A Loop, TensorIterator or If has a missing body.
 
     What it does:
         Looks for the body of each Loop and TensorIterator, and for both bodies of each If.
     Why it matters:
-        There is nothing to run. An If has both a then_body and an else_body, even where one only hands values on.
+        There is nothing to run. An If has a then_body and an else_body, even if one of them only
+        passes values on.
     Example that fails:
         an If with a then_body only
     Example that passes:
@@ -351,12 +372,13 @@ def missing_body(subject: Subject) -> Iterator[Finding]:
 
 
 def missing_output(subject: Subject) -> Iterator[Finding]:
-    """A layer has no output port, but its operation computes something.
+    """A layer has no output port although its operation computes outputs.
 
     What it does:
         Looks for layers without output ports whose operation computes outputs.
     Why it matters:
-        What is computed cannot go anywhere. OpenVINO drops such a layer, and everything that only feeds it.
+        The computed value cannot be used. OpenVINO removes such a layer, and everything that feeds
+        only this layer.
     Example that fails:
         a ReLU without <output>
     Example that passes:
@@ -374,7 +396,8 @@ def missing_output(subject: Subject) -> Iterator[Finding]:
         plural = "" if operation.outputs == 1 else "s"
         yield Finding(
             subject.where(place, node),
-            f"{operation.title} has {operation.outputs} output{plural}, the layer declares none.",
+            f"{operation.title} has {operation.outputs} output{plural}, but the layer declares "
+            "none.",
             found="no output port",
             expected=f"{operation.outputs} output port{plural}",
             advice="Add the port, or remove the layer and the edges to it.",

@@ -13,9 +13,14 @@ from loopscope.ir.element_type import FLOATS, INDEX_TYPES, ElementType
 from loopscope.ops.declare import Known
 
 _CONDITION_TYPES = frozenset({ElementType.BOOLEAN, ElementType.U8})
-# What OpenVINO's CPU cannot turn into the 32-bit number that it counts with.
-_ONE_CONDITION = "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather)."
-_NO_COUNTS = FLOATS | {ElementType.BOOLEAN, ElementType.STRING, ElementType.I8, ElementType.U8}
+
+_REDUCE_ADVICE = "Reduce it to one value (ReduceLogicalAnd, Squeeze, Gather)."
+_INVALID_COUNT_TYPES = FLOATS | {
+    ElementType.BOOLEAN,
+    ElementType.STRING,
+    ElementType.I8,
+    ElementType.U8,
+}
 
 
 def no_execution_condition(subject: Subject) -> Iterator[Finding]:
@@ -24,7 +29,7 @@ def no_execution_condition(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for a port map output with purpose="execution_condition" in every Loop.
     Why it matters:
-        Nothing says whether another iteration follows. OpenVINO refuses such a file.
+        Nothing determines whether another iteration follows. OpenVINO refuses such a file.
     Example that fails:
         a Loop's port_map without purpose="execution_condition"
     Example that passes:
@@ -37,9 +42,11 @@ def no_execution_condition(subject: Subject) -> Iterator[Finding]:
             yield Finding(
                 subject.where(region.place, region.node),
                 "The Loop has no execution condition.",
-                found=f"{len(region.body.outputs)} port map outputs, none with purpose execution_condition",
-                expected="one of them",
-                advice="Map a boolean Result of the body; for a loop that only counts, a constant true.",
+                found=f"{len(region.body.outputs)} port map outputs, none with purpose "
+                "execution_condition",
+                expected="one output with this purpose",
+                advice="Map a boolean Result of the body; a loop that only counts needs a "
+                "constant true.",
             )
 
 
@@ -49,11 +56,11 @@ def several_execution_conditions(subject: Subject) -> Iterator[Finding]:
     What it does:
         Counts the port map outputs with purpose="execution_condition".
     Why it matters:
-        One value decides whether another iteration follows. OpenVINO reads such a file.
+        A single value determines whether another iteration follows. OpenVINO reads such a file.
     Example that fails:
         two outputs with purpose="execution_condition"
     Example that passes:
-        one of them
+        one output with purpose="execution_condition"
     """
     for region in subject.loops:
         conditions = [
@@ -65,12 +72,14 @@ def several_execution_conditions(subject: Subject) -> Iterator[Finding]:
                 f"The Loop has {len(conditions)} execution conditions.",
                 found=f"Results {', '.join(str(entry.internal) for entry in conditions[:8])}",
                 expected="one",
-                advice="The first of them decides.",
+                advice="The first one is used.",
             )
 
 
 def _conditions(subject: Subject) -> Iterator[tuple[Where, str, Known]]:
-    """The initial condition of every Loop, and the one that its body computes."""
+    """Yield place, title and knowledge for the initial and the execution condition of every
+    Loop.
+    """
     for region in subject.loops:
         outer = subject.outer(region)
         if len(outer) > 1:
@@ -95,9 +104,10 @@ def condition_not_boolean(subject: Subject) -> Iterator[Finding]:
     """A Loop's condition is not a boolean.
 
     What it does:
-        Looks at the element types of the initial condition (input 1) and of the body's condition Result.
+        Checks the element types of the initial condition (input 1) and of the body's condition
+        Result.
     Why it matters:
-        The specification asks for boolean. OpenVINO fails on anything but boolean and u8.
+        The specification requires boolean. OpenVINO fails on types other than boolean and u8.
     Example that fails:
         a condition of f32
     Example that passes:
@@ -114,9 +124,10 @@ def condition_of_bytes(subject: Subject) -> Iterator[Finding]:
     """A Loop's condition is u8 instead of boolean.
 
     What it does:
-        Looks at the element types of the initial condition (input 1) and of the body's condition Result.
+        Checks the element types of the initial condition (input 1) and of the body's condition
+        Result.
     Why it matters:
-        The specification asks for boolean. OpenVINO reads and runs u8 too. What ONNX asks for is LS704.
+        The specification requires boolean. OpenVINO also reads and runs u8. For ONNX see LS704.
     Example that fails:
         a condition of u8
     Example that passes:
@@ -124,7 +135,7 @@ def condition_of_bytes(subject: Subject) -> Iterator[Finding]:
     """
     for where, what, known in _conditions(subject) if subject.is_openvino else ():
         if known.element_type is ElementType.U8:
-            yield _type_finding(where, what, known, "boolean", "Anything but 0 counts as true.")
+            yield _type_finding(where, what, known, "boolean", "Every value except 0 is true.")
 
 
 def _type_finding(where: Where, what: str, known: Known, expected: str, advice: str) -> Finding:
@@ -138,19 +149,20 @@ def _type_finding(where: Where, what: str, known: Known, expected: str, advice: 
 
 
 def condition_shape(subject: Subject) -> Iterator[Finding]:
-    """A Loop's condition is not one value.
+    """A Loop's condition is not a single value.
 
     What it does:
-        Looks at the shapes of the initial condition (input 1) and of the body's condition Result.
+        Checks the shapes of the initial condition (input 1) and of the body's condition Result.
     Why it matters:
-        Only a scalar or one element can decide. OpenVINO refuses anything else; ONNX Runtime takes one element of any shape.
+        The condition must be a scalar or one element. OpenVINO refuses other shapes; ONNX Runtime
+        accepts one element of any shape.
     Example that fails:
         a condition of shape [2], or [1,1] in IR
     Example that passes:
         a condition of shape [] or [1]
     """
     for where, what, known in _conditions(subject):
-        yield from _shape_findings(subject, where, what, known, _ONE_CONDITION)
+        yield from _shape_findings(subject, where, what, known, _REDUCE_ADVICE)
 
 
 def _shape_findings(
@@ -168,13 +180,13 @@ def _shape_findings(
 
 
 def may_be_one_value(subject: Subject, known: Known) -> bool:
-    """Whether a condition or count can have exactly one element; OpenVINO wants it to have one
-    dimension at most.
+    """Return True if a condition or count can have exactly one element. OpenVINO also requires at
+    most one dimension.
     """
     dimensions = known.shape.dimensions
     if dimensions is None:
         return True
-    return all(one.contains(1) for one in dimensions) and (
+    return all(length.contains(1) for length in dimensions) and (
         len(dimensions) < 2 or not subject.is_openvino
     )
 
@@ -187,48 +199,54 @@ def _trip_counts(subject: Subject) -> Iterator[tuple[Where, Known]]:
 
 
 def trip_count_type(subject: Subject) -> Iterator[Finding]:
-    """A Loop's trip count is not a whole number.
+    """A Loop's trip count is not an integer.
 
     What it does:
-        Looks at the element type of input 0 of every Loop.
+        Checks the element type of input 0 of every Loop.
     Why it matters:
-        The specification asks for i32 or i64. OpenVINO fails on floating-point numbers, booleans and 8-bit integers.
+        The specification requires i32 or i64. OpenVINO fails on floating-point numbers, booleans
+        and 8-bit integers.
     Example that fails:
         a trip count of f32
     Example that passes:
         a trip count of i64
     """
     for where, known in _trip_counts(subject):
-        if known.element_type in _NO_COUNTS:
+        if known.element_type in _INVALID_COUNT_TYPES:
             yield _type_finding(where, "The trip count", known, "i32 or i64", "Convert it to i64.")
 
 
 def unusual_trip_count_type(subject: Subject) -> Iterator[Finding]:
-    """A Loop's trip count is a whole number, but neither i32 nor i64.
+    """A Loop's trip count is an integer, but neither i32 nor i64.
 
     What it does:
-        Looks at the element type of input 0 of every Loop.
+        Checks the element type of input 0 of every Loop.
     Why it matters:
-        The specification asks for i32 or i64. OpenVINO runs other integers too. What ONNX asks for is LS704.
+        The specification requires i32 or i64. OpenVINO also runs other integer types. For ONNX see
+        LS704.
     Example that fails:
         a trip count of u64
     Example that passes:
         a trip count of i64
     """
     for where, known in _trip_counts(subject) if subject.is_openvino else ():
-        if known.element_type is not None and known.element_type not in INDEX_TYPES | _NO_COUNTS:
+        if (
+            known.element_type is not None
+            and known.element_type not in INDEX_TYPES | _INVALID_COUNT_TYPES
+        ):
             yield _type_finding(
-                where, "The trip count", known, "i32 or i64", "It is taken as it is."
+                where, "The trip count", known, "i32 or i64", "The value is used unchanged."
             )
 
 
 def trip_count_shape(subject: Subject) -> Iterator[Finding]:
-    """A Loop's trip count is not one value.
+    """A Loop's trip count is not a single value.
 
     What it does:
-        Looks at the shape of input 0 of every Loop.
+        Checks the shape of input 0 of every Loop.
     Why it matters:
-        Only a scalar or one element can be a count. OpenVINO refuses anything else; ONNX Runtime takes one element of any shape.
+        The trip count must be a scalar or one element. OpenVINO refuses other shapes; ONNX Runtime
+        accepts one element of any shape.
     Example that fails:
         a trip count of shape [2], or [1,1] in IR
     Example that passes:
@@ -240,12 +258,12 @@ def trip_count_shape(subject: Subject) -> Iterator[Finding]:
             where,
             "The trip count",
             known,
-            "Take one of its elements (Gather), or Squeeze it.",
+            "Select one element (Gather), or apply Squeeze.",
         )
 
 
 def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
-    """What the Parameters that get the iteration number declare."""
+    """Yield the declared type and shape of each Parameter that receives the iteration number."""
     for region in subject.loops:
         uses = Counter(entry.internal for entry in region.body.inputs)
         for entry in region.body.inputs:
@@ -261,56 +279,60 @@ def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
 
 
 def iteration_number_type(subject: Subject) -> Iterator[Finding]:
-    """The Parameter that gets the iteration number is not a whole number.
+    """The Parameter for the iteration number is not an integer.
 
     What it does:
-        Looks at the declared element type of the Parameter with purpose="current_iteration".
+        Checks the declared element type of the Parameter with purpose="current_iteration".
     Why it matters:
-        The specification asks for i32 or i64. OpenVINO fails on floating-point numbers, booleans and 8-bit integers.
+        The specification requires i32 or i64. OpenVINO fails on floating-point numbers, booleans
+        and 8-bit integers.
     Example that fails:
         <data element_type="f32" shape=""/>
     Example that passes:
         <data element_type="i64" shape=""/>
     """
     for where, known in _iteration_numbers(subject):
-        if known.element_type in _NO_COUNTS:
+        if known.element_type in _INVALID_COUNT_TYPES:
             yield _type_finding(
                 where,
                 "The iteration number",
                 known,
                 "i32 or i64",
-                "Declare it i64, and convert it in the body.",
+                "Declare it as i64, and convert it in the body.",
             )
 
 
 def unusual_iteration_number_type(subject: Subject) -> Iterator[Finding]:
-    """The Parameter that gets the iteration number is a whole number, but neither i32 nor i64.
+    """The Parameter for the iteration number is an integer, but neither i32 nor i64.
 
     What it does:
-        Looks at the declared element type of the Parameter with purpose="current_iteration".
+        Checks the declared element type of the Parameter with purpose="current_iteration".
     Why it matters:
-        The specification asks for i32 or i64. OpenVINO runs other integers too.
+        The specification requires i32 or i64. OpenVINO also runs other integer types.
     Example that fails:
         <data element_type="u64" shape=""/>
     Example that passes:
         <data element_type="i64" shape=""/>
     """
     for where, known in _iteration_numbers(subject):
-        if known.element_type is not None and known.element_type not in INDEX_TYPES | _NO_COUNTS:
+        if (
+            known.element_type is not None
+            and known.element_type not in INDEX_TYPES | _INVALID_COUNT_TYPES
+        ):
             yield _type_finding(
                 where,
                 "The iteration number",
                 known,
                 "i32 or i64",
-                "It gets the number in the type that it declares.",
+                "The Parameter receives the number in its declared type.",
             )
 
 
 def iteration_number_shape(subject: Subject) -> Iterator[Finding]:
-    """The Parameter that gets the iteration number is not one value.
+    """The Parameter for the iteration number is not a single value.
 
     What it does:
-        Looks at the declared shape of the Parameter with purpose="current_iteration".
+        Checks the declared shape of the Parameter with purpose="current_iteration".
     Why it matters:
         The iteration number is a scalar or one element. OpenVINO refuses anything else.
     Example that fails:
@@ -324,7 +346,7 @@ def iteration_number_shape(subject: Subject) -> Iterator[Finding]:
             where,
             "The iteration number",
             known,
-            "Declare it a scalar, and reshape it in the body.",
+            "Declare it as a scalar, and reshape it in the body.",
         )
 
 

@@ -1,4 +1,4 @@
-"""A rule about what OpenVINO's ONNX frontend does not convert: each operation was tried with
+"""The rule about operations that OpenVINO's ONNX frontend does not convert, each tested with
 OpenVINO 2026.4.1.
 """
 
@@ -50,7 +50,7 @@ _CONTAINERS = frozenset(
     }
 )
 NOT_CONVERTED = _TENSORS | _TEXTS_AND_SIGNALS | _CONTAINERS
-"""Operations of ONNX itself that have no conversion rule."""
+"""Operations of ONNX itself without a conversion rule."""
 _FUSED_OF_MICROSOFT = frozenset(
     {
         "BiasAdd",
@@ -108,14 +108,12 @@ CONVERTED_OF_MICROSOFT = (
     | _QUANTIZED_OF_MICROSOFT
     | _OTHERS_OF_MICROSOFT
 )
-"""Operations of com.microsoft that have a conversion rule; no operation of ai.onnx.ml or of
-another domain has one.
-"""
-_OURS = "loopscope"
+"""Operations of com.microsoft with a conversion rule; ai.onnx.ml and other domains have none."""
+_OWN_DOMAIN = "loopscope"
 _FIRST_SCAN = 9
 _TYPELESS = frozenset({"Add", "Div", "Mul", "Result", "SequenceInsert", "Sub"})
-"""Operations that convert although the type of what they take is not known: in a body, that of
-the elements of a sequence is not.
+"""Operations that convert although the element type of their operand is unknown, as for sequence
+elements in a body.
 """
 
 
@@ -123,16 +121,18 @@ def not_converted(subject: Subject) -> Iterator[Finding]:
     """OpenVINO's ONNX frontend does not convert an operation, or not in this place.
 
     What it does:
-        Looks for operations of ONNX, com.microsoft, ai.onnx.ml and other domains that have no conversion rule in OpenVINO 2026.4, for
-        calls of functions that the file itself defines, and for sequences that enter or leave the model or an If, go through an
-        Identity, or are carried by a Loop which does more than append to an empty one that is then joined.
+        Looks for operations that OpenVINO 2026.4 has no conversion rule for, in any domain, and for
+        calls of functions that the file defines. It also looks for sequences that enter or leave
+        the model or an If, or go through an Identity. A Loop may carry a sequence only if it
+        appends to an empty one that is concatenated afterwards.
     Why it matters:
-        OpenVINO refuses to read the file, or reads it and gives other numbers where a Loop carries a sequence that begins with elements or
-        grows by several in an iteration.
+        OpenVINO refuses to read the file. If a Loop carries a sequence that starts with elements or
+        grows by several per iteration, OpenVINO reads the file and returns other numbers.
     Example that fails:
         y = Det (x)
     Example that passes:
-        s = SequenceEmpty () outside, and t = SequenceInsert (s, x) in the body of a Loop, followed by ConcatFromSequence
+        s = SequenceEmpty () outside, and t = SequenceInsert (s, x) in the body of a Loop, followed
+        by ConcatFromSequence
     """
     if subject.is_openvino:
         return
@@ -140,7 +140,7 @@ def not_converted(subject: Subject) -> Iterator[Finding]:
     for place in subject.places:
         if any(place.address.startswith(f"{address}/") for address in inside_functions):
             continue
-        needed = _needed(place)
+        needed = _needed_layers(place)
         for node in place.graph.nodes:
             if node.id not in needed:
                 continue
@@ -153,47 +153,45 @@ def not_converted(subject: Subject) -> Iterator[Finding]:
                     f"OpenVINO's ONNX frontend does not convert {problem}.",
                     found=f"{node.type} of {node.opset}" if node.opset else node.type,
                     expected="operations that OpenVINO converts",
-                    advice="It runs here; for OpenVINO export the model without it.",
+                    advice="Loopscope runs it; for OpenVINO export the model without it.",
                 )
 
 
-def _needed(place: PlacedGraph) -> frozenset[LayerId]:
-    """Return the layers that a result is computed from, which are the only ones that the
-    frontend converts.
-    """
+def _needed_layers(place: PlacedGraph) -> frozenset[LayerId]:
+    """Return the layers that a Result depends on; the frontend converts only these."""
     results = [node.id for node in place.graph.results]
     return dependencies(place.graph, *results) | frozenset(results)
 
 
 def _problem(subject: Subject, place: PlacedGraph, node: Node) -> str:
-    """Return what is not converted, in words; empty where the node is."""
+    """Return the name of the operation or value that is not converted, or "" if the node is."""
     if node.type in ("Parameter", "Result"):
-        return _at_the_border(place, node)
+        return _border_problem(place, node)
     domain, _, version = node.opset.removeprefix("function ").partition(" ")
-    shown = shorten(node.type, 60)
-    if not domain or domain == _OURS:
+    type_name = shorten(node.type, 60)
+    if not domain or domain == _OWN_DOMAIN:
         return ""
     if domain == _ONNX:
         if node.type in NOT_CONVERTED:
-            return shown
+            return type_name
         if node.type == "Scan" and version.isdigit() and int(version) < _FIRST_SCAN:
-            # The reader writes it as a Scan over the batch that holds the Scan over the sequence.
+            # The reader expands it to a Scan over the batch around the Scan over the sequence.
             is_written_out = place.owner is not None and (place.owner.type, place.owner.opset) == (
                 node.type,
                 node.opset,
             )
             return "" if is_written_out else f"Scan of opset {version}"
-        return _of_sequences(subject, place, node)
+        return _sequence_problem(subject, place, node)
     if domain == "com.microsoft" and node.type in CONVERTED_OF_MICROSOFT:
         return ""
     return (
-        f"the function {shorten(domain, 60)}.{shown}"
+        f"the function {shorten(domain, 60)}.{type_name}"
         if node.is_function
-        else f"{shorten(domain, 60)}.{shown}"
+        else f"{shorten(domain, 60)}.{type_name}"
     )
 
 
-def _at_the_border(place: PlacedGraph, node: Node) -> str:
+def _border_problem(place: PlacedGraph, node: Node) -> str:
     ports = node.outputs if node.type == "Parameter" else node.inputs
     if place.owner is not None or not ports or ports[0].form == "tensor":
         return ""
@@ -204,12 +202,12 @@ def _at_the_border(place: PlacedGraph, node: Node) -> str:
     return f"{kind} as {side} of the model, {shorten(node.name, 60)!r}"
 
 
-def _of_sequences(subject: Subject, place: PlacedGraph, node: Node) -> str:
+def _sequence_problem(subject: Subject, place: PlacedGraph, node: Node) -> str:
     is_sequence = [port.form == "sequence" for port in node.outputs]
     if node.type == "Identity" and any(is_sequence):
         return "an Identity of a sequence"
     if node.type == "If" and any(is_sequence):
-        return "an If that gives a sequence"
+        return "an If with a sequence as output"
     if node.type == LOOP and any(is_sequence):
         for region in subject.regions_of(node):
             if not all(
@@ -217,20 +215,23 @@ def _of_sequences(subject: Subject, place: PlacedGraph, node: Node) -> str:
                 for index, sequence in enumerate(is_sequence)
                 if sequence
             ):
-                return "a Loop that carries a sequence and does more than append to an empty one that is then joined"
+                return (
+                    "a Loop that carries a sequence, unless it only appends to an empty one "
+                    "that is concatenated afterwards"
+                )
     if node.type in ("SequenceAt", "ConcatFromSequence") and place.owner is not None:
         used = [
             place.graph.by_id[layer].type
             for layer, _ in place.graph.consumers.get(OutputRef(node.id, 0), ())
         ]
         if not _TYPELESS.issuperset(used):
-            return f"the {', '.join(sorted({*used} - _TYPELESS))} that a body computes with elements of a sequence"
+            return f"the {', '.join(sorted({*used} - _TYPELESS))} of sequence elements in a body"
     return ""
 
 
 def _is_appended_only(region: CheckedRegion, output: int) -> bool:
-    """True if a carried sequence begins empty, grows by one element in an iteration, is not read
-    inside, and is joined afterwards.
+    """Return True if a carried sequence starts empty, grows by one element per iteration, is not
+    read in the body, and is concatenated afterwards.
     """
     outer, inner = region.place.graph, region.body.graph
     entry = region.body.outer_outputs[output] if output < len(region.body.outer_outputs) else None
@@ -253,11 +254,11 @@ def _is_appended_only(region: CheckedRegion, output: int) -> bool:
     if initial is None or last is None or outer.by_id[initial.layer].type != "SequenceEmpty":
         return False
     insert = inner.by_id[last.layer]
-    taken = inner.sources[insert.id]
+    insert_inputs = inner.sources[insert.id]
     is_insert = (
         insert.type == "SequenceInsert"
-        and taken[0] == OutputRef(edge.to_layer, 0)
-        and not any(taken[2:])
+        and insert_inputs[0] == OutputRef(edge.to_layer, 0)
+        and not any(insert_inputs[2:])
     )
     reads = inner.consumers.get(OutputRef(edge.to_layer, 0), ())
     uses = outer.consumers.get(OutputRef(region.node.id, output), ())

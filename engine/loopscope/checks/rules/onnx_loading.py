@@ -1,4 +1,4 @@
-"""Rules about names in ONNX files, for which ONNX Runtime 1.32 refuses to open a model."""
+"""Rules about names in ONNX files for which ONNX Runtime 1.32 refuses to open a model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from loopscope.ir.model import LayerId, Node
 from loopscope.ir.walk import PlacedGraph
 
 _MAY_HIDE = frozenset({"Parameter", "Const"})
-"""Inputs and initializers of a body may have the name of a value outside."""
+"""Types of nodes in a body that may have the name of an outer value: inputs and initializers."""
 _CONSTANTS = frozenset({"Const", "Constant"})
 
 
 @dataclass(frozen=True, eq=False)
 class _Scope:
-    """The names that one graph of an ONNX file makes."""
+    """The names that one graph of an ONNX file defines."""
 
     subject: Subject
     place: PlacedGraph
     outer: _Scope | None
-    """None for the outermost graph and for functions, whose names are their own."""
+    """Scope of the outer graph; None for the outermost graph and for functions, which have a
+    separate namespace.
+    """
 
     @cached_property
     def captures(self) -> frozenset[LayerId]:
@@ -34,7 +36,7 @@ class _Scope:
 
     @cached_property
     def names(self) -> list[tuple[str, Node]]:
-        """Every name with the node that makes it, in the order of the file."""
+        """Each defined name with its node, in file order."""
         nodes = [node for node in self.place.graph.nodes if node.id not in self.captures]
         return [
             (name, node) for node in nodes for port in node.outputs for name in port.names if name
@@ -42,12 +44,14 @@ class _Scope:
 
     @cached_property
     def first(self) -> Mapping[str, tuple[int, Node]]:
-        """The first maker of each name, with its position among the nodes."""
+        """First node that defines each name, with its position among the nodes."""
         positions = {node.id: position for position, node in enumerate(self.place.graph.nodes)}
         return {name: (positions[node.id], node) for name, node in reversed(self.names)}
 
     def outer_maker(self, name: str) -> tuple[PlacedGraph, Node] | None:
-        """The node of a graph around that makes a name before the node that holds this graph."""
+        """Return the outer node that defines a name before the node that contains this graph, or
+        None.
+        """
         inner, scope = self, self.outer
         while scope is not None:
             maker, holder = scope.first.get(name), inner.place.owner
@@ -57,9 +61,7 @@ class _Scope:
         return None
 
     def is_before(self, maker: tuple[int, Node], holder: Node) -> bool:
-        """True if a node is in front of another in the file, or feeds it in a file that is not
-        sorted.
-        """
+        """Return True if a node precedes another in the file, or feeds it in an unsorted file."""
         position, node = maker
         return position < self._holders[holder.id] or node.id in dependencies(
             self.place.graph, holder.id
@@ -73,7 +75,7 @@ class _Scope:
 
 
 def captures(place: PlacedGraph) -> frozenset[LayerId]:
-    """Return the Parameters of a body that stand for values of the graphs around it."""
+    """Return the Parameters of a body that represent values of outer graphs."""
     owner, body = place.owner, place.body
     if owner is None or body is None or owner.is_function:
         return frozenset()
@@ -84,12 +86,14 @@ def captures(place: PlacedGraph) -> frozenset[LayerId]:
     ]
     by_id = place.graph.by_id
     return frozenset(
-        one.internal for one in unchanged if outer.get(one.external) == (by_id[one.internal].name,)
+        entry.internal
+        for entry in unchanged
+        if outer.get(entry.external) == (by_id[entry.internal].name,)
     )
 
 
 def _scopes(subject: Subject) -> Iterator[_Scope]:
-    """Yield the scopes of an ONNX model, each function at its first call only."""
+    """Yield the scopes of an ONNX model; a function only at its first call."""
     if subject.is_openvino:
         return
     holders = {
@@ -114,11 +118,12 @@ def _scopes(subject: Subject) -> Iterator[_Scope]:
 
 
 def name_made_twice(subject: Subject) -> Iterator[Finding]:
-    """Two places of an ONNX file make a value of the same name.
+    """Two values of an ONNX file have the same name.
 
     What it does:
-        Looks for names that two nodes, inputs or initializers of one graph make, and for nodes of a body, branch or function that make a
-        name which a graph around them makes before. Inputs and initializers of a body may hide a name from outside.
+        Looks for names that two nodes, inputs or initializers of one graph define. It also looks
+        for nodes of a body, branch or function that define a name of an outer graph. Inputs and
+        initializers of a body may hide an outer name.
     Why it matters:
         ONNX requires static single assignment, and ONNX Runtime refuses to open such a file.
     Example that fails:
@@ -127,18 +132,18 @@ def name_made_twice(subject: Subject) -> Iterator[Finding]:
         the same with t_inner = Add (v, v) in the body
     """
     for scope in _scopes(subject):
-        yield from _made_here(subject, scope)
-        yield from _results_of_function(subject, scope.place)
+        yield from _duplicate_names(subject, scope)
+        yield from _duplicate_results(subject, scope.place)
 
 
-def _made_here(subject: Subject, scope: _Scope) -> Iterator[Finding]:
+def _duplicate_names(subject: Subject, scope: _Scope) -> Iterator[Finding]:
     place, makers = scope.place, scope.names
     in_function = place.owner is not None and place.owner.is_function
     seen: dict[str, Node] = {}
     for name, node in makers:
         if name in seen:
             if not (in_function and node.type == "Parameter"):
-                yield _made_twice(subject, place, node, name, place, seen[name])
+                yield _duplicate_finding(subject, place, node, name, place, seen[name])
             continue
         seen[name] = node
         if (
@@ -146,37 +151,37 @@ def _made_here(subject: Subject, scope: _Scope) -> Iterator[Finding]:
             and node.type not in _MAY_HIDE
             and (outer := scope.outer_maker(name))
         ):
-            yield _made_twice(subject, place, node, name, *outer)
+            yield _duplicate_finding(subject, place, node, name, *outer)
 
 
-def _made_twice(
+def _duplicate_finding(
     subject: Subject, place: PlacedGraph, node: Node, name: str, other: PlacedGraph, maker: Node
 ) -> Finding:
-    """Describe a name that ``node`` makes after ``maker``."""
+    """Return the finding for a name that ``node`` defines after ``maker``."""
     address = f"{other.address}/{other.labels[maker.id]}"
     inner = (
-        "the inner value counts inside"
+        "the inner value is used inside"
         if place is not other
         else "each node reads the last value before it"
     )
-    shown = shorten(name, 60)
+    short_name = shorten(name, 60)
     verdict = "ONNX Runtime refuses to open the model"
     if place.owner is None and node.type in _CONSTANTS:
-        # ONNX Runtime makes initializers of Constant nodes, and allows them twice in the outermost
-        # graph.
-        opened = {"Parameter": "ONNX Runtime takes the constant for the default of the input"}
-        opened |= dict.fromkeys(_CONSTANTS, "ONNX Runtime takes the last one")
+        # ONNX Runtime converts Constant nodes to initializers, and allows duplicates in the
+        # outermost graph.
+        opened = {"Parameter": "ONNX Runtime uses the constant as the default of the input"}
+        opened |= dict.fromkeys(_CONSTANTS, "ONNX Runtime uses the last one")
         verdict = opened.get(maker.type, verdict)
     return Finding(
         subject.where(place, node),
-        f"The name {shown!r} is made twice, here and by {address}: {verdict}.",
-        found=f"{shown!r} made by {address} and by {place.address}/{place.labels[node.id]}",
-        expected="a name of its own for each value",
-        advice=f"Here {inner}; rename one of the two values.",
+        f"The name {short_name!r} is defined twice, here and by {address}: {verdict}.",
+        found=f"{short_name!r} defined by {address} and by {place.address}/{place.labels[node.id]}",
+        expected="a unique name for each value",
+        advice=f"In Loopscope {inner}; rename one of the two values.",
     )
 
 
-def _results_of_function(subject: Subject, place: PlacedGraph) -> Iterator[Finding]:
+def _duplicate_results(subject: Subject, place: PlacedGraph) -> Iterator[Finding]:
     if place.owner is None or not place.owner.is_function:
         return
     seen: set[str] = set()
@@ -184,22 +189,25 @@ def _results_of_function(subject: Subject, place: PlacedGraph) -> Iterator[Findi
         if node.name in seen:
             yield Finding(
                 subject.where(place, node),
-                f"Two outputs of the function have the name {shorten(node.name, 60)!r}: ONNX Runtime refuses to open the model.",
+                f"Two outputs of the function are named {shorten(node.name, 60)!r}: ONNX Runtime "
+                "refuses to open the model.",
                 found="one name for two outputs",
-                expected="a name of its own for each output",
-                advice="Here both outputs are the same value; put an Identity before one of them.",
+                expected="a unique name for each output",
+                advice="In Loopscope both outputs have the same value; insert an Identity before "
+                "one of them.",
             )
         seen.add(node.name)
 
 
 def outer_value_given_back(subject: Subject) -> Iterator[Finding]:
-    """A body or branch of an ONNX file gives a value from outside as it is.
+    """A body or branch of an ONNX file returns an outer value unchanged.
 
     What it does:
-        Looks for outputs of Loop, Scan, If and SequenceMap bodies that are a value of a graph around them, and for outputs of functions
-        that are an input of the function.
+        Looks for outputs of Loop, Scan, If and SequenceMap bodies that are a value of an outer
+        graph. Outputs of functions that are an input of the function are included.
     Why it matters:
-        ONNX Runtime refuses to open a model whose subgraph returns a value that no node of the subgraph makes.
+        ONNX Runtime refuses to open a model with a subgraph that returns a value that none of its
+        nodes computes.
     Example that fails:
         then_branch = () => (x) where x is an input of the model
     Example that passes:
@@ -218,30 +226,33 @@ def outer_value_given_back(subject: Subject) -> Iterator[Finding]:
             if source is None or source.layer not in inputs:
                 continue
             name = shorten(place.graph.by_id[source.layer].name, 60)
-            part = "function" if owner.is_function else _part(place)
+            part = "function" if owner.is_function else _part_name(place)
             value = "its input" if owner.is_function else "the outer value"
             yield Finding(
                 subject.where(place, result),
-                f"Output {number} of the {part} is {value} {name!r} as it is: ONNX Runtime refuses to open the model.",
+                f"Output {number} of the {part} is {value} {name!r} unchanged: ONNX Runtime "
+                "refuses to open the model.",
                 found=f"{name} itself",
-                expected=f"a node of the {part} in between, such as Identity ({name})",
-                advice="Here the output is that value; for ONNX Runtime put an Identity in between.",
+                expected=f"a node of the {part} between them, such as Identity ({name})",
+                advice="In Loopscope the output is that value; for ONNX Runtime insert an "
+                "Identity.",
             )
 
 
-def _part(place: PlacedGraph) -> str:
+def _part_name(place: PlacedGraph) -> str:
     return (
         "body" if place.body is None or place.body.name == "body" else f"{place.body.name} branch"
     )
 
 
 def initializer_twice(subject: Subject) -> Iterator[Finding]:
-    """A graph of an ONNX file has two initializers of the same name.
+    """A graph of an ONNX file has two initializers with the same name.
 
     What it does:
-        Looks for names that the initializers of one graph, dense or sparse, have more than once.
+        Looks for names that several initializers of one graph, dense or sparse, have.
     Why it matters:
-        ONNX Runtime refuses to open a model that has them in a body or branch. In the outermost graph it takes the last one.
+        ONNX Runtime refuses to open a model with such initializers in a body or branch. In the
+        outermost graph it uses the last one.
     Example that fails:
         <float[2] w = {1, 2}, float[2] w = {1, 2}> in the body of a Loop
     Example that passes:
@@ -255,14 +266,15 @@ def initializer_twice(subject: Subject) -> Iterator[Finding]:
             verdict = (
                 "ONNX Runtime refuses to open the model"
                 if inside
-                else "ONNX Runtime takes the last one"
+                else "ONNX Runtime uses the last one"
             )
             yield Finding(
                 Where(subject.model.file, address=place.address),
-                f"The initializer {shorten(name, 60)!r} is there {'twice' if count == 2 else f'{count} times'} in this graph: {verdict}.",
-                found=f"{count} initializers of the name {shorten(name, 60)!r}",
-                expected="one initializer of each name",
-                advice="Here the last one counts, and the data of the others is not read; delete the others.",
+                f"The initializer {shorten(name, 60)!r} occurs "
+                f"{'twice' if count == 2 else f'{count} times'} in this graph: {verdict}.",
+                found=f"{count} initializers named {shorten(name, 60)!r}",
+                expected="one initializer per name",
+                advice="Loopscope uses the last one and does not read the others; delete them.",
             )
 
 

@@ -1,4 +1,4 @@
-"""Rules about matrix products that OpenVINO 2026.4's CPU computes differently."""
+"""The rule about matrix products that OpenVINO 2026.4's CPU computes differently."""
 
 from __future__ import annotations
 
@@ -27,37 +27,46 @@ class _Product:
 
 
 def square_weights_turned(subject: Subject) -> Iterator[Finding]:
-    """Products with a square constant and with what it is turned (transposed).
+    """A square constant is multiplied both as it is and transposed.
 
     What it does:
-        Looks for MatMul layers whose second operand is the same square matrix, or one with the same elements, of which some have
-        transpose_b and others have not. Weights that are handed into bodies count too.
+        Looks for MatMul layers whose second operand is the same square matrix, or one with the same
+        elements, with different transpose_b. Weights that are passed into bodies are included.
     Why it matters:
-        OpenVINO's CPU packs weights once for all products that have the same ones, and takes a square matrix for what it is turned:
-        one of the products is wrong, without a word, always where it computes in f32.
+        OpenVINO's CPU packs equal weights once for all products, and confuses a square matrix with
+        its transpose. One of the products is silently wrong; this always happens in f32.
     Example that fails:
-        x times w, and that times w turned, with a constant w of 4 by 4
+        x times w, and the result times w transposed, with a constant w of 4 by 4
     Example that passes:
-        the same with a Transpose and w as the first operand of one of the two
+        the same with a Transpose and w as the first operand of one of the products
     """
     by_shape: dict[tuple[object, tuple[int, ...]], list[_Product]] = {}
-    for one in _with_square_weights(subject):
-        by_shape.setdefault((one.weights.element_type, one.weights.shape), []).append(one)
-    for alike in by_shape.values():
-        yield from _wrong(subject, alike)
+    for product in _with_square_weights(subject):
+        by_shape.setdefault((product.weights.element_type, product.weights.shape), []).append(
+            product
+        )
+    for products in by_shape.values():
+        yield from _wrong_products(subject, products)
 
 
-def _wrong(subject: Subject, alike: Sequence[_Product]) -> Iterator[Finding]:
-    plain, turned = ([one for one in alike if one.is_turned is wanted] for wanted in (False, True))
-    for one in turned:
-        other = next((each for each in plain if each.weights.data == one.weights.data), None)
-        if other is not None:
+def _wrong_products(subject: Subject, products: Sequence[_Product]) -> Iterator[Finding]:
+    plain, transposed = (
+        [product for product in products if product.is_turned is flag] for flag in (False, True)
+    )
+    for product in transposed:
+        untransposed = next(
+            (candidate for candidate in plain if candidate.weights.data == product.weights.data),
+            None,
+        )
+        if untransposed is not None:
             yield Finding(
-                subject.where(one.place, one.node),
-                f"It multiplies by the square weights of {other.node.name!r} turned: OpenVINO's CPU packs them once, and one is wrong.",
-                found="transpose_b is true here and false there",
-                expected="the same transpose_b, or the weights as the first operand of one of them",
-                advice="Here both are as they are written; for OpenVINO write one of them as a Transpose of the turned product.",
+                subject.where(product.place, product.node),
+                f"It multiplies by the transposed square weights of {untransposed.node.name!r}: "
+                "OpenVINO's CPU packs them once, and one product is wrong.",
+                found="transpose_b is true in this product and false in the other",
+                expected="the same transpose_b, or the weights as the first operand of one product",
+                advice="Loopscope computes both correctly; for OpenVINO write one product as the "
+                "Transpose of the transposed product.",
             )
 
 

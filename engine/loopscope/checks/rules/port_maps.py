@@ -1,4 +1,4 @@
-"""Rules about how bodies are bound to the outside: port maps of Loop, TensorIterator and If."""
+"""Rules about the port maps of Loop, TensorIterator and If."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ _PURPOSES = {LOOP: ("current_iteration", "execution_condition")}
 
 
 def spelled(entry: InputMap | OutputMap) -> str:
-    """A port map entry as the file writes it, without what is left at its default."""
+    """Return a port map entry as XML, without default attributes."""
     kind = "input" if isinstance(entry, InputMap) else "output"
     axis = "" if entry.axis is None else f' axis="{entry.axis}"'
     purpose = f' purpose="{shorten(entry.purpose, 40)}"' if entry.purpose else ""
-    return f'<{kind} external_port_id="{entry.external}" internal_layer_id="{entry.internal}"{axis}{purpose}>'
+    return (
+        f'<{kind} external_port_id="{entry.external}" '
+        f'internal_layer_id="{entry.internal}"{axis}{purpose}>'
+    )
 
 
 def map_to_unknown_layer(subject: Subject) -> Iterator[Finding]:
-    """A port map names a layer that its body does not have.
+    """A port map refers to a layer that its body does not have.
 
     What it does:
         Looks up internal_layer_id of every port map entry among the layers of the body.
     Why it matters:
-        The value goes nowhere, or comes from nowhere. OpenVINO refuses such a file.
+        The value has no source or no destination. OpenVINO refuses such a file.
     Example that fails:
         <input external_port_id="2" internal_layer_id="77"/> without a layer 77 in the body
     Example that passes:
@@ -38,25 +41,29 @@ def map_to_unknown_layer(subject: Subject) -> Iterator[Finding]:
         for entry in region.entries:
             if entry.internal not in region.body.graph.by_id:
                 yield Finding(
-                    subject.where(region.place, region.node, _port(entry)),
-                    f"The port map names layer {entry.internal}, which the {region.part} does not have.",
+                    subject.where(region.place, region.node, _port_label(entry)),
+                    f"The port map refers to layer {entry.internal}, which the {region.part} does "
+                    "not have.",
                     found=spelled(entry),
-                    expected=f"the id of a {'Parameter' if isinstance(entry, InputMap) else 'Result'} of the {region.part}",
-                    advice="Correct internal_layer_id: it is an id inside the body.",
+                    expected="the id of a "
+                    f"{'Parameter' if isinstance(entry, InputMap) else 'Result'} of the "
+                    f"{region.part}",
+                    advice="Correct internal_layer_id, which is an id inside the body.",
                 )
 
 
-def _port(entry: InputMap | OutputMap) -> str:
+def _port_label(entry: InputMap | OutputMap) -> str:
     return f"port map {'input' if isinstance(entry, InputMap) else 'output'} {entry.external}"
 
 
 def map_to_wrong_kind(subject: Subject) -> Iterator[Finding]:
-    """A port map input names no Parameter, or an output no Result.
+    """A port map input is not mapped to a Parameter, or an output not to a Result.
 
     What it does:
-        Looks at the type of the layer that each port map entry names.
+        Checks the type of the layer that each port map entry refers to.
     Why it matters:
-        Values enter a body through Parameters and leave it through Results only. OpenVINO refuses such a file.
+        Values enter a body only through Parameters and leave it only through Results. OpenVINO
+        refuses such a file.
     Example that fails:
         <output external_port_id="5" internal_layer_id="7"/>, and layer 7 of the body is an Add
     Example that passes:
@@ -68,22 +75,23 @@ def map_to_wrong_kind(subject: Subject) -> Iterator[Finding]:
             expected = "Parameter" if isinstance(entry, InputMap) else "Result"
             if node is not None and node.type != expected:
                 yield Finding(
-                    subject.where(region.place, region.node, _port(entry)),
+                    subject.where(region.place, region.node, _port_label(entry)),
                     f"The port map binds an {'input' if expected == 'Parameter' else 'output'} to "
                     f"{shorten(node.name)!r}, which is of type {shorten(node.type, 40)}.",
                     found=spelled(entry),
                     expected=f"the id of a {expected}",
-                    advice=f"Correct internal_layer_id, or put a {expected} there.",
+                    advice=f"Correct internal_layer_id, or insert a {expected}.",
                 )
 
 
 def map_input_out_of_range(subject: Subject) -> Iterator[Finding]:
-    """A port map takes an outer input that the node does not have.
+    """A port map refers to an outer input that the node does not have.
 
     What it does:
-        Compares external_port_id of every port map input with the number of the node's inputs (0 is the first).
+        Compares external_port_id of every port map input with the number of inputs of the node (0
+        is the first).
     Why it matters:
-        There is no such value. OpenVINO refuses such a file.
+        The body requires a value that does not exist. OpenVINO refuses such a file.
     Example that fails:
         <input external_port_id="5" .../> in a Loop with five inputs
     Example that passes:
@@ -94,21 +102,24 @@ def map_input_out_of_range(subject: Subject) -> Iterator[Finding]:
         for entry in region.body.inputs:
             if entry.external >= count:
                 yield Finding(
-                    subject.where(region.place, region.node, _port(entry)),
-                    f"The port map takes input {entry.external}, but the {region.node.type} has {count}.",
+                    subject.where(region.place, region.node, _port_label(entry)),
+                    f"The port map refers to input {entry.external}, but the {region.node.type} "
+                    f"has {count}.",
                     found=spelled(entry),
                     expected=f"0 to {count - 1}" if count else "no input",
-                    advice="external_port_id of an input is its number, counted from 0, not the id of its port.",
+                    advice="external_port_id of an input is its index from 0, not the id of its "
+                    "port.",
                 )
 
 
 def outer_input_unused(subject: Subject) -> Iterator[Finding]:
-    """An input of a Loop or TensorIterator is mapped to nothing.
+    """An input of a Loop or TensorIterator is not mapped to the body.
 
     What it does:
-        Looks for outer inputs (of a Loop those after the trip count and the condition) that no port map entry takes.
+        Looks for outer inputs without a port map entry. The trip count and the condition of a Loop
+        are excluded.
     Why it matters:
-        The value never enters the body, so that something was forgotten. OpenVINO refuses such a file.
+        The value never enters the body; probably an entry is missing. OpenVINO refuses such a file.
     Example that fails:
         a Loop with an edge to input 4 and no <input external_port_id="4" .../>
     Example that passes:
@@ -117,14 +128,14 @@ def outer_input_unused(subject: Subject) -> Iterator[Finding]:
     if not subject.is_openvino:
         return
     for region in subject.iterating:
-        taken = {entry.external for entry in region.body.inputs}
+        mapped = {entry.external for entry in region.body.inputs}
         for index in range(2 if region.node.type == LOOP else 0, len(region.node.inputs)):
-            if index not in taken:
+            if index not in mapped:
                 yield Finding(
                     subject.where(region.place, region.node, f"input {index}"),
-                    f"Input {index} is mapped to nothing in the body.",
+                    f"Input {index} is not mapped to the body.",
                     found=f"no port map input with external_port_id {index}",
-                    expected="a port map input that hands it to a Parameter",
+                    expected="a port map input that passes it to a Parameter",
                     advice="Add the entry, or remove the input and its edge.",
                 )
 
@@ -133,34 +144,35 @@ def branch_input_unused(subject: Subject) -> Iterator[Finding]:
     """An input of an If is used by neither branch.
 
     What it does:
-        Looks for inputs after the condition that neither port map takes.
+        Looks for inputs after the condition that neither port map refers to.
     Why it matters:
-        The value is computed for nothing.
+        The value is computed but not used.
     Example that fails:
-        an If with an edge to input 3 that neither map mentions
+        an If with an edge to input 3, which neither port map refers to
     Example that passes:
-        an If whose then_port_map or else_port_map takes input 3
+        an If whose then_port_map or else_port_map refers to input 3
     """
     for place, node in subject.ifs:
-        taken = {entry.external for body in node.bodies for entry in body.inputs}
+        mapped = {entry.external for body in node.bodies for entry in body.inputs}
         for index in range(1, len(node.inputs)):
-            if index not in taken:
+            if index not in mapped:
                 yield Finding(
                     subject.where(place, node, f"input {index}"),
                     f"Input {index} is used by neither branch.",
                     found=f"no port map input with external_port_id {index}",
                     expected="an input that at least one branch uses",
-                    advice="It does no harm.",
+                    advice="Harmless.",
                 )
 
 
 def parameter_unfed(subject: Subject) -> Iterator[Finding]:
-    """A Parameter of a body is fed by nothing.
+    """A Parameter of a body has no source.
 
     What it does:
-        Looks for body Parameters without a port map entry, or with external_port_id -1 and neither a purpose nor a back edge.
+        Looks for body Parameters without a port map entry, or with external_port_id -1 and neither
+        a purpose nor a back edge.
     Why it matters:
-        Its value is not defined. OpenVINO reads such a file and gives it zeros.
+        The value of the Parameter is not defined. OpenVINO reads such a file and uses zeros.
     Example that fails:
         <input external_port_id="-1" internal_layer_id="0"/> without purpose="current_iteration"
     Example that passes:
@@ -180,10 +192,10 @@ def parameter_unfed(subject: Subject) -> Iterator[Finding]:
                 )
                 yield Finding(
                     subject.where(region.within, node),
-                    f"Nothing feeds Parameter {shorten(node.name)!r} of the {region.part}.",
+                    f"Parameter {shorten(node.name)!r} of the {region.part} has no source.",
                     found=spelled(entry) if entry else "no port map entry",
                     expected="a port map input with an outer input, or purpose current_iteration",
-                    advice="It is zero in the shape that it declares, as in OpenVINO.",
+                    advice="The value is zero in the declared shape, as in OpenVINO.",
                 )
 
 
@@ -191,9 +203,11 @@ def parameter_fed_twice(subject: Subject) -> Iterator[Finding]:
     """Several port map inputs feed one Parameter.
 
     What it does:
-        Looks for port map inputs of one body Parameter that differ; the same entry once more does no harm.
+        Looks for different port map inputs of one body Parameter. A repeated equal entry is
+        harmless.
     Why it matters:
-        A Parameter has one value. OpenVINO refuses such a file, or computes with a value that is none of the two.
+        A Parameter has exactly one value. OpenVINO refuses such a file, or computes with a value
+        that is neither of the two.
     Example that fails:
         two <input .../> with internal_layer_id="3" in one port map
     Example that passes:
@@ -219,7 +233,7 @@ def output_never_produced(subject: Subject) -> Iterator[Finding]:
     What it does:
         Compares the node's output ports with the port map outputs that have an external_port_id.
     Why it matters:
-        The additional output never gets a value. OpenVINO refuses such a file.
+        The additional output never receives a value. OpenVINO refuses such a file.
     Example that fails:
         two output ports, one <output external_port_id="5" .../>
     Example that passes:
@@ -230,7 +244,8 @@ def output_never_produced(subject: Subject) -> Iterator[Finding]:
         if produced < declared and not _branches_differ(region):
             yield Finding(
                 subject.where(region.place, region.node, f"output {produced}"),
-                f"The {region.node.type} declares {declared} output{'' if declared == 1 else 's'}, "
+                f"The {region.node.type} declares {declared} "
+                f"output{'' if declared == 1 else 's'}, but "
                 f"the port map of its {region.part} produces {produced}.",
                 found=f"{produced} port map outputs with an external_port_id",
                 expected=str(declared),
@@ -239,7 +254,7 @@ def output_never_produced(subject: Subject) -> Iterator[Finding]:
 
 
 def _branches_differ(region: CheckedRegion) -> bool:
-    """Then an If has a rule of its own that says so."""
+    """Return True if the branches have different numbers of outputs, which another rule reports."""
     return len({len(body.outer_outputs) for body in region.node.bodies}) > 1
 
 
@@ -249,7 +264,8 @@ def output_without_port(subject: Subject) -> Iterator[Finding]:
     What it does:
         Compares the port map outputs that have an external_port_id with the node's output ports.
     Why it matters:
-        Outputs are numbered by the order of their external_port_id, so that an additional entry in between shifts the others.
+        Outputs are numbered in the order of their external_port_id, so an additional entry shifts
+        the outputs after it.
     Example that fails:
         one output port, <output external_port_id="5" .../> and <output external_port_id="6" .../>
     Example that passes:
@@ -260,10 +276,13 @@ def output_without_port(subject: Subject) -> Iterator[Finding]:
         if produced > declared and region.node.type != IF and subject.is_openvino:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The port map produces {produced} outputs, the {region.node.type} declares {declared}.",
-                found=f"external_port_id {', '.join(str(entry.external) for entry in region.body.outer_outputs[:8])}",
+                f"The port map produces {produced} outputs, but the {region.node.type} declares "
+                f"{declared}.",
+                found="external_port_id "
+                f"{', '.join(str(entry.external) for entry in region.body.outer_outputs[:8])}",
                 expected=f"{declared} entries",
-                advice="Sorted by external_port_id, the first ones are the outputs; the rest is not used.",
+                advice="The first entries in the order of external_port_id are the outputs; the "
+                "rest are not used.",
             )
 
 
@@ -271,11 +290,14 @@ def outputs_of_one_number(subject: Subject) -> Iterator[Finding]:
     """Two port map outputs of one body have the same external_port_id.
 
     What it does:
-        Looks for an external_port_id (other than -1) that repeats among the outputs of one port map.
+        Looks for an external_port_id (other than -1) that repeats among the outputs of one port
+        map.
     Why it matters:
-        An output has one value: what the other entry hands out is lost, and OpenVINO refuses the file if an output is missing then.
+        An output has exactly one value: that of the second entry is lost. OpenVINO refuses the file
+        if this leaves an output without an entry.
     Example that fails:
-        <output external_port_id="5" internal_layer_id="9"/> <output external_port_id="5" internal_layer_id="10"/>
+        <output external_port_id="5" internal_layer_id="9"/> <output external_port_id="5"
+        internal_layer_id="10"/>
     Example that passes:
         numbers 5 and 6
     """
@@ -287,37 +309,45 @@ def outputs_of_one_number(subject: Subject) -> Iterator[Finding]:
                     subject.where(region.place, region.node, f"port map output {external}"),
                     f"{count} outputs of the {region.part} have external_port_id {external}.",
                     found=f"{count} entries with external_port_id {external}",
-                    expected="a number of its own for each output",
-                    advice="The first of them counts, as in OpenVINO; give the others numbers of their own, or remove them.",
+                    expected="a unique external_port_id for each output",
+                    advice="The first one is used, as in OpenVINO; renumber or remove the others.",
                 )
 
 
 def unknown_purpose(subject: Subject) -> Iterator[Finding]:
-    """A port map entry has a purpose that means nothing there.
+    """A port map entry has an invalid purpose.
 
     What it does:
-        Knows current_iteration on inputs (with external_port_id -1) and execution_condition on outputs of a Loop; reports anything else.
+        Looks for purposes other than current_iteration on inputs (with external_port_id -1) and
+        execution_condition on outputs of a Loop.
     Why it matters:
-        It is ignored, by OpenVINO too, so that the entry does not do what its writer thought.
+        The purpose is ignored, in OpenVINO too, so the entry does not have the intended effect.
     Example that fails:
         <input external_port_id="-1" internal_layer_id="0" purpose="iteration"/>
     Example that passes:
         <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/>
     """
     for region in subject.regions:
-        known = _PURPOSES.get(region.node.type, ()) if subject.is_openvino else _PURPOSES[LOOP]
+        valid_purposes = (
+            _PURPOSES.get(region.node.type, ()) if subject.is_openvino else _PURPOSES[LOOP]
+        )
         for entry in region.entries:
-            meant = "current_iteration" if isinstance(entry, InputMap) else "execution_condition"
+            valid_purpose = (
+                "current_iteration" if isinstance(entry, InputMap) else "execution_condition"
+            )
             misplaced = isinstance(entry, InputMap) and entry.external != -1
-            if entry.purpose and (entry.purpose != meant or meant not in known or misplaced):
+            if entry.purpose and (
+                entry.purpose != valid_purpose or valid_purpose not in valid_purposes or misplaced
+            ):
                 yield Finding(
-                    subject.where(region.place, region.node, _port(entry)),
-                    f"Purpose {shorten(entry.purpose, 40)!r} means nothing on this {_port(entry).split()[2]} of a {region.node.type}.",
+                    subject.where(region.place, region.node, _port_label(entry)),
+                    f"Purpose {shorten(entry.purpose, 40)!r} is invalid for this "
+                    f"{_port_label(entry).split()[2]} of a {region.node.type}.",
                     found=spelled(entry),
-                    expected=f"{meant!r} or no purpose"
-                    if meant in known and not misplaced
+                    expected=f"{valid_purpose!r} or no purpose"
+                    if valid_purpose in valid_purposes and not misplaced
                     else "no purpose",
-                    advice="It is ignored.",
+                    advice="The purpose is ignored.",
                 )
 
 
@@ -327,7 +357,8 @@ def sliced_branch(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for axis in then_port_map and else_port_map.
     Why it matters:
-        A branch runs at most once: nothing is sliced or concatenated. OpenVINO ignores it.
+        A branch runs at most once, so there is nothing to slice or concatenate. OpenVINO ignores
+        the axis.
     Example that fails:
         <input axis="0" external_port_id="1" internal_layer_id="0"/> in then_port_map
     Example that passes:
@@ -337,23 +368,25 @@ def sliced_branch(subject: Subject) -> Iterator[Finding]:
         for entry in region.entries if region.node.type == IF else ():
             if entry.axis is not None:
                 yield Finding(
-                    subject.where(region.place, region.node, _port(entry)),
-                    f"The port map of the {region.part} has axis {entry.axis}, but an If slices nothing.",
+                    subject.where(region.place, region.node, _port_label(entry)),
+                    f"The port map of the {region.part} has axis {entry.axis}, but an If slices "
+                    "nothing.",
                     found=spelled(entry),
                     expected="no axis",
-                    advice="It is ignored: the whole tensor is used.",
+                    advice="The axis is ignored: the whole tensor is used.",
                 )
 
 
 def unused_body_result(subject: Subject) -> Iterator[Finding]:
-    """A Result of a body goes nowhere.
+    """A Result of a body is unused.
 
     What it does:
-        Looks for body Results that no port map output and no back edge names.
+        Looks for body Results that no port map output and no back edge refers to.
     Why it matters:
-        The body computes an unused value: an output was forgotten, or the body can be smaller.
+        The body computes an unused value. Either an output is missing, or the body can be smaller.
     Example that fails:
-        a Result 9 in the body, and neither <output internal_layer_id="9"/> nor <edge from-layer="9"/>
+        a Result 9 in the body, and neither <output internal_layer_id="9"/> nor <edge
+        from-layer="9"/>
     Example that passes:
         a Result 9 with a port map output
     """
@@ -365,10 +398,10 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
             if node.id not in used:
                 yield Finding(
                     subject.where(region.within, node),
-                    f"Result {shorten(node.name)!r} of the {region.part} goes nowhere.",
+                    f"Result {shorten(node.name)!r} of the {region.part} is unused.",
                     found="no port map output and no back edge",
                     expected="a port map output or a back edge",
-                    advice="It does no harm.",
+                    advice="Harmless.",
                 )
 
 

@@ -1,5 +1,5 @@
-"""Rules about what real runtimes refuse or do differently (measured on OpenVINO 2026.4 CPU and
-ONNX Runtime 1.31).
+"""Rules about models that runtimes refuse or compute differently (measured on OpenVINO 2026.4 CPU
+and ONNX Runtime 1.31).
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.model import TENSOR_ITERATOR, LayerId, OutputRef
 
 _LARGEST_COUNT = 2**31 - 1
-_PASSED_ON = frozenset({"Result", "Reshape", "Squeeze", "Unsqueeze"})
+_RESHAPES = frozenset({"Result", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def slices_run_out(subject: Subject) -> Iterator[Finding]:
-    """A Loop asks for more iterations than its sliced inputs have parts.
+    """A Loop's trip count is greater than the number of slices of its inputs.
 
     What it does:
-        Compares the constant trip count with the number of parts, where both are known.
+        Compares the constant trip count with the number of slices, if both are known.
     Why it matters:
-        What happens then is not defined: OpenVINO's CPU fails or reads garbage, its reference repeats the last part. Here the Loop ends.
+        The specification does not define this case: OpenVINO's CPU fails or reads garbage, and its
+        reference repeats the last slice. In Loopscope the Loop ends.
     Example that fails:
-        trip count 5 and a tensor of 4 parts
+        trip count 5 and a tensor of 4 slices
     Example that passes:
-        trip count 4 and a tensor of 4 parts
+        trip count 4 and a tensor of 4 slices
     """
     for region in subject.loops:
         count, parts = (
@@ -41,7 +42,7 @@ def slices_run_out(subject: Subject) -> Iterator[Finding]:
         if count is not None and parts.most is not None and count > parts.most:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The trip count asks for {count:,} iterations, but the sliced inputs have {parts} parts.",
+                f"The trip count is {count:,}, but the sliced inputs have {parts} slices.",
                 found=f"trip count {count}",
                 expected=f"at most {parts.most}",
                 advice="The Loop ends with 'sliced input ran out'; lower the trip count.",
@@ -52,9 +53,9 @@ def trip_count_beyond_32_bits(subject: Subject) -> Iterator[Finding]:
     """A trip count does not fit into 32 bits.
 
     What it does:
-        Looks at constant trip counts.
+        Checks constant trip counts.
     Why it matters:
-        OpenVINO's CPU keeps the low 32 bits: 2^32 + 2 runs 2 iterations there.
+        OpenVINO's CPU uses the low 32 bits: 2^32 + 2 runs 2 iterations there.
     Example that fails:
         trip count 4294967298
     Example that passes:
@@ -62,15 +63,16 @@ def trip_count_beyond_32_bits(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         count = trip_count(subject, region)
-        kept = 0 if count is None else ((count + 2**31) % 2**32) - 2**31
-        # The largest i64, which PyTorch means no limit by, becomes -1: still no limit.
-        if count is not None and count > _LARGEST_COUNT and kept >= 0:
+        truncated = 0 if count is None else ((count + 2**31) % 2**32) - 2**31
+        # The largest i64, PyTorch's value for no limit, becomes -1, which also means no limit.
+        if count is not None and count > _LARGEST_COUNT and truncated >= 0:
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
-                f"The trip count {count:,} does not fit into 32 bits: OpenVINO's CPU makes {kept:,} of it.",
+                f"The trip count {count:,} does not fit into 32 bits: OpenVINO's CPU reduces it "
+                f"to {truncated:,}.",
                 found=str(count),
                 expected=f"at most {_LARGEST_COUNT}, or -1 for no limit",
-                advice="Here it is that many; use -1 when no limit is meant.",
+                advice="Loopscope uses the full number; use -1 for no limit.",
             )
 
 
@@ -78,9 +80,9 @@ def constant_zero_trips(subject: Subject) -> Iterator[Finding]:
     """A Loop with sliced inputs has the constant trip count 0.
 
     What it does:
-        Looks for the constant trip count 0 together with sliced inputs.
+        Looks for the constant trip count 0 in Loops with sliced inputs.
     Why it matters:
-        OpenVINO's CPU dies of it (SIGFPE).
+        OpenVINO's CPU crashes (SIGFPE).
     Example that fails:
         trip count constant 0, and a sliced input
     Example that passes:
@@ -92,20 +94,23 @@ def constant_zero_trips(subject: Subject) -> Iterator[Finding]:
         ):
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
-                "The trip count is the constant 0, and the Loop slices: OpenVINO's CPU dies of it.",
+                "The trip count is the constant 0, and the Loop has sliced inputs: OpenVINO's CPU "
+                "crashes.",
                 found="trip count 0",
                 expected="a computed trip count",
-                advice="Here it is zero iterations, as the specification says.",
+                advice="Loopscope runs zero iterations, as specified.",
             )
 
 
 def slice_start_or_end(subject: Subject) -> Iterator[Finding]:
-    """A TensorIterator's slice does not begin or end where the tensor does.
+    """A TensorIterator's slices do not cover the whole axis.
 
     What it does:
-        Looks for start and end that leave something out, where OpenVINO's CPU takes other parts.
+        Looks for values of start and end that exclude elements, for which OpenVINO's CPU reads
+        other slices.
     Why it matters:
-        OpenVINO's CPU ignores start, and fails for a positive end (or leaves rows unset). Here both are honoured.
+        OpenVINO's CPU ignores start, and fails for a positive end (or leaves rows unset). Loopscope
+        follows the specification.
     Example that fails:
         start="1" end="-1" stride="1"
     Example that passes:
@@ -118,10 +123,12 @@ def slice_start_or_end(subject: Subject) -> Iterator[Finding]:
             if entry.axis is not None and not forwards and not backwards:
                 yield Finding(
                     subject.where(region.place, region.node, f"port map input {entry.external}"),
-                    f"OpenVINO's CPU takes other parts than those from {entry.start} to {entry.end}.",
+                    f"OpenVINO's CPU reads other slices than those from {entry.start} to "
+                    f"{entry.end}.",
                     found=f"start {entry.start}, end {entry.end}, stride {entry.stride}",
                     expected='start="0" end="-1" stride="1", or start="-1" end="0" stride="-1"',
-                    advice="Here they are taken as the specification says; slice the tensor before, to get the same everywhere.",
+                    advice="Loopscope follows the specification; slice the tensor before the "
+                    "TensorIterator to get equal results everywhere.",
                 )
 
 
@@ -131,7 +138,8 @@ def negative_axis(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for a negative axis in port maps.
     Why it matters:
-        The specification counts it from the end, and OpenVINO writes it; but it refuses to read it on an input, and fails on an output.
+        The specification counts a negative axis from the end, and OpenVINO writes it. But OpenVINO
+        refuses to read it on an input, and fails on an output.
     Example that fails:
         axis="-1"
     Example that passes:
@@ -144,72 +152,79 @@ def negative_axis(subject: Subject) -> Iterator[Finding]:
                     subject.where(
                         region.place,
                         region.node,
-                        f"port map {'input' if entry in region.body.inputs else 'output'} {entry.external}",
+                        f"port map {'input' if entry in region.body.inputs else 'output'} "
+                        f"{entry.external}",
                     ),
                     f"OpenVINO cannot read axis {entry.axis}.",
                     found=spelled(entry),
                     expected="an axis of 0 or more",
-                    advice="Here it counts from the end; count it from the front to get the same everywhere.",
+                    advice="Loopscope counts it from the end; use a nonnegative axis to get equal "
+                    "results everywhere.",
                 )
 
 
 def overwritten_states(subject: Subject) -> Iterator[Finding]:
-    """A carried value takes over another value that is overwritten first.
+    """A carried value is copied from a value that is overwritten first.
 
     What it does:
-        Looks for back edges whose Result is another Parameter, as it is or in another shape: of a sliced input, of the iteration number,
-        or of a carried value that comes first in the port map and is computed, directly or by way of others, from the value that takes
-        it over.
+        Looks for back edges whose Result is another Parameter, unchanged or reshaped. That
+        Parameter receives a slice or the iteration number, or it is carried, precedes in the port
+        map and depends on the value that copies it.
     Why it matters:
-        All back edges fire together, before the next parts are taken. OpenVINO's CPU takes the parts and the iteration number, then
-        copies along the back edges in the order of the port map: what is taken over is the new value instead of the old one, wrong
-        from the second iteration on.
+        All back edges take effect together, before the next slices are read. OpenVINO's CPU reads
+        the slices and the iteration number first, and then copies along the back edges in port map
+        order. It copies the new value instead of the old one, which is wrong from the second
+        iteration on.
     Example that fails:
-        Fibonacci's numbers: a + b goes back to a, a goes back to b; or the part of this iteration as the part before in the next one
+        Fibonacci numbers: a + b goes back to a, a goes back to b; or the current slice as the
+        previous slice of the next iteration
     Example that passes:
-        the same with b before a in the port map, or with 0 added to what goes back to b
+        the same with b before a in the port map, or with 0 added to the value that goes back to b
     """
     for region in subject.iterating:
         carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
-        given = region.given_anew.union(carried)
-        sources = {layer: _handed_on(region, last) for layer, last in carried.items()}
-        handed = {
+        changing = region.given_anew.union(carried)
+        sources = {layer: _value_source(region, last) for layer, last in carried.items()}
+        copied = {
             layer: source
             for layer, source in sources.items()
-            if source is not None and source != layer and source in given
+            if source is not None and source != layer and source in changing
         }
-        if not handed:
+        if not copied:
             continue
-        place = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
-        circle = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
+        position = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
+        components = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
         late = [
             layer
-            for layer, source in handed.items()
-            if _is_overwritten(region, layer, source, place, circle)
+            for layer, source in copied.items()
+            if _is_overwritten(region, layer, source, position, components)
         ]
         if late:
-            named = region.body.graph.by_id
+            nodes = region.body.graph.by_id
             yield Finding(
                 subject.where(region.place, region.node),
-                "OpenVINO's CPU overwrites what carried values take over before it is read: they are wrong from the second iteration on.",
+                "OpenVINO's CPU overwrites a value before it is carried on: the carried values "
+                "are wrong from the second iteration on.",
                 found=", ".join(
-                    f"{named[handed[layer]].name} goes back to {named[layer].name}"
+                    f"{nodes[copied[layer]].name} goes back to {nodes[layer].name}"
                     for layer in late[:8]
                 ),
-                expected="a computation in between, or the one that is taken over later in the port map",
-                advice="Here all back edges fire together; for OpenVINO add 0 to what is taken over.",
+                expected="a computation between them, or the source Parameter later in the port "
+                "map",
+                advice="In Loopscope all back edges take effect together; for OpenVINO add 0 to "
+                "the copied value.",
             )
 
 
-def _handed_on(region: CheckedRegion, last: LayerId) -> LayerId | None:
-    """The node that a Result of a body gets its value from, as it is or in another shape, for
-    which OpenVINO's CPU copies nothing.
+def _value_source(region: CheckedRegion, last: LayerId) -> LayerId | None:
+    """Return the node that a Result takes its value from, skipping reshapes, for which OpenVINO's
+    CPU copies nothing.
     """
     return next(
         (
             node.id
             for _, node in backwards(region.body.graph, OutputRef(last, 0))
-            if node.type not in _PASSED_ON
+            if node.type not in _RESHAPES
         ),
         None,
     )
@@ -219,22 +234,21 @@ def _is_overwritten(
     region: CheckedRegion,
     layer: LayerId,
     source: LayerId,
-    place: Mapping[LayerId, int],
-    circle: Mapping[LayerId, int],
+    position: Mapping[LayerId, int],
+    components: Mapping[LayerId, int],
 ) -> bool:
-    """Whether what a Parameter takes over is the new value already: that of a part always is, where
-    anything reads it.
+    """Return True if a Parameter receives the new value of ``source`` instead of the old one.
 
-    That of a carried value is, where it comes first in the port map and is computed from the one
-    that takes it over.
+    A slice is always overwritten if anything reads the Parameter. A carried value is overwritten if
+    it precedes in the port map and depends on the Parameter.
     """
     if source in region.given_anew:
         return OutputRef(layer, 0) in region.body.graph.consumers
     return (
-        source in place
-        and layer in place
-        and place[source] < place[layer]
-        and circle.get(layer) == circle[source]
+        source in position
+        and layer in position
+        and position[source] < position[layer]
+        and components.get(layer) == components[source]
     )
 
 
@@ -257,7 +271,7 @@ def nested_tensor_iterator(subject: Subject) -> Iterator[Finding]:
                 "OpenVINO refuses a TensorIterator inside a TensorIterator.",
                 found="a TensorIterator in the body of a TensorIterator",
                 expected="a Loop as one of them",
-                advice="It runs here; write the outer one as a Loop for OpenVINO.",
+                advice="Loopscope runs it; for OpenVINO write the outer one as a Loop.",
             )
 
 
@@ -265,13 +279,14 @@ def input_used_twice(subject: Subject) -> Iterator[Finding]:
     """One input of a Loop, TensorIterator or If feeds two Parameters of a body.
 
     What it does:
-        Counts how often each input is taken by the port map of each body.
+        Counts how often the port map of each body refers to each input.
     Why it matters:
-        OpenVINO's CPU gives garbage to the second Parameter, or to what is sliced from the input.
+        OpenVINO's CPU passes garbage to the second Parameter, or to slices of the input.
     Example that fails:
         two <input external_port_id="1" .../> in then_port_map
     Example that passes:
-        one <input external_port_id="1" .../> and two edges inside the branch; or two ports, with an edge to each
+        one <input external_port_id="1" .../> and two edges inside the branch; or two ports with an
+        edge each
     """
     for region in subject.regions if subject.is_openvino else ():
         fed = {
@@ -281,20 +296,24 @@ def input_used_twice(subject: Subject) -> Iterator[Finding]:
             if count > 1:
                 yield Finding(
                     subject.where(region.place, region.node, f"input {external}"),
-                    f"Input {external} feeds {count} Parameters of the {region.part}: OpenVINO's CPU gets the second one wrong.",
+                    f"Input {external} feeds {count} Parameters of the {region.part}: OpenVINO's "
+                    "CPU passes a wrong value to the second one.",
                     found=f"{count} Parameters with external_port_id {external}",
                     expected="one Parameter, or a port for each",
-                    advice="Here each of them gets the value; use one Parameter or another port for OpenVINO.",
+                    advice="In Loopscope all of them receive the value; for OpenVINO use one "
+                    "Parameter or another port.",
                 )
 
 
 def stops_early(subject: Subject) -> Iterator[Finding]:
-    """A concatenated output can be shorter than OpenVINO declares it.
+    """A concatenated output can be shorter than OpenVINO declares.
 
     What it does:
-        Looks for concatenated outputs of Loops with a constant trip count whose condition is computed.
+        Looks for concatenated outputs of Loops with a constant trip count whose condition is
+        computed.
     Why it matters:
-        OpenVINO declares the longest length as if it were certain; the real one is the number of iterations.
+        OpenVINO declares the maximum length as a fixed length; the actual length is the number of
+        iterations.
     Example that fails:
         trip count constant 8, and a condition that the body computes
     Example that passes:
@@ -308,39 +327,41 @@ def stops_early(subject: Subject) -> Iterator[Finding]:
         if joined and count is not None and count > 0 and not possible.is_static:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The Loop can stop before {count:,} iterations; OpenVINO declares its concatenated outputs as if it never did.",
+                f"The Loop can stop before {count:,} iterations; OpenVINO declares its "
+                "concatenated outputs with the maximum length.",
                 found=trips.words(possible),
                 expected=f"{count:,} iterations",
-                advice="Here an output is as long as the iterations that ran.",
+                advice="In Loopscope the length of an output is the number of iterations that ran.",
             )
 
 
 def counted_as_one(subject: Subject) -> Iterator[Finding]:
-    """A Loop's only body output is a condition that is constant false, and its trip count is
-    computed.
+    """A Loop's execution condition is constant false and its trip count is computed.
 
     What it does:
-        Looks for Loops whose execution condition is constant false and whose trip count is not constant.
+        Looks for Loops whose execution condition is constant false and whose trip count is not
+        constant.
     Why it matters:
-        OpenVINO infers one iteration even when the trip count is 0, and then gives an output that was never written.
+        OpenVINO infers one iteration even if the trip count is 0, and then returns an output that
+        was never written.
     Example that fails:
         execution condition constant false, trip count from an input
     Example that passes:
         execution condition constant false, trip count constant 1
     """
     for region in subject.loops:
-        again = execution_condition(subject, region)
+        condition = execution_condition(subject, region)
         if (
-            again is not None
-            and scalar_value(again) is False
+            condition is not None
+            and scalar_value(condition) is False
             and trip_count(subject, region) is None
         ):
             yield Finding(
                 subject.where(region.place, region.node),
-                "OpenVINO takes this Loop for one iteration, also when the trip count is 0.",
+                "OpenVINO infers one iteration for this Loop, even if the trip count is 0.",
                 found="execution condition constant false, computed trip count",
                 expected="a computed condition",
-                advice="Here a trip count of 0 is zero iterations.",
+                advice="In Loopscope a trip count of 0 means zero iterations.",
             )
 
 
@@ -350,7 +371,7 @@ def minus_one_in_onnx(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for negative constant trip counts in ONNX models.
     Why it matters:
-        ONNX Runtime runs zero iterations, OpenVINO takes it for no limit, and the ONNX reference fails.
+        ONNX Runtime runs zero iterations, OpenVINO sets no limit, and the ONNX reference fails.
     Example that fails:
         M = -1
     Example that passes:
@@ -360,14 +381,15 @@ def minus_one_in_onnx(subject: Subject) -> Iterator[Finding]:
         return
     for region in subject.loops:
         count = trip_count(subject, region)
-        given = region.place.graph.sources[region.node.id][:1] != (None,)
-        if given and count is not None and count < 0:
+        has_trip_count = region.place.graph.sources[region.node.id][:1] != (None,)
+        if has_trip_count and count is not None and count < 0:
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
-                f"The trip count is {count}: ONNX Runtime runs zero iterations, OpenVINO any number.",
+                f"The trip count is {count}: ONNX Runtime runs zero iterations, OpenVINO any "
+                "number.",
                 found=str(count),
                 expected="0 or more, or no trip count at all",
-                advice="Leave M out when no limit is meant.",
+                advice="Omit M for no limit.",
             )
 
 

@@ -1,4 +1,4 @@
-"""A rule about slices that OpenVINO 2026.4's CPU does not compute."""
+"""The rule about slices that OpenVINO 2026.4's CPU does not compute."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from loopscope.checks.rule import OPENVINO, Finding, Rule
 from loopscope.checks.subject import Subject
 
 _BOUNDS = (1, 2)
-"""The inputs of a StridedSlice that are its begin and its end."""
+"""Input indices of begin and end of a StridedSlice."""
 
 
 def slice_at_a_computed_index(subject: Subject) -> Iterator[Finding]:
-    """A tensor of known shape is indexed at a position that is computed.
+    """A tensor of static shape is indexed at a computed position.
 
     What it does:
-        Looks for StridedSlice with a bit in shrink_axis_mask, whose data has a static shape and whose begin or end is not known before the
-        model runs, as TensorFlow's x[i] in a while_loop.
+        Looks for StridedSlice with a bit in shrink_axis_mask and data of static shape. Its begin or
+        end is unknown before the run, as in TensorFlow's x[i] in a while_loop.
     Why it matters:
-        OpenVINO's CPU fails on several threads ("doesn't have compiled executor"). On one thread it gives what is in memory.
+        OpenVINO's CPU fails on several threads ("doesn't have compiled executor"). On one thread it
+        returns the contents of memory.
     Example that fails:
         x[i] of a tensor [4], with shrink_axis_mask="1" and a carried i
     Example that passes:
@@ -34,10 +35,11 @@ def slice_at_a_computed_index(subject: Subject) -> Iterator[Finding]:
         if data.shape.is_static and any(bound.value is None for bound in bounds):
             yield Finding(
                 subject.where(place, node),
-                "OpenVINO's CPU does not compute this slice at one index: it fails, or on one thread gives what is in memory.",
+                "OpenVINO's CPU does not compute this slice at one index: it fails, or on one "
+                "thread returns the contents of memory.",
                 found=f"shrink_axis_mask, data of shape {data.shape}, and a computed index",
                 expected="Gather, or a slice without shrink_axis_mask and a Squeeze",
-                advice="Here it is what the specification says; for OpenVINO write it as a Gather.",
+                advice="Loopscope follows the specification; for OpenVINO write it as a Gather.",
             )
 
 

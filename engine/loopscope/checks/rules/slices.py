@@ -23,14 +23,16 @@ def _where(subject: Subject, region: CheckedRegion, entry: InputMap | OutputMap)
 
 
 def _entries(region: CheckedRegion) -> Iterator[InputMap | OutputMap]:
-    """The entries that slice or concatenate."""
+    """Yield the entries that slice or concatenate."""
     for entry in region.entries:
         if entry.axis is not None:
             yield entry
 
 
-def _sliced(subject: Subject, region: CheckedRegion) -> Iterator[tuple[InputMap, PartialShape]]:
-    """The sliced inputs with what is known of the shape that is sliced."""
+def _sliced_inputs(
+    subject: Subject, region: CheckedRegion
+) -> Iterator[tuple[InputMap, PartialShape]]:
+    """Yield the sliced inputs with the shape of the sliced tensor."""
     outer = subject.outer(region)
     for entry in region.body.inputs:
         if entry.axis is not None and 0 <= entry.external < len(outer):
@@ -38,8 +40,8 @@ def _sliced(subject: Subject, region: CheckedRegion) -> Iterator[tuple[InputMap,
 
 
 def _sliced_lengths(subject: Subject, region: CheckedRegion) -> Iterator[tuple[InputMap, int]]:
-    """The sliced inputs whose length along the axis is known, with that length."""
-    for entry, shape in _sliced(subject, region):
+    """Yield the sliced inputs of known length along the axis, with that length."""
+    for entry, shape in _sliced_inputs(subject, region):
         length = trips.axis_length(shape, entry.axis or 0)
         if length.is_static:
             yield entry, length.length
@@ -49,16 +51,17 @@ def axis_out_of_range(subject: Subject) -> Iterator[Finding]:
     """A tensor is sliced along an axis that it does not have.
 
     What it does:
-        Compares the axis of every sliced input with the number of dimensions of the tensor, where it is known.
+        Compares the axis of every sliced input with the number of dimensions of the tensor, if it
+        is known.
     Why it matters:
-        There are no parts along this axis. OpenVINO refuses such a file.
+        The tensor does not have slices along this axis. OpenVINO refuses such a file.
     Example that fails:
         axis="5" on a tensor of shape [4,3]
     Example that passes:
         axis="0" on a tensor of shape [4,3]
     """
     for region in subject.iterating:
-        for entry, shape in _sliced(subject, region):
+        for entry, shape in _sliced_inputs(subject, region):
             rank, axis = shape.rank, entry.axis or 0
             if rank is not None and not -rank <= axis < rank:
                 yield Finding(
@@ -76,9 +79,11 @@ def joined_axis_out_of_range(subject: Subject) -> Iterator[Finding]:
     """Values are concatenated along an axis that they do not have.
 
     What it does:
-        Compares the axis of every concatenated output with the number of dimensions of its Result, where it is known.
+        Compares the axis of every concatenated output with the number of dimensions of its Result,
+        if it is known.
     Why it matters:
-        They cannot be joined. OpenVINO refuses such a file. (Scalars are joined along axis 0.)
+        The values cannot be concatenated. OpenVINO refuses such a file. (Scalars are concatenated
+        along axis 0.)
     Example that fails:
         axis="5" on a Result of shape [1,3]
     Example that passes:
@@ -105,12 +110,13 @@ def joined_axis_out_of_range(subject: Subject) -> Iterator[Finding]:
 
 
 def part_size_not_positive(subject: Subject) -> Iterator[Finding]:
-    """A part has no length.
+    """A slice has no length.
 
     What it does:
-        Looks at part_size of every sliced or concatenated entry.
+        Checks part_size of every sliced or concatenated entry.
     Why it matters:
-        There is no number of parts of length 0 or less. OpenVINO fails, or dies, on part_size 0.
+        A number of slices of length 0 or less is not defined. OpenVINO fails or crashes on
+        part_size 0.
     Example that fails:
         part_size="0"
     Example that passes:
@@ -129,12 +135,12 @@ def part_size_not_positive(subject: Subject) -> Iterator[Finding]:
 
 
 def stride_zero(subject: Subject) -> Iterator[Finding]:
-    """A slice does not move on.
+    """A slice has stride 0.
 
     What it does:
-        Looks at stride of every sliced or concatenated entry.
+        Checks stride of every sliced or concatenated entry.
     Why it matters:
-        A stride of 0 never gets to the next part. OpenVINO refuses it, or dies.
+        A stride of 0 never reaches the next slice. OpenVINO refuses the file, or crashes.
     Example that fails:
         stride="0"
     Example that passes:
@@ -153,43 +159,48 @@ def stride_zero(subject: Subject) -> Iterator[Finding]:
 
 
 def parts_differ(subject: Subject) -> Iterator[Finding]:
-    """The sliced inputs of a TensorIterator have different numbers of parts.
+    """The sliced inputs of a TensorIterator have different numbers of slices.
 
     What it does:
-        Counts the parts of every sliced input of a TensorIterator, where the lengths are known.
+        Counts the slices of every sliced input of a TensorIterator, if the lengths are known.
     Why it matters:
-        The number of parts is the number of iterations: it must be one number. OpenVINO refuses such a model.
+        The number of slices is the number of iterations, so it must be equal for all inputs.
+        OpenVINO refuses such a model.
     Example that fails:
-        a tensor of 5 parts and one of 2
+        a tensor of 5 slices and one of 2
     Example that passes:
-        two tensors of 5 parts
+        two tensors of 5 slices
     """
     for region in subject.tensor_iterators:
         counts = [
             (entry, trips.parts(entry, trips.axis_length(shape, entry.axis or 0)))
-            for entry, shape in _sliced(subject, region)
+            for entry, shape in _sliced_inputs(subject, region)
         ]
         for entry, count in counts[1:]:
             if count.intersect(counts[0][1]) is None:
                 yield Finding(
                     _where(subject, region, entry),
-                    f"Input {entry.external} has {count} parts, input {counts[0][0].external} has {counts[0][1]}.",
+                    f"Input {entry.external} has {count} slices, but input "
+                    f"{counts[0][0].external} has {counts[0][1]}.",
                     found=", ".join(
-                        f"input {one.external}: {number}" for one, number in counts[:8]
+                        f"input {entry_of_count.external}: {number}"
+                        for entry_of_count, number in counts[:8]
                     ),
-                    expected="the same number of parts of every sliced input",
-                    advice="Make the tensors equally long along their axes, or correct start, end and part_size.",
+                    expected="the same number of slices for every sliced input",
+                    advice="Use tensors of equal length along their axes, or correct start, end "
+                    "and part_size.",
                 )
                 break
 
 
 def slice_outside(subject: Subject) -> Iterator[Finding]:
-    """A TensorIterator's slice begins or ends outside the tensor.
+    """A TensorIterator's slice starts or ends outside the tensor.
 
     What it does:
-        Compares start and end of every sliced input with the length along the axis, where it is known.
+        Compares start and end of every sliced input with the length along the axis, if it is known.
     Why it matters:
-        There is nothing to take. Both ends are included, so that -1 (or length - 1) is the last place.
+        The range contains positions that do not exist. Both ends are inclusive, so -1 (or length -
+        1) is the last position.
     Example that fails:
         start="0" end="5" on a length of 5
     Example that passes:
@@ -200,20 +211,21 @@ def slice_outside(subject: Subject) -> Iterator[Finding]:
             if length and any(not -length <= place < length for place in (entry.start, entry.end)):
                 yield Finding(
                     _where(subject, region, entry),
-                    f"The slice from {entry.start} to {entry.end} leaves a length of {length}.",
+                    f"The slice from {entry.start} to {entry.end} exceeds the length {length}.",
                     found=f"start {entry.start}, end {entry.end}",
                     expected=f"{-length} to {length - 1}",
-                    advice="Both ends are included: use -1 for the last place.",
+                    advice="Both ends are inclusive: use -1 for the last position.",
                 )
 
 
 def slice_against_stride(subject: Subject) -> Iterator[Finding]:
-    """A TensorIterator's slice ends before it begins.
+    """A TensorIterator's slice ends before it starts.
 
     What it does:
-        Compares the direction from start to end with the sign of stride, where the length along the axis is known.
+        Compares the direction from start to end with the sign of stride, if the length along the
+        axis is known.
     Why it matters:
-        Walking in the direction of the stride never gets to the end.
+        Steps in the direction of the stride never reach the end.
     Example that fails:
         start="0" end="-1" stride="-1"
     Example that passes:
@@ -227,10 +239,11 @@ def slice_against_stride(subject: Subject) -> Iterator[Finding]:
             if length and entry.stride and start != end and (end < start) != (entry.stride < 0):
                 yield Finding(
                     _where(subject, region, entry),
-                    f"The slice goes from {entry.start} to {entry.end} of {length}, against its stride {entry.stride}.",
+                    f"The slice goes from {entry.start} to {entry.end} of {length}, against its "
+                    f"stride {entry.stride}.",
                     found=f"start {entry.start}, end {entry.end}, stride {entry.stride}",
-                    expected="a negative stride exactly when the end lies before the start",
-                    advice='Backwards is start="-1" end="0" stride="-1".',
+                    expected="a negative stride if and only if the end precedes the start",
+                    advice='To iterate backwards, use start="-1" end="0" stride="-1".',
                 )
 
 
@@ -238,9 +251,11 @@ def ends_of_loop_slice(subject: Subject) -> Iterator[Finding]:
     """A Loop's slice has a start or an end.
 
     What it does:
-        Looks for start and end other than the defaults (0 and -1; backwards -1 and 0) on sliced or concatenated entries of a Loop.
+        Looks for start and end other than the defaults (0 and -1; backwards -1 and 0) on sliced or
+        concatenated entries of a Loop.
     Why it matters:
-        They mean nothing in Loop-5: parts are taken from the first one on, as many as there are iterations. OpenVINO ignores them.
+        Loop-5 does not define start and end: it reads one slice per iteration from the first one
+        on. OpenVINO ignores them.
     Example that fails:
         start="1" on a sliced input of a Loop
     Example that passes:
@@ -251,20 +266,22 @@ def ends_of_loop_slice(subject: Subject) -> Iterator[Finding]:
             if (entry.start, entry.end) not in ((0, -1), (-1, 0)):
                 yield Finding(
                     _where(subject, region, entry),
-                    f"start {entry.start} and end {entry.end} mean nothing in a Loop.",
+                    f"start {entry.start} and end {entry.end} have no effect in a Loop.",
                     found=f"start {entry.start}, end {entry.end}",
                     expected="start 0, end -1",
-                    advice="They are kept and ignored, as OpenVINO does; slice the tensor before the Loop instead.",
+                    advice="They are ignored, as in OpenVINO; slice the tensor before the Loop "
+                    "instead.",
                 )
 
 
 def stride_not_part_size(subject: Subject) -> Iterator[Finding]:
-    """Parts overlap, or leave gaps.
+    """Slices overlap or leave gaps.
 
     What it does:
-        Compares the size of stride with part_size on every sliced or concatenated entry.
+        Compares the absolute value of stride with part_size on every sliced or concatenated entry.
     Why it matters:
-        Parts lie side by side here; OpenVINO takes the size of stride for the length of a part.
+        In Loopscope slices are adjacent. OpenVINO uses the absolute value of stride as the length
+        of a slice.
     Example that fails:
         stride="1" part_size="2"
     Example that passes:
@@ -275,20 +292,20 @@ def stride_not_part_size(subject: Subject) -> Iterator[Finding]:
             if entry.stride != 0 and entry.part_size > 0 and abs(entry.stride) != entry.part_size:
                 yield Finding(
                     _where(subject, region, entry),
-                    f"stride is {entry.stride}, but parts have length {entry.part_size}.",
+                    f"stride is {entry.stride}, but slices have length {entry.part_size}.",
                     found=f"stride {entry.stride}, part_size {entry.part_size}",
                     expected=f"stride {entry.part_size} or {-entry.part_size}",
-                    advice="Only the sign of the stride counts here; make both equal.",
+                    advice="Loopscope uses only the sign of the stride; make both equal.",
                 )
 
 
 def rest_left_over(subject: Subject) -> Iterator[Finding]:
-    """A tensor cannot be cut into whole parts.
+    """A tensor cannot be divided into whole slices.
 
     What it does:
-        Divides the length along the axis by part_size, where it is known.
+        Divides the length along the axis by part_size, if it is known.
     Why it matters:
-        What is left over is never visited.
+        The remaining elements are never read.
     Example that fails:
         part_size="2" on a length of 5
     Example that passes:
@@ -299,24 +316,26 @@ def rest_left_over(subject: Subject) -> Iterator[Finding]:
             if entry.part_size > 1 and length % entry.part_size:
                 yield Finding(
                     _where(subject, region, entry),
-                    f"A length of {length} cannot be cut into parts of {entry.part_size}.",
-                    found=f"a rest of {length % entry.part_size}",
+                    f"A length of {length} cannot be divided into slices of {entry.part_size}.",
+                    found=f"a remainder of {length % entry.part_size}",
                     expected=f"a multiple of {entry.part_size}",
-                    advice="The rest is never visited.",
+                    advice="The remaining elements are never read.",
                 )
 
 
 def joined_length(subject: Subject) -> Iterator[Finding]:
-    """What is concatenated has another length along the axis than part_size.
+    """A concatenated value and part_size have different lengths.
 
     What it does:
-        Compares part_size of every concatenated output with the length of the body's Result along the axis, where that is known.
+        Compares part_size of every concatenated output with the length of the body's Result along
+        the axis, if it is known.
     Why it matters:
-        Here every value is joined as long as it is. OpenVINO takes part_size for the length of each, and refuses to run such a model.
+        Loopscope concatenates the values with their actual lengths. OpenVINO expects the length
+        part_size, and refuses to run such a model.
     Example that fails:
         axis="0" part_size="1" for a Result of the shape [2,3]
     Example that passes:
-        axis="0" part_size="2" stride="2" for it
+        axis="0" part_size="2" stride="2" for this Result
     """
     for region in subject.iterating:
         for entry in region.body.outputs:
@@ -329,10 +348,12 @@ def joined_length(subject: Subject) -> Iterator[Finding]:
             if length.is_static and length.length not in (0, entry.part_size):
                 yield Finding(
                     _where(subject, region, entry),
-                    f"What is concatenated has length {length} along axis {entry.axis}, but part_size is {entry.part_size}.",
+                    f"The concatenated value has length {length} along axis {entry.axis}, but "
+                    f"part_size is {entry.part_size}.",
                     found=f"part_size {entry.part_size}",
                     expected=f"part_size {length}",
-                    advice="Here all of it is joined; OpenVINO refuses to run it. Correct part_size, or give each value a new axis.",
+                    advice="Loopscope concatenates the whole value; OpenVINO refuses to run it. "
+                    "Correct part_size, or stack the values along a new axis.",
                 )
 
 
@@ -342,7 +363,8 @@ def nothing_to_iterate_over(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for TensorIterators without a port map input that has an axis.
     Why it matters:
-        Parts are what it iterates over: without any, the body runs once (or as often as its concatenated outputs say).
+        Slices determine the iterations. Without them the body runs once, or as often as its
+        concatenated outputs require.
     Example that fails:
         a TensorIterator whose port map inputs have no axis
     Example that passes:
@@ -353,24 +375,26 @@ def nothing_to_iterate_over(subject: Subject) -> Iterator[Finding]:
             count = trips.of_tensor_iterator(region.body, subject.outer(region))
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The TensorIterator slices nothing: its body runs {'once' if count.least == 1 else f'{count} times'}.",
+                "The TensorIterator has no sliced inputs: its body runs "
+                f"{'once' if count.least == 1 else f'{count} times'}.",
                 found="no port map input with an axis",
                 expected="at least one",
-                advice="It does no harm.",
+                advice="Harmless.",
             )
 
 
 def unlimited_slices(subject: Subject) -> Iterator[Finding]:
-    """A Loop with sliced inputs has a trip count that sets no limit.
+    """A Loop with sliced inputs has no limit in its trip count.
 
     What it does:
-        Looks for a constant negative trip count together with sliced inputs.
+        Looks for a constant negative trip count in Loops with sliced inputs.
     Why it matters:
-        When the parts run out before the condition turns false, OpenVINO's CPU fails. Here the Loop ends.
+        If the slices run out before the condition becomes false, OpenVINO's CPU fails. In Loopscope
+        the Loop ends.
     Example that fails:
         trip count -1, a sliced input, and a condition that is always true
     Example that passes:
-        the number of parts as trip count
+        the number of slices as trip count
     """
     for region in subject.loops:
         count = trip_count(subject, region)
@@ -382,10 +406,12 @@ def unlimited_slices(subject: Subject) -> Iterator[Finding]:
             parts = trips.of_slices(region.body, subject.outer(region))
             yield Finding(
                 subject.where(region.place, region.node, "input 0"),
-                f"The trip count {count} sets no limit, and the Loop slices: OpenVINO's CPU fails when the parts run out.",
+                f"The trip count {count} sets no limit, and the Loop has sliced inputs: "
+                "OpenVINO's CPU fails when the slices run out.",
                 found=f"trip count {count}",
-                expected=str(parts) if parts.is_static else "the number of parts",
-                advice="Here the Loop ends with 'sliced input ran out'; give the number of parts as trip count to get the same everywhere.",
+                expected=str(parts) if parts.is_static else "the number of slices",
+                advice="In Loopscope the Loop ends with 'sliced input ran out'; use the number of "
+                "slices as trip count to get equal results everywhere.",
             )
 
 

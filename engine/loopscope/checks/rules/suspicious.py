@@ -1,4 +1,4 @@
-"""Rules about models that are legal, but hardly what their author meant."""
+"""Rules about legal models that are probably not what their author intended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loopscope.ops.declare import Known
 
 
 def execution_condition(subject: Subject, region: CheckedRegion) -> Known | None:
-    """What is known of the condition that a Loop's body computes."""
+    """Return the knowledge about the condition that a Loop's body computes."""
     entry = next(
         (entry for entry in region.body.outputs if entry.purpose == "execution_condition"), None
     )
@@ -23,7 +23,7 @@ def execution_condition(subject: Subject, region: CheckedRegion) -> Known | None
 
 
 def trip_count(subject: Subject, region: CheckedRegion) -> int | None:
-    """A Loop's trip count where it is constant; negative: no limit."""
+    """Return a Loop's constant trip count (negative for no limit), or None if it is computed."""
     count = scalar_value(subject.outer(region)[0])
     return None if count is None else int(count)
 
@@ -32,22 +32,23 @@ def endless_loop(subject: Subject) -> Iterator[Finding]:
     """A Loop never ends.
 
     What it does:
-        Looks for Loops with the constant trip count -1 whose conditions are constant true, and that slice nothing.
+        Looks for Loops with the constant trip count -1, constant true conditions and no sliced
+        inputs.
     Why it matters:
-        OpenVINO compiles such a model without a word, and its inference never returns.
+        OpenVINO silently compiles such a model, and its inference never returns.
     Example that fails:
         trip count -1, condition constant true
     Example that passes:
         trip count 10, or a condition that the body computes
     """
     for region in subject.loops:
-        count, again = trip_count(subject, region), execution_condition(subject, region)
+        count, condition = trip_count(subject, region), execution_condition(subject, region)
         starts = scalar_value(subject.outer(region)[1])
         if (
             count is None
             or count >= 0
-            or again is None
-            or not scalar_value(again)
+            or condition is None
+            or not scalar_value(condition)
             or starts is False
         ):
             continue
@@ -57,12 +58,12 @@ def endless_loop(subject: Subject) -> Iterator[Finding]:
                 "The Loop never ends: it has no limit, and its condition is always true.",
                 found=f"trip count {count}, execution condition constant true",
                 expected="a trip count, or a condition that becomes false",
-                advice="Set a limit of iterations before you run it.",
+                advice="Set an iteration limit before you run it.",
             )
 
 
-def _parameter_behind(region: CheckedRegion, edge: BackEdge) -> Node | None:
-    """The Parameter that a back edge's Result hands on as it is."""
+def _unchanged_parameter(region: CheckedRegion, edge: BackEdge) -> Node | None:
+    """Return the Parameter that a back edge's Result passes on unchanged, or None."""
     graph = region.body.graph
     sources = graph.sources.get(edge.from_layer, ())
     node = graph.by_id.get(sources[0].layer) if sources and sources[0] else None
@@ -73,9 +74,9 @@ def state_never_changes(subject: Subject) -> Iterator[Finding]:
     """A carried value never changes.
 
     What it does:
-        Looks for back edges whose Result is the very Parameter that they feed.
+        Looks for back edges whose Result is the Parameter that they feed.
     Why it matters:
-        An invariant input says the same with less; or a computation was forgotten.
+        An invariant input is simpler and equivalent; or a computation is missing.
     Example that fails:
         Parameter 2 -> Result 10, and <edge from-layer="10" to-layer="2"/>
     Example that passes:
@@ -83,14 +84,14 @@ def state_never_changes(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.iterating:
         for edge in region.body.back_edges:
-            node = _parameter_behind(region, edge)
+            node = _unchanged_parameter(region, edge)
             if node is not None and node.id == edge.to_layer:
                 yield Finding(
                     subject.where(region.within, node),
                     f"The carried value {shorten(node.name)!r} never changes.",
                     found="a back edge from the Parameter to itself",
                     expected="a value that the body computes",
-                    advice="It does no harm.",
+                    advice="Harmless.",
                 )
 
 
@@ -100,7 +101,7 @@ def state_never_read(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for carried Parameters that nothing in the body uses.
     Why it matters:
-        Carrying it costs time and says nothing; or an edge was forgotten.
+        Carrying the value costs time without any effect; or an edge is missing.
     Example that fails:
         a back edge to Parameter 2, and no edge from it
     Example that passes:
@@ -119,19 +120,21 @@ def state_never_read(subject: Subject) -> Iterator[Finding]:
                     f"The carried value {shorten(node.name)!r} is never read.",
                     found="a back edge to a Parameter that nothing uses",
                     expected="a layer of the body that uses it",
-                    advice="It does no harm.",
+                    advice="Harmless.",
                 )
 
 
 def growing_state(subject: Subject) -> Iterator[Finding]:
-    """A carried value does not keep the shape that its Parameter declares.
+    """A carried value has another shape than its Parameter declares.
 
     What it does:
-        Compares the static shape that a carried Parameter declares with the shape that comes back.
+        Compares the static declared shape of a carried Parameter with the shape of the Result that
+        is carried to it.
     Why it matters:
-        The declaration holds for the first iteration only; tools that trust it allocate too little.
+        The declaration is true only for the first iteration; tools that rely on it allocate too
+        little memory.
     Example that fails:
-        <data shape="1"/> for a Parameter that gets one element more in each iteration
+        <data shape="1"/> for a Parameter that grows by one element in each iteration
     Example that passes:
         <data shape="?"/>
     """
@@ -152,11 +155,12 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
             if carried.dimensions is not None and declared.intersect(carried) != carried:
                 yield Finding(
                     subject.where(region.within, node),
-                    f"The carried value {shorten(node.name)!r} is declared {declared}, but comes back as {carried}.",
+                    f"The carried value {shorten(node.name)!r} is declared {declared}, but is "
+                    f"{carried} after an iteration.",
                     found=f"declared {declared}",
-                    expected="a declaration that holds for every iteration, such as "
+                    expected="a declaration that is true for every iteration, such as "
                     + str(declared.unite(carried)),
-                    advice="It may have any shape here; declare the lengths that change as '?'.",
+                    advice="Loopscope allows any shape; declare the changing lengths as '?'.",
                 )
 
 
@@ -164,9 +168,11 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
     """An output of a node with bodies declares a shape that it cannot have.
 
     What it does:
-        Compares the declared shapes of a node's outputs with those that follow from its bodies and the possible numbers of iterations.
+        Compares the declared shapes of a node's outputs with those that follow from its bodies and
+        the possible trip counts.
     Why it matters:
-        The trip count or the port dimensions were edited by hand. The computed shape counts, in OpenVINO too.
+        The trip count or the port dimensions were edited by hand. Loopscope and OpenVINO use the
+        computed shape.
     Example that fails:
         <dim>7</dim> for an output that concatenates 4 iterations
     Example that passes:
@@ -192,12 +198,12 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
                     subject.where(region.place, region.node, f"output {index}"),
                     f"Output {index} is declared {declared}, but it is {follows}.",
                     found=declared,
-                    expected=follows + _trips(subject, region),
-                    advice="The declaration is ignored, as OpenVINO does.",
+                    expected=follows + _trip_count_note(subject, region),
+                    advice="The declaration is ignored, as in OpenVINO.",
                 )
 
 
-def _trips(subject: Subject, region: CheckedRegion) -> str:
+def _trip_count_note(subject: Subject, region: CheckedRegion) -> str:
     if region not in subject.iterating:
         return ""
     count = subject.trips(region)
@@ -208,9 +214,9 @@ def unused_result(subject: Subject) -> Iterator[Finding]:
     """The outputs of a layer are unused.
 
     What it does:
-        Looks for layers of which no output is used.
+        Looks for layers whose outputs are all unused.
     Why it matters:
-        They cost time for nothing; or an edge was forgotten.
+        The layer costs time without any effect; or an edge is missing.
     Example that fails:
         an Add without an edge from it
     Example that passes:
@@ -229,7 +235,7 @@ def unused_result(subject: Subject) -> Iterator[Finding]:
                     f"The outputs of {shorten(node.name)!r} are unused.",
                     found="no edge from this layer",
                     expected="at least one edge, or no layer",
-                    advice="It does no harm.",
+                    advice="Harmless.",
                 )
 
 
@@ -239,7 +245,7 @@ def unused_input(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for Parameters of the outermost graph without an edge from them.
     Why it matters:
-        The input has to be given at every run, and has no effect.
+        Every run requires the input, but it has no effect.
     Example that fails:
         a Parameter without an edge from it
     Example that passes:
@@ -254,19 +260,21 @@ def unused_input(subject: Subject) -> Iterator[Finding]:
                 f"The model's input {shorten(node.name)!r} is unused.",
                 found="no edge from this Parameter",
                 expected="at least one edge",
-                advice="It does no harm.",
+                advice="Harmless.",
             )
 
 
 def dead_output(subject: Subject) -> Iterator[Finding]:
-    """An output of a loop or If is unused, others are used.
+    """An output of a loop or If is unused, although other outputs are used.
 
     What it does:
-        Looks for single outputs without an edge: what a loop collects over its iterations, and what an If gives.
+        Looks for single outputs without an edge: concatenated outputs of a loop, and outputs of an
+        If.
     Why it matters:
-        It is computed, and kept for every iteration, for nothing; or an edge was forgotten.
+        The output is computed and stored for every iteration without any use; or an edge is
+        missing.
     Example that fails:
-        a Loop that joins the scores of all iterations, of which only the last state is used
+        a Loop that concatenates the scores of all iterations, of which only the last state is used
     Example that passes:
         the same Loop without that output
     """
@@ -282,17 +290,17 @@ def dead_output(subject: Subject) -> Iterator[Finding]:
                 and len(unused) < len(region.node.outputs)
                 and (entry.axis is not None or region.node.type == IF)
             ):
-                what = (
-                    "all iterations are joined"
+                cost = (
+                    "all iterations are concatenated"
                     if entry.axis is not None
-                    else "both branches make it"
+                    else "both branches compute it"
                 )
                 yield Finding(
                     subject.where(region.place, region.node, f"output {number}"),
-                    f"Output {number} of this {region.node.type} is unused: {what} for nothing.",
+                    f"Output {number} of this {region.node.type} is unused, although {cost}.",
                     found="no edge from this output",
                     expected="at least one edge, or no such output",
-                    advice="It does no harm, but costs time and memory.",
+                    advice="Harmless, but costs time and memory.",
                 )
 
 
@@ -304,23 +312,23 @@ def loop_never_repeats(subject: Subject) -> Iterator[Finding]:
     """A Loop's condition is constant false.
 
     What it does:
-        Looks for Loops whose body's condition is a constant false.
+        Looks for Loops whose body computes a constant false condition.
     Why it matters:
-        The body runs once at most, so that there is nothing to loop.
+        The body runs at most once, so no Loop is needed.
     Example that fails:
         an execution condition that is constant false
     Example that passes:
         an execution condition that the body computes
     """
     for region in subject.loops:
-        again = execution_condition(subject, region)
-        if again is not None and scalar_value(again) is False:
+        condition = execution_condition(subject, region)
+        if condition is not None and scalar_value(condition) is False:
             yield Finding(
                 subject.where(region.place, region.node),
-                "The Loop's body runs once at most: its condition is always false.",
+                "The Loop's body runs at most once: its condition is always false.",
                 found="execution condition constant false",
                 expected="a condition that can be true",
-                advice="It does no harm.",
+                advice="Harmless.",
             )
 
 
@@ -328,9 +336,10 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
     """A body never runs.
 
     What it does:
-        Looks for bodies that a constant keeps from running: a trip count of 0, a condition that is false, the other branch of an If.
+        Looks for bodies that cannot run because of a constant: a trip count of 0, a false initial
+        condition, or the untaken branch of an If.
     Why it matters:
-        Everything in it is there for nothing.
+        The layers of the body are never used.
     Example that fails:
         an If whose condition is a constant
     Example that passes:
@@ -345,8 +354,8 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
                 subject.where(region.place, region.node),
                 f"The {region.part} of this {region.node.type} never runs.",
                 found="a constant condition or trip count",
-                expected="a computed one",
-                advice="It does no harm.",
+                expected="a computed condition or trip count",
+                advice="Harmless.",
             )
 
 

@@ -1,4 +1,4 @@
-"""A rule about products with vectors that ONNX Runtime 1.31 and 1.32 fuse into other numbers."""
+"""The rule about products with vectors that ONNX Runtime 1.31 and 1.32 fuse incorrectly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from loopscope.ir.model import Node, OutputRef
 from loopscope.ir.shape import static
 from loopscope.ir.walk import PlacedGraph
 
-_BETWEEN = frozenset({"Cast", "Div", "Identity", "Mul"})
-"""Operations that ONNX Runtime fuses too, with a constant as the other operand of Mul and Div,
-or moves out of the way.
-"""
+_TRANSPARENT_TYPES = frozenset({"Cast", "Div", "Identity", "Mul"})
+"""Operations that ONNX Runtime fuses too (Mul and Div with a constant operand) or moves away."""
 _FUSED_TYPES = frozenset({ElementType.F32, ElementType.F64})
 _VECTOR = 1
 
@@ -25,11 +23,13 @@ def transposed_matrix_times_vector(subject: Subject) -> Iterator[Finding]:
     """A matrix is transposed and multiplied by a vector.
 
     What it does:
-        Looks in ONNX models for MatMul of f32 or f64 whose first operand is computed by a Transpose of the last two axes, as it is, cast or
-        scaled, and whose second operand is a vector; and for FusedMatMul of com.microsoft that transposes its first operand so. A constant
-        that is transposed and a transposed matrix that is an output of its graph do no harm.
+        Looks in ONNX models for MatMul of f32 or f64 with a vector as second operand. The first
+        operand is a Transpose of the last two axes, possibly cast or scaled. FusedMatMul of
+        com.microsoft with transA is included. A transposed constant is harmless, and so is a
+        transposed matrix that is an output of its graph.
     Why it matters:
-        ONNX Runtime 1.31 and 1.32 make a FusedMatMul of the two, which reads the matrix as if it were not transposed.
+        ONNX Runtime 1.31 and 1.32 replace both nodes with a FusedMatMul, which reads the matrix as
+        if it were not transposed.
     Example that fails:
         y = MatMul (Transpose <perm = [1, 0]> (matrix), vector)
     Example that passes:
@@ -57,10 +57,12 @@ def transposed_matrix_times_vector(subject: Subject) -> Iterator[Finding]:
         ):
             yield Finding(
                 subject.where(place, node),
-                "ONNX Runtime 1.31 and 1.32 multiply the matrix by the vector as if it were not transposed: the numbers are wrong.",
+                "ONNX Runtime 1.31 and 1.32 multiply the matrix by the vector as if it were not "
+                "transposed: the numbers are wrong.",
                 found="a transposed matrix and a vector",
                 expected="MatMul (vector, matrix), without the Transpose",
-                advice="Here it is what ONNX says; for ONNX Runtime exchange the operands, or run it without graph optimizations.",
+                advice="Loopscope follows the ONNX specification; for ONNX Runtime exchange the "
+                "operands, or disable graph optimizations.",
             )
 
 
@@ -69,25 +71,27 @@ def _is_fused(node: Node) -> bool:
 
 
 def _is_transposed(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> bool:
-    """True if a tensor comes from a Transpose of the last two axes that ONNX Runtime fuses."""
+    """Return True if a tensor comes from a Transpose of the last two axes that ONNX Runtime
+    fuses.
+    """
     results = {result.id for result in place.graph.results}
     for tensor, node in backwards(place.graph, source):
         if any(layer in results for layer, _ in place.graph.consumers.get(tensor, ())):
             return False
         if node.type == "Transpose":
             return (
-                _exchanges_the_last_two(node)
+                _swaps_last_axes(node)
                 and subject.constant(place, place.graph.sources[node.id][0]) is None
             )
         scales = place.graph.sources[node.id][1:2] if node.type in ("Mul", "Div") else ()
-        if node.type not in _BETWEEN or any(
+        if node.type not in _TRANSPARENT_TYPES or any(
             subject.constant(place, scale) is None for scale in scales
         ):
             return False
     return False
 
 
-def _exchanges_the_last_two(node: Node) -> bool:
+def _swaps_last_axes(node: Node) -> bool:
     axes = node.attributes.get("perm")
     if axes is None:
         rank = node.outputs[0].shape.dimensions

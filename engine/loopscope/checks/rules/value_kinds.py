@@ -1,4 +1,4 @@
-"""A rule about kinds of values (tensors, sequences, optionals) in ONNX files, for which ONNX
+"""The rule about kinds of values (tensors, sequences, optionals) in ONNX files for which ONNX
 Runtime 1.32 refuses to open a model.
 """
 
@@ -26,8 +26,8 @@ _OUTPUT_FORMS: Mapping[str, str] = {
     "Constant": "tensor",
     "Const": "tensor",
 }
-"""The kind of value that an operation gives whatever it takes; an operation that takes tensors
-only gives tensors.
+"""Kind of the output for operations that produce it from any input. Other operations with tensor
+inputs only produce tensors.
 """
 _TAKES_SEQUENCE = frozenset(
     {"SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence"}
@@ -45,35 +45,36 @@ def tensor_or_container(subject: Subject) -> Iterator[Finding]:
     """A value of an ONNX file is a tensor in one place and a sequence or optional in another.
 
     What it does:
-        Compares the kinds (tensor, sequence, optional) of a carried value when it enters, inside the body and when it comes back, of the
-        outputs of both branches of an If, and of declared outputs; and asks that outputs and inputs of a Scan and the collected outputs
-        of a Loop are tensors.
+        Compares the kinds (tensor, sequence, optional) of a carried value: its initial value, the
+        input and the output of the body. It also compares the outputs of both branches of an If,
+        and declared outputs with their nodes. Inputs and outputs of a Scan, and concatenated
+        outputs of a Loop, must be tensors.
     Why it matters:
-        A value has one kind in ONNX. ONNX Runtime refuses to open a file in which they differ.
+        A value has one kind in ONNX. ONNX Runtime refuses to open a file with different kinds.
     Example that fails:
-        a Loop carries a sequence, and its body gives Add (x, x) back
+        a Loop carries a sequence, and its body returns Add (x, x)
     Example that passes:
-        the body gives SequenceInsert (s, x) back
+        the body returns SequenceInsert (s, x)
     """
     if subject.is_openvino:
         return
     for region in subject.regions:
         if region.node.type in (LOOP, SCAN):
-            yield from _carried(subject, region)
-            yield from _only_tensors(subject, region)
+            yield from _carried_kinds(subject, region)
+            yield from _non_tensors(subject, region)
     for place, node in subject.ifs:
-        yield from _branches(subject, place, node)
+        yield from _branch_kinds(subject, place, node)
     for place in subject.places:
-        if any(_is_of_containers(node) for node in place.graph.nodes):
+        if any(_uses_containers(node) for node in place.graph.nodes):
             for node in place.graph.nodes:
                 yield from (
-                    _declared(subject, place, node)
+                    _declared_kinds(subject, place, node)
                     if node.type == "Result"
-                    else _operands(subject, place, node)
+                    else _wrong_operands(subject, place, node)
                 )
 
 
-def _carried(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
+def _carried_kinds(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
     outer = region.place.graph.sources.get(region.node.id, ())
     for edge in region.body.back_edges:
         parameter, result = (
@@ -94,7 +95,7 @@ def _carried(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
             else "",
             "the output of the body": _kind_of_result(subject, region.within, result),
         }
-        yield from _apart(
+        yield from _differing_kinds(
             subject,
             region.place,
             region.node,
@@ -103,20 +104,22 @@ def _carried(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
         )
 
 
-def _branches(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
+def _branch_kinds(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
     first, second = subject.regions_of(node)[:2]
-    for number, (one, other) in enumerate(
+    for number, (then_result, else_result) in enumerate(
         zip(first.body.graph.results, second.body.graph.results, strict=False)
     ):
         kinds = {
-            f"the {first.part}": _kind_of_result(subject, first.within, one),
-            f"the {second.part}": _kind_of_result(subject, second.within, other),
+            f"the {first.part}": _kind_of_result(subject, first.within, then_result),
+            f"the {second.part}": _kind_of_result(subject, second.within, else_result),
         }
-        yield from _apart(subject, place, node, f"Output {number} of the If", kinds)
+        yield from _differing_kinds(subject, place, node, f"Output {number} of the If", kinds)
 
 
-def _only_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
-    """Find what a Scan takes or gives, and what a Loop collects, that is not a tensor."""
+def _non_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
+    """Yield a finding for each output of a Scan, or concatenated output of a Loop, that is not a
+    tensor.
+    """
     graph, is_scan = region.body.graph, region.node.type == SCAN
     carried = {edge.from_layer for edge in region.body.back_edges}
     for entry in region.body.outputs:
@@ -127,14 +130,15 @@ def _only_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
         if kind not in ("", "tensor") and (entry.axis is not None or is_scan):
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The body gives {_KINDS[kind]} as {shorten(result.name, 60)!r}, not a tensor: ONNX Runtime refuses to open the model.",
+                f"The body returns {_KINDS[kind]} as {shorten(result.name, 60)!r}, not a tensor: "
+                "ONNX Runtime refuses to open the model.",
                 found=_KINDS[kind],
                 expected="a tensor",
-                advice="Carry the sequence through a Loop, or give its tensors.",
+                advice="Carry the sequence through a Loop, or return its tensors.",
             )
 
 
-def _is_of_containers(node: Node) -> bool:
+def _uses_containers(node: Node) -> bool:
     is_maker = (
         _OUTPUT_FORMS.get(node.type) == "sequence"
         or node.type in _TAKES_SEQUENCE
@@ -143,8 +147,8 @@ def _is_of_containers(node: Node) -> bool:
     return is_maker or any(port.form != "tensor" for port in (*node.inputs, *node.outputs))
 
 
-def _operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
-    """Find inputs of an operation that are of another kind than the operation takes."""
+def _wrong_operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Finding]:
+    """Yield a finding for each input of another kind than the operation expects."""
     operation = None if node.bodies else subject.operation(node)
     takes_tensors = operation is not None and operation.only_tensors
     sources = (
@@ -158,35 +162,40 @@ def _operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[Find
         if kind and kind != expected:
             yield Finding(
                 subject.where(place, node, f"input {index}"),
-                f"Input {index} is {_KINDS[kind]}, and {node.type} takes {_KINDS[expected]}: ONNX Runtime refuses to open the model.",
+                f"Input {index} is {_KINDS[kind]}, but {node.type} expects {_KINDS[expected]}: "
+                "ONNX Runtime refuses to open the model.",
                 found=_KINDS[kind],
                 expected=_KINDS[expected],
-                advice="Take the tensor out of it first (SequenceAt, OptionalGetElement), or make the sequence that is expected.",
+                advice="Extract the tensor first (SequenceAt, OptionalGetElement), or build the "
+                "expected sequence.",
             )
 
 
-def _declared(subject: Subject, place: PlacedGraph, result: Node) -> Iterator[Finding]:
+def _declared_kinds(subject: Subject, place: PlacedGraph, result: Node) -> Iterator[Finding]:
     declared = _declared_kind(result.inputs[0]) if result.inputs else ""
     source = next(iter(place.graph.sources.get(result.id, ())), None)
     kinds = {
         "its declaration": declared,
-        "the node that makes it": _kind_of(subject, place, source),
+        "its node": _kind_of(subject, place, source),
     }
-    yield from _apart(subject, place, result, f"The output {shorten(result.name, 60)!r}", kinds)
+    yield from _differing_kinds(
+        subject, place, result, f"The output {shorten(result.name, 60)!r}", kinds
+    )
 
 
-def _apart(
+def _differing_kinds(
     subject: Subject, place: PlacedGraph, node: Node, value: str, kinds: Mapping[str, str]
 ) -> Iterator[Finding]:
     known = {where: _KINDS[kind] for where, kind in kinds.items() if kind}
     if len(set(known.values())) < 2:
         return
-    (first, one), (second, other) = next(
-        (a, b) for a in known.items() for b in known.items() if a[1] != b[1]
+    (first, first_kind), (second, second_kind) = next(
+        (left, right) for left in known.items() for right in known.items() if left[1] != right[1]
     )
     yield Finding(
         subject.where(place, node),
-        f"{value} is {one} in {first} and {other} in {second}: ONNX gives a value one kind.",
+        f"{value} is {first_kind} in {first} and {second_kind} in {second}: an ONNX value has one "
+        "kind.",
         found=", ".join(f"{kind} in {where}" for where, kind in known.items()),
         expected="the same kind in all places",
         advice="ONNX Runtime refuses to open most such models; convert one of the values.",
@@ -198,8 +207,8 @@ def _kind_of_result(subject: Subject, place: PlacedGraph, result: Node) -> str:
 
 
 def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> str:
-    """Return the kind of a value: by its operation where that decides it, else as declared;
-    empty when it is not known.
+    """Return the kind of a value: determined by its operation, otherwise as declared; "" if
+    unknown.
     """
     if source is None:
         return ""
@@ -228,7 +237,7 @@ def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> 
 
 
 def _declared_kind(port: Port) -> str:
-    """Return the kind that a port declares; empty where the file says nothing."""
+    """Return the declared kind of a port, or "" if the file does not declare it."""
     return "" if port.form == "tensor" and port.element_type is None else port.form
 
 

@@ -1,4 +1,4 @@
-"""Rules about Loops without an iteration, which OpenVINO 2026.4's CPU does differently."""
+"""Rules about Loops without iterations, which OpenVINO 2026.4's CPU handles differently."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from loopscope.ir.model import OutputRef
 
 
 def stale_output(subject: Subject) -> Iterator[Finding]:
-    """A concatenated output can be of no iteration at all.
+    """A concatenated output can be empty, because the Loop can run no iterations.
 
     What it does:
-        Looks for concatenated outputs of Loops whose number of iterations may be 0.
+        Looks for concatenated outputs of Loops whose trip count may be 0.
     Why it matters:
-        They are empty then. OpenVINO's CPU gives the data of the previous run when a compiled model ran before.
+        The outputs are empty then. OpenVINO's CPU returns the data of the previous run if the
+        compiled model ran before.
     Example that fails:
         a trip count that is an input of the model
     Example that passes:
@@ -32,10 +33,11 @@ def stale_output(subject: Subject) -> Iterator[Finding]:
         if joined and subject.trips(region).least == 0:
             yield Finding(
                 subject.where(region.place, region.node),
-                "Without an iteration the concatenated outputs are empty; a compiled OpenVINO model may give those of the run before.",
+                "Without iterations the concatenated outputs are empty; a compiled OpenVINO model "
+                "may return those of the previous run.",
                 found=trips.words(subject.trips(region)),
-                expected="at least one",
-                advice="Compile a fresh model when you compare with OpenVINO.",
+                expected="at least one iteration",
+                advice="Compile the model again before you compare with OpenVINO.",
             )
 
 
@@ -45,8 +47,8 @@ def false_start(subject: Subject) -> Iterator[Finding]:
     What it does:
         Looks for Loops whose input 1 is constant false.
     Why it matters:
-        There is no iteration, and states keep their initial values. OpenVINO's CPU fails where there are concatenated outputs, and
-        otherwise gives states without elements.
+        No iteration runs, and states have their initial values. OpenVINO's CPU fails if there are
+        concatenated outputs, and otherwise returns states without elements.
     Example that fails:
         initial condition constant false
     Example that passes:
@@ -56,24 +58,26 @@ def false_start(subject: Subject) -> Iterator[Finding]:
         if scalar_value(subject.outer(region)[1]) is False:
             yield Finding(
                 subject.where(region.place, region.node, "input 1"),
-                "The initial condition is constant false: OpenVINO's CPU fails, or gives states without elements.",
+                "The initial condition is constant false: OpenVINO's CPU fails, or returns states "
+                "without elements.",
                 found="initial condition false",
                 expected="a computed condition",
-                advice="Here it is zero iterations, as the specification says.",
+                advice="Loopscope runs zero iterations, as specified.",
             )
 
 
 def unread_state(subject: Subject) -> Iterator[Finding]:
-    """The last value of a state that the body never reads is an output of a Loop that may have no
-    iteration.
+    """The last value of an unread state is an output of a Loop that can run no iterations.
 
     What it does:
-        Looks for carried values that nothing in the body uses, whose last value is an output, where the number of iterations may be 0.
+        Looks for carried values that nothing in the body uses and whose last value is an output, in
+        Loops whose trip count may be 0.
     Why it matters:
-        Without an iteration the output is the initial value. OpenVINO's CPU forgets the initial value of a state that is never read,
-        and gives zeros.
+        Without iterations the output is the initial value. OpenVINO's CPU drops the initial value
+        of an unread state, and returns zeros.
     Example that fails:
-        trip count from an input, a back edge to Parameter 2 and an output of its Result, and no edge from Parameter 2
+        trip count from an input, a back edge to Parameter 2 and an output of its Result, and no
+        edge from Parameter 2
     Example that passes:
         the same with an Add that uses Parameter 2
     """
@@ -94,10 +98,11 @@ def unread_state(subject: Subject) -> Iterator[Finding]:
         if unread and subject.trips(region).least == 0:
             yield Finding(
                 subject.where(region.place, region.node),
-                f"Without an iteration OpenVINO's CPU gives zeros for {listed(unread)}, in place of the initial value.",
+                f"Without iterations OpenVINO's CPU returns zeros for {listed(unread)} instead of "
+                "the initial value.",
                 found=f"{trips.words(subject.trips(region))}, and a state that nothing reads",
                 expected="at least one iteration, or a layer of the body that uses the state",
-                advice="Here it is the initial value.",
+                advice="Loopscope returns the initial value.",
             )
 
 

@@ -115,7 +115,7 @@ def test_an_input_that_is_left_out_is_told_before_the_run(operation: str) -> Non
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
     )
     with pytest.raises(
-        loopscope.InvalidModel, match=f"Input 0 is left out, and {operation} needs it"
+        loopscope.InvalidModel, match=f"Input 0 is missing, but {operation} requires it"
     ):
         loopscope.run(model, {"x": X})
 

@@ -1,23 +1,26 @@
-"""The constants that a model compares its inputs with: values with which a run takes a branch
-that the model was made for.
-"""
+"""Facts for choosing inputs: constants that inputs are compared with, and shape contradictions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from loopscope.checks.known import declared
+from loopscope.checks.propagate import propagate
 from loopscope.checks.subject import Subject
 from loopscope.ir.model import LayerId, Model
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.dialect import catalogue_for
 
 _COMPARISONS = frozenset({"Equal", "NotEqual"})
 _PASSING = frozenset({"Cast", "Convert", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operations through which an input of one element is still that input."""
+"""Operations whose output is still the input if that has one element."""
 
 
 def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
-    """Return the whole numbers that each input of the model is compared with for equality, in
-    any graph, in ascending order.
+    """Map each model input to the integers it is compared with for equality, in ascending order.
+    All graphs of the model are searched.
     """
     subject = Subject(model, catalogue_for(model.dialect))
     parameters = {id(node) for node in model.graph.parameters}
@@ -29,7 +32,7 @@ def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
             subject.origin(place, source, _PASSING) for source in place.graph.sources[node.id][:2]
         ]
         constants = [
-            one.constant for one in operands if one is not None and one.constant is not None
+            node.constant for node in operands if node is not None and node.constant is not None
         ]
         for operand in operands:
             if operand is None or id(operand) not in parameters:
@@ -38,3 +41,17 @@ def compared_constants(model: Model) -> Mapping[LayerId, tuple[int, ...]]:
                 if constant.is_kept and constant.elements == 1 and constant.element_type.is_integer:
                     values.setdefault(operand.id, set()).add(int(constant.array().reshape(-1)[0]))
     return {layer: tuple(sorted(numbers)) for layer, numbers in values.items()}
+
+
+def misfits(model: Model, shapes: Sequence[tuple[int, ...]]) -> int:
+    """Return the number of operations that contradict input shapes, one shape per model input.
+
+    Branches that no run would take are included. Operations without a shape rule contradict
+    nothing.
+    """
+    shaped_nodes = zip(model.graph.parameters, shapes, strict=True)
+    inputs = {
+        node.id: replace(declared(node), shape=PartialShape.of(shape))
+        for node, shape in shaped_nodes
+    }
+    return len(propagate(model, catalogue_for(model.dialect, CATALOGUE), inputs).contradictions)
