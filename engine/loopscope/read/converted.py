@@ -186,7 +186,7 @@ def _read_text_saved_model(text: Path, name: str, limits: ReadLimits) -> Model:
 
 def _write_binary(text: Path, format: Format, target: Path, name: str, limits: ReadLimits) -> None:
     # Imported here because importing protobuf's classes is slow.
-    from loopscope.read.tensorflow.text_form import write_binary
+    from loopscope.read.tensorflow.graph_file import write_binary
 
     try:
         write_binary(text, format, target, limits)

@@ -1,6 +1,4 @@
-"""The operators of TensorFlow Lite as operations of OpenVINO: a rule for each, where they differ
-by more than the name.
-"""
+"""Translation rules from TensorFlow Lite operators to OpenVINO operations."""
 
 from __future__ import annotations
 
@@ -256,7 +254,7 @@ def _one_hot(operator: Operator) -> list[Value]:
 def _select(operator: Operator) -> list[Value]:
     ranks = [operator.tensor(index).shape.rank for index in (0, 1)]
     if operator.info.name == "SELECT" and ranks[0] == 1 and ranks[1] is not None and ranks[1] > 1:
-        # A vector of conditions chooses along the first axis.
+        # A vector of conditions selects along the first axis.
         axes = operator.constant(list(range(1, ranks[1])))
         rows = operator.add("Unsqueeze", "opset1", (operator.stored(0), axes))
         return operator.give("Select", "opset1", (rows, *operator.values[1:]), NUMPY)
@@ -264,8 +262,8 @@ def _select(operator: Operator) -> list[Value]:
 
 
 def _where(operator: Operator) -> list[Value]:
-    found = operator.add("NonZero", "opset3", (operator.value(0),), {"output_type": "i64"})
-    return operator.give("Transpose", "opset1", (found, operator.constant([1, 0])))
+    coordinates = operator.add("NonZero", "opset3", (operator.value(0),), {"output_type": "i64"})
+    return operator.give("Transpose", "opset1", (coordinates, operator.constant([1, 0])))
 
 
 def _arg(operator: Operator, mode: str) -> list[Value]:
@@ -323,7 +321,8 @@ def _reverse(operator: Operator) -> list[Value]:
     axes = operator.array(1)
     if axes is None:
         raise ValueError(
-            f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed, expected a constant"
+            f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed,"
+            " expected a constant"
         )
     count = axes.size
     first, last, step = (
@@ -351,7 +350,8 @@ def _fully_connected(operator: Operator) -> list[Value]:
     info, value, weights = operator.info, operator.value(0), operator.value(1)
     if info.whole(1, "<b"):
         raise ValueError(
-            f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights, expected plain ones"
+            f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights,"
+            " expected plain ones"
         )
     if not info.flag(2):
         shape = operator.tensor(1).shape
@@ -506,4 +506,4 @@ RULES: Mapping[str, Rule] = {
     "DEQUANTIZE": _dequantize,
     "QUANTIZE": _quantize,
 }
-"""What an operator is translated by, by its name."""
+"""Translation rule of each operator by name."""
