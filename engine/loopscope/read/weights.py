@@ -15,7 +15,7 @@ class WeightsFile:
     """Read-only, bounds-checked bytes. A path is opened at the first access, and mapped."""
 
     def __init__(self, source: Weights, missing: str = "") -> None:
-        """``missing`` is the advice in the error message if there is no source."""
+        """``missing`` is the advice in the error message for a missing source."""
         self._source = source
         self._missing = missing
         self._view: memoryview | None = None

@@ -1,4 +1,4 @@
-"""The one way in which text of a model enters DOT."""
+"""Escaping of model text for DOT."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _HTML = {
 }
 
 
-def escape(text: str, most: int = MOST_OF_A_NAME) -> str:
-    """An HTML-like DOT label of text that may come from a file, to be put between ``<`` and ``>``.
+def escape(text: str, max_length: int = MOST_OF_A_NAME) -> str:
+    """Return untrusted text as an HTML-like DOT label, for use between ``<`` and ``>``.
 
-    A backslash is followed by a word joiner, because Graphviz expands escapes such as ``\\\\N``
-    even in HTML-like labels.
+    A backslash is followed by a word joiner, because Graphviz expands escapes such as
+    ``\\\\N`` even in HTML-like labels.
 
     >>> escape('<b>"a" & \\\\N')
     '&lt;b&gt;&quot;a&quot; &amp; &#92;&#8288;N'
     """
-    return "".join(_HTML.get(character, character) for character in neutral(text, most))
+    return "".join(_HTML.get(character, character) for character in neutral(text, max_length))

@@ -1,4 +1,4 @@
-"""Painters of marks: each adds one concern to an overlay and returns a new one."""
+"""Painters of marks: each returns the overlay with one kind of mark added."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from loopscope.debug.run import Run
 from loopscope.view.graph import GraphView
 from loopscope.view.marked_boxes import breakpoint_boxes, selected_box
-from loopscope.view.node_data import tints
-from loopscope.view.origins import lit
+from loopscope.view.node_data import node_colours
+from loopscope.view.origins import highlight
 from loopscope.view.overlay_data import Marks, Overlay
-from loopscope.view.runtime_marks import fated_headers, heats
+from loopscope.view.runtime_marks import headers_with_badges, time_heat
 from loopscope.view.status import BreakpointState
 
 
@@ -21,7 +21,7 @@ def paint_selection(overlay: Overlay, run: Run | None, view: GraphView, marks: M
 
 
 def paint_breakpoints(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Mark boxes with breakpoints; an active breakpoint wins over a disabled one."""
+    """Mark boxes with breakpoints; an active breakpoint overrides a disabled one."""
     states: dict[str, BreakpointState] = {}
     states |= {node.id: "off" for node in breakpoint_boxes(view, marks.switched_off)}
     states |= {node.id: "on" for node in breakpoint_boxes(view, marks.breakpoints)}
@@ -29,25 +29,29 @@ def paint_breakpoints(overlay: Overlay, run: Run | None, view: GraphView, marks:
 
 
 def paint_runtime(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Write what a runtime runs in place of each loop and branch, and colour boxes by its times."""
-    headers = overlay.headers | fated_headers(view, overlay.headers, marks.fates)
-    return replace(overlay, headers=headers, heats=heats(view, marks.times))
+    """Add runtime badges to the headers of loops and branches, and time heat to boxes."""
+    headers = overlay.headers | headers_with_badges(view, overlay.headers, marks.runtime_badges)
+    return replace(overlay, headers=headers, heats=time_heat(view, marks.times))
 
 
 def paint_origins(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Highlight the boxes and wires that a traced value came through."""
+    """Highlight the boxes and wires on the provenance of a traced value."""
     if not marks.origins:
         return overlay
-    highlight = lit(view, marks.origins)
-    return replace(overlay, origins=highlight.boxes | highlight.lines)
+    highlighted = highlight(view, marks.origins)
+    return replace(overlay, origins=highlighted.boxes | highlighted.lines)
 
 
 def paint_node_data(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Colour boxes by the data of a file."""
+    """Colour boxes by node data."""
     if marks.node_data is None:
         return overlay
-    return replace(overlay, tints=tints(view, run, marks.node_data), scale=marks.node_data.scale)
+    return replace(
+        overlay, tints=node_colours(view, run, marks.node_data), scale=marks.node_data.scale
+    )
 
 
 PAINTERS = (paint_selection, paint_breakpoints, paint_runtime, paint_origins, paint_node_data)
-"""One painter per concern; the order does not matter, because each writes fields of its own."""
+"""One painter per kind of mark. Their order does not matter, because each writes fields of its
+own.
+"""

@@ -1,4 +1,4 @@
-"""The boxes of a view that a person has marked: what is selected, and where breakpoints are."""
+"""Boxes of a view that the user has marked: the selected box, and boxes with breakpoints."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from loopscope.view.graph import GraphView, ViewNode, without_iterations
 
 
 def selected_box(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
-    """The box of a selected place; in copies of unrolled loops that of the iteration it names,
-    else the one shown at the cursor.
+    """Return the box of a selected place.
+
+    In copies of unrolled loops it is the box of the named iteration, else of the one at the cursor.
     """
-    found = view.node_of.get(view.place_of(address))
-    if found is None and view.unrolled:
+    box = view.node_of.get(view.place_of(address))
+    if box is None and view.unrolled:
         concrete = run.resolve(without_iterations(address)) if run is not None else None
-        found = (
+        box = (
             view.showing(view.place_of(concrete))
             if concrete
             else next(iter(view.instances_of(address)), None)
         )
-    return found or view.showing(without_iterations(address))
+    return box or view.showing(without_iterations(address))
 
 
 def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
-    """The boxes that have a dot for breakpoints at these places."""
-    found: dict[str, ViewNode] = {}
+    """Return the boxes that display a dot for breakpoints at these places."""
+    boxes: dict[str, ViewNode] = {}
     for pattern in patterns:
         static = without_iterations(pattern)
         if "*" in static:
@@ -38,7 +39,7 @@ def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNod
             hits = (
                 [exact]
                 if exact
-                else view.instances_of(static) or [one for one in (view.showing(static),) if one]
+                else view.instances_of(static) or [box for box in (view.showing(static),) if box]
             )
-        found.update({node.id: node for node in hits})
-    return list(found.values())
+        boxes.update({node.id: node for node in hits})
+    return list(boxes.values())

@@ -1,5 +1,5 @@
-"""What a runtime said of a model, on a picture: what it makes of loops and branches, and how
-much of its time each box took.
+"""Marks from a runtime's report on a picture: badges of loops and branches, and time heat of
+boxes.
 """
 
 from __future__ import annotations
@@ -11,26 +11,32 @@ from loopscope.view.graph import GraphView
 HOTTEST = 8
 
 
-def heats(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
-    """Of boxes that took at least a part in ``HOTTEST`` of the time of the one that took the
-    most.
+def time_heat(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
+    """Return the heat level of each box, 1 to ``HOTTEST``, by its share of the time of the slowest
+    box.
+
+    Boxes that round to level 0 are left out.
     """
-    taken: dict[str, float] = {}
-    for address, lasted in times.items():
+    seconds: dict[str, float] = {}
+    for address, duration in times.items():
         box = view.showing(address)
         if box is not None:
-            taken[box.id] = taken.get(box.id, 0.0) + lasted
-    most = max(taken.values(), default=0.0)
-    levels = {id: round(HOTTEST * lasted / most) for id, lasted in taken.items() if most > 0}
+            seconds[box.id] = seconds.get(box.id, 0.0) + duration
+    longest = max(seconds.values(), default=0.0)
+    levels = {
+        id: round(HOTTEST * duration / longest) for id, duration in seconds.items() if longest > 0
+    }
     return {id: level for id, level in levels.items() if level}
 
 
-def fated_headers(
-    view: GraphView, headers: Mapping[str, str], fates: Mapping[str, str]
+def headers_with_badges(
+    view: GraphView, headers: Mapping[str, str], runtime_badges: Mapping[str, str]
 ) -> dict[str, str]:
-    """The headers of frames and folded loops of which it is known what a runtime makes of them."""
+    """Return the headers of frames and folded loops that have a runtime badge, with the badge in
+    front.
+    """
     return {
-        id: " · ".join(filter(None, (fates[address], headers.get(id))))
+        id: " · ".join(filter(None, (runtime_badges[address], headers.get(id))))
         for id, address in view.control_flow
-        if address in fates
+        if address in runtime_badges
     }

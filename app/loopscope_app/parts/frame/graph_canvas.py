@@ -90,7 +90,7 @@ def _overlay(
             breakpoints=[one.pattern for one in breakpoints if one.pattern and one.on],
             switched_off=[one.pattern for one in breakpoints if one.pattern and not one.on],
             verdicts=loop_endings(debugger, view),
-            fates=session.model.badges,
+            runtime_badges=session.model.badges,
             origins=steps,
             times=_times(session),
             node_data=session.model.node_data,

@@ -61,7 +61,7 @@ def message(session: UserSession, asked: str | None) -> dict[str, object]:
     model = session.model.opened.model
     values = values_at(session.run.at_rest) if session.run.at_rest else {}
     hits = (
-        search(model, asked, values.get, most=sys.maxsize)
+        search(model, asked, values.get, max_hits=sys.maxsize)
         if asked.strip()
         else _control_flow(model)
     )

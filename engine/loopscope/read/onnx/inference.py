@@ -59,7 +59,7 @@ class Inferred:
 
 @contextmanager
 def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
-    """Request type inference from a worker process. ``document`` contains the bytes of ``model``."""
+    """Request type inference from a worker process. ``document`` is ``model`` as bytes."""
     nodes = len(model.graph.node)
     try:
         copied = len(document) > _SMALL_FILE or any(_bodies(node) for node in model.graph.node[:])
@@ -104,7 +104,7 @@ def _add_captured(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:
-    """Return the small tensors of a graph by name: initializers that are not inputs, and Constants."""
+    """Return the small tensors of a graph by name: non-input initializers, and Constants."""
     inputs = {value.name for value in graph.input}
     tensors = {
         value.name: value

@@ -97,8 +97,8 @@ def check_message_count(document: bytes, max_messages: int = MAX_MESSAGES) -> No
                         messages += 1
                     if messages + texts // _TEXTS_PER_MESSAGE > max_messages:
                         raise ValueError(
-                            f"the file holds more than {max_messages:,} parts, too many for the memory"
-                            " that they would take"
+                            f"the file holds more than {max_messages:,} parts,"
+                            " too many for the memory that they would take"
                         )
                     if inner and length:
                         waiting.append((inner, position, min(position + length, end)))

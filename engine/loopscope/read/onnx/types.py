@@ -69,7 +69,7 @@ def value_type_of(serialized: bytes) -> ValueType:
 
 
 def value_type(proto: TypeProto) -> ValueType:
-    """Convert a TypeProto; for containers, element type and shape are those of the tensors inside."""
+    """Convert a TypeProto. Element type and shape of a container are those of its tensors."""
     forms: list[str] = []
     while True:
         match proto.WhichOneof("value"):

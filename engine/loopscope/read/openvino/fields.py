@@ -39,7 +39,7 @@ def required(attributes: Attributes, name: str, element: str) -> str:
 
 
 def number(attributes: Attributes, name: str, element: str, default: int | None = None) -> int:
-    """Return an integer of at most 19 digits; the attribute is required if there is no default."""
+    """Return an integer of at most 19 digits; the attribute is required without a default."""
     text = attributes.get(name)
     if text is None and default is not None:
         return default
@@ -78,9 +78,9 @@ def precision(attributes: Attributes, tag: str) -> ElementType | None:
 
     As in OpenVINO, a port of an ``<output>`` must have a valid one.
 
-    >>> precision({"precision": "FP32"}, "output"), precision({"precision": "UNSPECIFIED"}, "output")
+    >>> precision({"precision": "FP32"}, "output"), precision({}, "input")
     (<ElementType.F32: 'f32'>, None)
-    >>> precision({}, "input")
+    >>> precision({"precision": "UNSPECIFIED"}, "output")
     """
     text = attributes.get("precision")
     element_type = None if text is None else _PRECISIONS.get(text)

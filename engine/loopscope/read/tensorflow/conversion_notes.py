@@ -81,8 +81,8 @@ def _unconverted_notes(model: Model) -> Iterator[str]:
         )
     if unknown:
         yield (
-            f"OpenVINO does not convert {_format_counts(unknown)}: these stay TensorFlow operations;"
-            f' define what they compute with --ops, for the opset "{TENSORFLOW}"'
+            f"OpenVINO does not convert {_format_counts(unknown)}: these stay TensorFlow"
+            f' operations; define what they compute with --ops, for the opset "{TENSORFLOW}"'
         )
 
 

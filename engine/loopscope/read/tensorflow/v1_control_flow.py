@@ -135,8 +135,9 @@ class _Graph:
         return sum(node.op in _V1 for node in self.nodes.values())
 
     def fold(self) -> bool:
-        """Fold all frames and branches. Return True on success; ``remaining`` and ``functions`` are the
-        result.
+        """Fold all frames and branches. Return True on success.
+
+        The result is in ``remaining`` and ``functions``.
         """
         ends = self.results or self._ends()
         try:

@@ -157,7 +157,8 @@ class Operator:
         shape = self.tensor(index).shape
         if not shape.is_static or shape.rank != 1:
             raise ValueError(
-                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index} of unknown length"
+                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index}"
+                " of unknown length"
             )
         return shape.lengths[0]
 

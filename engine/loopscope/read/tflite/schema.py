@@ -76,7 +76,7 @@ _MAX_PORTS = 16
 
 
 def element_type(number: int) -> ElementType | None:
-    """Return the element type for a number of the schema; None if there is no equivalent."""
+    """Return the element type for a number of the schema; None without an equivalent."""
     return _ELEMENT_TYPES.get(number)
 
 
