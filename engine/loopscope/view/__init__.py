@@ -23,7 +23,7 @@ from loopscope.view.colours import COLOURS, channels, declarations
 from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from loopscope.view.marked_boxes import breakpoint_boxes
+from loopscope.view.mark_painters import breakpoint_boxes
 from loopscope.view.node_data import (
     NodeData,
     given_node_data,

@@ -1,7 +1,7 @@
 """DOT text of a canvas: geometry for the browser's layout, or a complete picture for ``dot``.
 
 Only synthetic ids, numbers and fixed words are written directly. Text of the model is passed
-through ``loopscope.view.escape`` into HTML-like labels. Back edges are written from the Parameter
+through ``escape`` into HTML-like labels. Back edges are written from the Parameter
 down to the Result with ``dir=back``, so that they are laid out along the side of the frame.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loopscope.errors import MOST_OF_A_NAME, neutral
 from loopscope.view.colours import COLOURS
-from loopscope.view.escape import escape
 from loopscope.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.measure import text_width
 from loopscope.view.rows import SIDEWAYS, LayoutPart, UnrolledRow, ViewRows
@@ -27,6 +27,29 @@ _MAX_ROW = 12
 _PART = " · part [10] of 12"
 """Longest text that the canvas appends to the label of a slice while the model runs."""
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "cut_end": "circle"}
+
+
+_HTML = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "\\": "&#92;&#8288;",
+    "\n": "<BR/>",
+}
+
+
+def escape(text: str, max_length: int = MOST_OF_A_NAME) -> str:
+    """Return untrusted text as an HTML-like DOT label, for use between ``<`` and ``>``.
+
+    A backslash is followed by a word joiner, because Graphviz expands escapes such as
+    ``\\\\N`` even in HTML-like labels.
+
+    >>> escape('<b>"a" & \\\\N')
+    '&lt;b&gt;&quot;a&quot; &amp; &#92;&#8288;N'
+    """
+    return "".join(_HTML.get(character, character) for character in neutral(text, max_length))
 
 
 def _colour(name: str) -> str:

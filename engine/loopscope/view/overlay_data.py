@@ -78,7 +78,7 @@ class Overlay:
     """
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
-    """Time heat of boxes, from 1 to ``loopscope.view.runtime_marks.HOTTEST``."""
+    """Time heat of boxes, from 1 to ``loopscope.view.mark_painters.HOTTEST``."""
     tints: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
     """Colours of boxes by node data (``loopscope.view.node_data``)."""
     scale: list[str] = field(default_factory=list[str])
