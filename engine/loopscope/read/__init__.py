@@ -112,10 +112,10 @@ def _weights_file(weights: Weights, file: str) -> WeightsFile:
     """Return the weights of an IR: ``weights`` if set, else the .bin file beside ``file``."""
     if not file:
         return WeightsFile(weights, "give the bytes or the path of the .bin file as 'weights'")
-    beside = Path(file).with_suffix(".bin")
+    default = Path(file).with_suffix(".bin")
     return WeightsFile(
-        beside if weights is None else weights,
-        f"put {beside.name} beside the .xml file, or give it as 'weights'",
+        default if weights is None else weights,
+        f"put {default.name} beside the .xml file, or give it as 'weights'",
     )
 
 

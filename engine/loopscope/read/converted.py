@@ -93,17 +93,17 @@ def read_file(path: Path, format: Format, limits: ReadLimits) -> Model:
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         # Link the file under the name that the frontends look for, and the files of its variables
         # with it.
-        named = Path(folder) / _FILE_NAMES.get(format, "model.pt2")
+        link = Path(folder) / _FILE_NAMES.get(format, "model.pt2")
         if format is Format.META_GRAPH_TEXT:
-            _write_binary(path, format, named, str(path), limits)
+            _write_binary(path, format, link, str(path), limits)
         else:
-            named.symlink_to(path.resolve())
+            link.symlink_to(path.resolve())
         for ending in _VARIABLE_SUFFIXES.get(format, ()):
-            for beside in path.parent.glob(glob.escape(path.stem) + ending):
-                (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(
-                    beside.resolve()
+            for variable_file in path.parent.glob(glob.escape(path.stem) + ending):
+                (link.parent / (link.stem + variable_file.name.removeprefix(path.stem))).symlink_to(
+                    variable_file.resolve()
                 )
-        return _converted(named, format, str(path), limits)
+        return _converted(link, format, str(path), limits)
 
 
 def read_bytes(document: bytes, format: Format, weights: Weights, limits: ReadLimits) -> Model:
@@ -177,9 +177,9 @@ def _read_text_saved_model(text: Path, name: str, limits: ReadLimits) -> Model:
     assets.
     """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        for beside in text.parent.iterdir():
-            if beside.is_dir():
-                (Path(folder) / beside.name).symlink_to(beside.resolve())
+        for entry in text.parent.iterdir():
+            if entry.is_dir():
+                (Path(folder) / entry.name).symlink_to(entry.resolve())
         _write_binary(text, Format.SAVED_MODEL_TEXT, Path(folder) / _SAVED_MODEL, name, limits)
         return _converted(Path(folder), Format.SAVED_MODEL_TEXT, name, limits)
 
@@ -223,12 +223,9 @@ def _converted(source: Path, format: Format, name: str, limits: ReadLimits) -> M
 
 
 def _read_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
-    """Read a TensorFlow Lite file; OpenVINO converts only the operators that our reader does not
-    support.
-    """
-    from loopscope.read.tflite import (
-        read_tflite,
-    )  # Imported here because few models are of this kind.
+    """Read a TensorFlow Lite file, with the help of OpenVINO if it is installed."""
+    # Imported here because few models are of this kind.
+    from loopscope.read.tflite import read_tflite
 
     is_installed = importlib.util.find_spec("openvino") is not None
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:

@@ -26,7 +26,7 @@ class WeightsFile:
             self._view = self._open()
         if offset + size > len(self._view):
             raise ValueError(
-                f"its data is said to be bytes {offset} to {offset + size} of the weights,"
+                f"its data is declared as bytes {offset} to {offset + size} of the weights,"
                 f" which have {len(self._view)} bytes:"
                 " the weights file is cut short or belongs to another model"
             )
@@ -38,9 +38,8 @@ class WeightsFile:
         if isinstance(self._source, bytes | bytearray | memoryview):
             return memoryview(self._source).toreadonly().cast("B")
         path = Path(self._source)
-        if (
-            what_is_at(path) == "device"
-        ):  # opening a pipe blocks until another process writes into it
+        # To open a pipe would block until another process writes into it.
+        if what_is_at(path) == "device":
             raise ValueError(f"its data lies in a pipe or a device, not in a file: {self._missing}")
         try:
             return _map_file(path)

@@ -88,11 +88,11 @@ def _loop_pairs(run: Run) -> Iterator[LoopPair]:
     scene, rows_of, address = run.scene(), run.timeline.executions.rows_of, run.timeline.address
     open_iterations = {frame.static: frame.iteration for frame in run.frames()}
     for tie in tied:
-        around = scene.shown.get(tie.program.index)
-        if tie.loops is None or around is None or tie.loops[1].program.index not in scene.shown:
+        visible = scene.shown.get(tie.program.index)
+        if tie.loops is None or visible is None or tie.loops[1].program.index not in scene.shown:
             continue
         try:
-            home = forward_row(run, tie, around.row)
+            home = forward_row(run, tie, visible.row)
         except EngineError:
             continue
         first, end = rows_of(tie.loops[0], home)
@@ -101,7 +101,7 @@ def _loop_pairs(run: Run) -> Iterator[LoopPair]:
         if now is None or now >= 0:
             names = (
                 f"{address(tie.home, home)}/{tie.forward.label}",
-                f"{address(tie.program, around.row)}/{tie.backward.label}",
+                f"{address(tie.program, visible.row)}/{tie.backward.label}",
             )
             yield LoopPair(tie, *names, end - first, first, now)
 
@@ -134,14 +134,14 @@ def with_current_iteration(pairs: Mapping[str, LoopPair], address: str) -> str:
 
     Addresses with an iteration of their own, and other addresses, are returned unchanged.
     """
-    around = [
+    enclosing = [
         pair
         for pair in pairs.values()
         if pair.now is not None and address.startswith(f"{pair.forward_body}/")
     ]
-    if not around:
+    if not enclosing:
         return address
-    innermost = max(around, key=lambda pair: len(pair.forward_body))
+    innermost = max(enclosing, key=lambda pair: len(pair.forward_body))
     label = address.removeprefix(f"{innermost.forward_body}/")
     return f"{innermost.forward}[{innermost.now}]/body/{label}"
 

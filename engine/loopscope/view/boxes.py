@@ -86,8 +86,10 @@ def sized(node: ViewNode) -> ViewNode:
     if node.kind == "cut_end":
         return replace(node, width=26.0, height=20.0)
     if node.kind in _SMALL:
-        more = "  ".join(part for part in (node.detail, *node.constants) if part)
-        width = text_width(node.title, 12) + (monospace_width(more, 10.5) + 6 if more else 0) + 30
+        details = "  ".join(part for part in (node.detail, *node.constants) if part)
+        width = (
+            text_width(node.title, 12) + (monospace_width(details, 10.5) + 6 if details else 0) + 30
+        )
         return replace(node, width=float(round(max(width, 64.0))), height=26.0)
     title = (
         text_width(node.title, 13)

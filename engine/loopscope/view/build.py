@@ -176,17 +176,21 @@ class _Builder:
         frames: dict[str, str],
         differing: BlockDifferences,
     ) -> str:
-        shown = [
+        layers = [
             layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None
         ]
         if group.endswith(OUTER):
             return self._outer_box(
-                place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster
+                place.graph,
+                group,
+                tuple(place.at(layer) for layer in layers),
+                layers,
+                place.cluster,
             )
-        title = box_title(group, self.calls, [place.graph.by_id[layer] for layer in shown])
+        title = box_title(group, self.calls, [place.graph.by_id[layer] for layer in layers])
         cluster = frames.get(groups.parent[group], place.cluster)
         return self._add(
-            replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n"))
+            replace(group_box(place, group, layers, title, cluster, differing), id=self._next("n"))
         )
 
     def _outer_box(
@@ -199,7 +203,7 @@ class _Builder:
     ) -> str:
         """Add the box of Parameters that only pass outer values in."""
         names = [short_name(graph.by_id[layer].name) for layer in layers]
-        shown = (
+        lines = (
             names
             if len(names) <= _MAX_LISTED
             else [*names[: _MAX_LISTED - 1], f"and {len(names) - _MAX_LISTED + 1} more"]
@@ -213,7 +217,7 @@ class _Builder:
                 family="port",
                 cluster=cluster,
                 members=members,
-                tooltip="\n".join(shown),
+                tooltip="\n".join(lines),
             )
         )
 

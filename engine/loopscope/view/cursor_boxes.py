@@ -34,12 +34,12 @@ def _next(run: Run, view: GraphView) -> str:
         if body != "body" and handed_out is not None:
             return handed_out.id
     frame = view.frame_of.get(static)
-    shown = view.node_of.get(static) if frame is not None else view.showing(static)
-    return shown.id if shown is not None else frame or ""
+    box = view.node_of.get(static) if frame is not None else view.showing(static)
+    return box.id if box is not None else frame or ""
 
 
 def _last(run: Run, view: GraphView) -> str:
     """Return the frame or box of the operation that ran last."""
     static = view.place_of(run.cursor.previous or "")
-    shown = view.showing(static)
-    return view.frame_of.get(static) or (shown.id if shown is not None else "")
+    box = view.showing(static)
+    return view.frame_of.get(static) or (box.id if box is not None else "")

@@ -34,13 +34,13 @@ def _into_rows(
     for node in nodes:
         if node.cluster and node.at_top:
             row[node.cluster].append(node.id)
-    coming: dict[str, dict[str, None]] = defaultdict(dict)
+    entering: dict[str, dict[str, None]] = defaultdict(dict)
     for edge in edges:
         if edge.kind == "branch":
-            coming[edge.frame][edge.source] = None
+            entering[edge.frame][edge.source] = None
         elif edge.kind in _ENTERS and frame_of[edge.source] != frame_of[edge.target]:
-            coming[frame_of[edge.target]][edge.source] = None
-    for frame, sources in coming.items():
+            entering[frame_of[edge.target]][edge.source] = None
+    for frame, sources in entering.items():
         yield from itertools.product(sources, row[frame])
 
 

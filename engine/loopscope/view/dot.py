@@ -194,7 +194,7 @@ def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
 
 def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
     """Yield invisible lines that keep all boxes of a branch below the header of its If."""
-    fed = {
+    targets = {
         edge.target
         for edge in part.edges
         if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)
@@ -202,7 +202,7 @@ def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
     for edge in part.edges:
         if edge.kind == "branch":
             for node in part.nodes:
-                if node.cluster == edge.frame and node.id not in fed:
+                if node.cluster == edge.frame and node.id not in targets:
                     yield f"  {edge.source} -> {node.id} [style=invis];"
 
 

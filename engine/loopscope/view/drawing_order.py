@@ -55,23 +55,23 @@ def levels(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> Mapping[Key,
 
     Arcs that close cycles are ignored.
     """
-    following: dict[Key, list[Key]] = {key: [] for key in keys}
-    missing = dict.fromkeys(keys, 0)
+    successors: dict[Key, list[Key]] = {key: [] for key in keys}
+    open_inputs = dict.fromkeys(keys, 0)
     closing = cycle_closing_arcs(keys, arcs)
     for source, target in arcs:
         if source != target and (source, target) not in closing:
-            following[source].append(target)
-            missing[target] += 1
+            successors[source].append(target)
+            open_inputs[target] += 1
     level: dict[Key, int] = {}
     depth = dict.fromkeys(keys, 0)
-    ready = deque(key for key in keys if not missing[key])
+    ready = deque(key for key in keys if not open_inputs[key])
     while ready:
         key = ready.popleft()
         level[key] = depth[key]
-        for target in following[key]:
+        for target in successors[key]:
             depth[target] = max(depth[target], depth[key] + 1)
-            missing[target] -= 1
-            if not missing[target]:
+            open_inputs[target] -= 1
+            if not open_inputs[target]:
                 ready.append(target)
     return level
 
@@ -82,19 +82,19 @@ def on_cycles(keys: Collection[Key], arcs: Sequence[tuple[Key, Key]]) -> set[Key
     """
     remaining = set(keys)
     for forwards in (True, False):
-        following: dict[Key, list[Key]] = {key: [] for key in remaining}
-        missing = dict.fromkeys(remaining, 0)
+        successors: dict[Key, list[Key]] = {key: [] for key in remaining}
+        open_inputs = dict.fromkeys(remaining, 0)
         for arc in arcs:
             source, target = arc if forwards else arc[::-1]
             if source != target and source in remaining and target in remaining:
-                following[source].append(target)
-                missing[target] += 1
-        ready = [key for key in remaining if not missing[key]]
+                successors[source].append(target)
+                open_inputs[target] += 1
+        ready = [key for key in remaining if not open_inputs[key]]
         while ready:
             key = ready.pop()
             remaining.discard(key)
-            for target in following[key]:
-                missing[target] -= 1
-                if not missing[target]:
+            for target in successors[key]:
+                open_inputs[target] -= 1
+                if not open_inputs[target]:
                     ready.append(target)
     return remaining

@@ -109,10 +109,12 @@ def default_folding(
         if address.rpartition("/")[0] not in scoped
     }
     repeated_calls = {address for address, call in calls.items() if call.number > 1}
-    named = {address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped}
+    opened_scopes = {
+        address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped
+    }
     return Folding(
         folded | repeated_calls,
-        frozenset(calls.keys() - repeated_calls | named),
+        frozenset(calls.keys() - repeated_calls | opened_scopes),
         constants=constants,
     )
 
@@ -164,11 +166,13 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
     if address not in folding.folded:
         graph = graph_at(model, place)
         inside = grouping(graph, place, folding.groups)
-        below = {group for group in folding.groups if address in _ancestors(inside.parent, group)}
+        inner_groups = {
+            group for group in folding.groups if address in _ancestors(inside.parent, group)
+        }
         return replace(
             folding,
-            folded=folding.folded - below | {address},
-            opened=folding.opened - below - {address},
+            folded=folding.folded - inner_groups | {address},
+            opened=folding.opened - inner_groups - {address},
         )
     folded, opened = folding.folded - {address}, folding.opened | {address}
     if address.endswith((CHAIN, OUTER)):

@@ -30,25 +30,25 @@ def box_title(
     call = calls.get(group)
     if call is None:
         return group_title(group, nodes)
-    which = (
+    position = (
         f"called {call.total} times" if call.number == 1 else f"call {call.number} of {call.total}"
     )
-    return "Function", call.function if call.total == 1 else f"{call.function}, {which}"
+    return "Function", call.function if call.total == 1 else f"{call.function}, {position}"
 
 
 def block_differences(graph: ModelGraph, groups: Grouping) -> BlockDifferences:
     """Return for each block the operations in which it differs from the other blocks of its
     kind.
     """
-    alike: dict[str, dict[str, Sequence[LayerId]]] = defaultdict(dict)
+    blocks_by_kind: dict[str, dict[str, Sequence[LayerId]]] = defaultdict(dict)
     for group, members in groups.members.items():
         block = BLOCK.search(group)
         if block and block[4] and not block[3]:
-            alike[f"{group[: block.start()]}~{block[1]}"][group] = [
+            blocks_by_kind[f"{group[: block.start()]}~{block[1]}"][group] = [
                 layer for layer in members if graph.by_id[layer].constant is None
             ]
     differing: dict[str, Mapping[LayerId, str]] = {}
-    for blocks in alike.values():
+    for blocks in blocks_by_kind.values():
         if len(blocks) > 1 and len({len(members) for members in blocks.values()}) == 1:
             differing |= differences(graph, blocks)
     return differing
@@ -109,8 +109,8 @@ def _content_words(operations: int, loops: int) -> str:
 
 def kinds_of(nodes: Sequence[Node]) -> str:
     """Return the most frequent operation types with their counts, for a tooltip."""
-    counted: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node in nodes:
-        counted[node.type] = counted.get(node.type, 0) + 1
-    ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        counts[node.type] = counts.get(node.type, 0) + 1
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return "\n".join(f"{count} × {short_name(type)}" for type, count in ranked[:8])

@@ -66,9 +66,8 @@ class EdgeLines:
                     continue
                 if node.id in place.region:
                     self._enter(place, place.region[node.id], node, index, source)
-                elif (
-                    node.id in place.box
-                ):  # a constant that a malformed model feeds does not have a box
+                # A constant that a malformed model feeds does not have a box.
+                elif node.id in place.box:
                     self._connect(
                         place,
                         source,
@@ -218,21 +217,20 @@ class EdgeLines:
         """
         number = region.copies.index(place.address)
         for parameter, shared in region.same.items():
-            if (
-                parameter not in place.box
-            ):  # a port map may name a Parameter that the body does not contain
+            # A port map may name a Parameter that the body does not contain.
+            if parameter not in place.box:
                 continue
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
             self._add(
                 ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter))
             )
-        following = (
+        next_copy = (
             self._drawn(region.copies[number + 1], body)
             if number + 1 < len(region.copies)
             else None
         )
-        self._outputs_of_copy(place, body, region, last=following is None)
-        self._carry_on(place, body, region, following, begins=number == 0)
+        self._outputs_of_copy(place, body, region, last=next_copy is None)
+        self._carry_on(place, body, region, next_copy, begins=number == 0)
 
     def _outputs_of_copy(
         self, place: DrawnGraph, body: Body, region: DrawnRegion, *, last: bool
@@ -258,7 +256,7 @@ class EdgeLines:
         place: DrawnGraph,
         body: Body,
         region: DrawnRegion,
-        following: DrawnGraph | None,
+        next_copy: DrawnGraph | None,
         *,
         begins: bool,
     ) -> None:
@@ -280,9 +278,9 @@ class EdgeLines:
                         into=place.at(back.to_layer),
                     )
                 )
-            target = following.box[back.to_layer] if following else region.later
+            target = next_copy.box[back.to_layer] if next_copy else region.later
             if target:
-                into = following.at(back.to_layer) if following else ""
+                into = next_copy.at(back.to_layer) if next_copy else ""
                 self._add(
                     ViewEdge(
                         "",
@@ -298,9 +296,9 @@ class EdgeLines:
                 edge = ViewEdge(
                     "", "goes_on", place.box[entry.internal], region.later, place.at(entry.internal)
                 )
-                if following is not None:
+                if next_copy is not None:
                     edge = replace(
-                        edge, target=next(iter(following.box.values()), ""), frame=following.cluster
+                        edge, target=next(iter(next_copy.box.values()), ""), frame=next_copy.cluster
                     )
                 if edge.target:
                     self._add(edge)
@@ -361,9 +359,9 @@ class EdgeLines:
         """Connect an If's header to a branch: the line ends at the frame, so any box at its top is
         a target.
         """
-        fed = {edge.target for edge in self.edges if edge.kind == "data"}
+        fed_boxes = {edge.target for edge in self.edges if edge.kind == "data"}
         first = next(
-            (box for box in place.box.values() if box not in fed),
+            (box for box in place.box.values() if box not in fed_boxes),
             next(iter(place.box.values()), ""),
         )
         if first:

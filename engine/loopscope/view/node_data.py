@@ -73,13 +73,13 @@ class NodeData:
         """
         if not self.unmatched:
             return ""
-        named = listed([shorten(key) for key in self.unmatched[:_MAX_NAMED]], _MAX_NAMED)
+        examples = listed([shorten(key) for key in self.unmatched[:_MAX_NAMED]], _MAX_NAMED)
         keys = (
             "1 key of {} names"
             if len(self.unmatched) == 1
             else f"{len(self.unmatched):,} keys of {{}} name"
         )
-        return f"{keys.format(shorten(source))} nothing in this model, such as {named}"
+        return f"{keys.format(shorten(source))} nothing in this model, such as {examples}"
 
     @property
     def scale(self) -> list[str]:
@@ -123,11 +123,11 @@ def as_json(values: Mapping[str, Any]) -> bytes:
     """Return a mapping of numbers (also numpy's) and texts as JSON. ``ReadError`` for other
     values.
     """
-    plain = {
+    entries = {
         str(key): value if isinstance(value, str) else _number(key, value)
         for key, value in values.items()
     }
-    return json.dumps(plain).encode()
+    return json.dumps(entries).encode()
 
 
 def _number(key: object, value: Any) -> float:
@@ -321,9 +321,9 @@ def _places_of(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
     for static in dict.fromkeys((*data.everywhere, *_addresses_by_iteration(data))):
         for box in copies.get(static, ()):
             places.setdefault(box.id, []).append(box.address)
-        shown = view.showing(static)
-        if shown is not None and static not in copies:
-            places.setdefault(shown.id, []).append(static)
+        box_shown = view.showing(static)
+        if box_shown is not None and static not in copies:
+            places.setdefault(box_shown.id, []).append(static)
     return places
 
 

@@ -144,12 +144,12 @@ class _Highlighter:
         beside the window.
         """
         path, _, output = self.view.place_of(address).partition(":")
-        own = self.view.node_of.get(f"{path}:{output or 0}") or self.view.node_of.get(path)
-        if own is not None:
-            return own
-        around = self.view.showing(path)
-        if around is not None and around.kind == "folded":
-            return around
+        own_box = self.view.node_of.get(f"{path}:{output or 0}") or self.view.node_of.get(path)
+        if own_box is not None:
+            return own_box
+        enclosing = self.view.showing(path)
+        if enclosing is not None and enclosing.kind == "folded":
+            return enclosing
         return next(self._beside_window(path), None) if self.view.unrolled else None
 
     def _beside_window(self, path: str) -> Iterator[ViewNode]:

@@ -193,11 +193,11 @@ class _Painter:
         return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
 
     def _back(self, edge: ViewEdge) -> None:
-        now, before = self._text(edge.tensor), self._text(edge.into)
-        adjoint = self._adjoint(edge.into) if now else ""
-        if now or before:
-            text = f"{now} · adjoint {adjoint}" if adjoint else now
-            self.overlay.backs[edge.id] = [text, before]
+        next_value, first_value = self._text(edge.tensor), self._text(edge.into)
+        adjoint = self._adjoint(edge.into) if next_value else ""
+        if next_value or first_value:
+            text = f"{next_value} · adjoint {adjoint}" if adjoint else next_value
+            self.overlay.backs[edge.id] = [text, first_value]
 
     def _adjoint(self, into: str) -> str:
         """Return the adjoint that arrives at a Parameter along a back edge; empty if there is

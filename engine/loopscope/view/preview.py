@@ -104,9 +104,9 @@ def _container_preview(value: object) -> str:
     map.
     """
     if isinstance(value, tuple):
-        shown = ", ".join(value_preview(item) for item in value[:2])
+        elements = ", ".join(value_preview(item) for item in value[:2])
         return (
-            f"{len(value):,} in sequence: {shown}{' …' if len(value) > 2 else ''}"
+            f"{len(value):,} in sequence: {elements}{' …' if len(value) > 2 else ''}"
             if value
             else "empty sequence"
         )

@@ -43,13 +43,13 @@ def scope_cut(prefix: str, names: Sequence[str], max_boxes: int) -> tuple[str, .
     inside: dict[str, dict[str, None]] = defaultdict(dict)
     loose: dict[str, int] = defaultdict(int)
     for name in names:
-        around = prefix
+        enclosing = prefix
         for scope in scope_prefixes(name):
             if len(scope) > len(prefix):
                 size[scope] += 1
-                inside[around][scope] = None
-                around = scope
-        loose[around] += 1
+                inside[enclosing][scope] = None
+                enclosing = scope
+        loose[enclosing] += 1
     visible = len(inside[prefix]) + loose[prefix]
     if not inside[prefix] or visible > max_boxes:
         return ()
@@ -59,13 +59,17 @@ def scope_cut(prefix: str, names: Sequence[str], max_boxes: int) -> tuple[str, .
         similar = waiting.pop(
             max(range(len(waiting)), key=lambda index: max(size[scope] for scope in waiting[index]))
         )
-        more = sum(len(inside[scope]) + loose[scope] - 1 for scope in similar)
-        if visible + more <= max_boxes:
-            visible += more
-            below = {scope: None for outer in similar for scope in inside[outer]}
-            cut = {scope: None for scope in (*cut, *below) if scope not in similar}
+        added = sum(len(inside[scope]) + loose[scope] - 1 for scope in similar)
+        if visible + added <= max_boxes:
+            visible += added
+            inner_scopes = {scope: None for outer in similar for scope in inside[outer]}
+            cut = {scope: None for scope in (*cut, *inner_scopes) if scope not in similar}
             # The contents of similar scopes are opened in all of them, at one level.
-            waiting += ([list(below)] if below else []) if len(similar) > 1 else _families(below)
+            waiting += (
+                ([list(inner_scopes)] if inner_scopes else [])
+                if len(similar) > 1
+                else _families(inner_scopes)
+            )
     return tuple(sorted(cut))
 
 

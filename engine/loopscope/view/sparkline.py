@@ -114,11 +114,17 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
         return None
     numbers = [value for (value,) in samples]
     span = end - 1 - first
-    odd = next((index for index, value in enumerate(numbers) if not math.isfinite(value)), None)
+    index_not_finite = next(
+        (index for index, value in enumerate(numbers) if not math.isfinite(value)), None
+    )
     first_not_finite = (
         None
-        if odd is None
-        else _first_not_finite(number, rows[odd - 1] if odd else first, rows[odd])
+        if index_not_finite is None
+        else _first_not_finite(
+            number,
+            rows[index_not_finite - 1] if index_not_finite else first,
+            rows[index_not_finite],
+        )
     )
     now = None if iteration is None else min(1.0, iteration / span)
     return Sparkline(
@@ -128,17 +134,17 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
     )
 
 
-def _first_not_finite(number: Callable[[int], float], finite: int, odd: int) -> int:
+def _first_not_finite(number: Callable[[int], float], finite: int, not_finite: int) -> int:
     """Bisect for the first row that is not finite, assuming that later rows are not finite
     either.
     """
-    while odd - finite > 1:
-        middle = (finite + odd) // 2
+    while not_finite - finite > 1:
+        middle = (finite + not_finite) // 2
         if math.isfinite(number(middle)):
             finite = middle
         else:
-            odd = middle
-    return odd
+            not_finite = middle
+    return not_finite
 
 
 def _heights(numbers: list[float]) -> tuple[int | None, ...]:

@@ -54,12 +54,10 @@ def tracks(run: Run) -> tuple[Track, ...]:
     """
     moment = run.moment
     loops = [
-        (around, level)
-        for around, level in itertools.pairwise(moment)
-        if level.iteration is not None
+        (outer, level) for outer, level in itertools.pairwise(moment) if level.iteration is not None
     ]
     result = [_whole(run, loops[0] if loops else None)]
-    return (*result, *(_loop(run, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
+    return (*result, *(_loop(run, outer, level) for outer, level in loops[1:][-MOST_LOOPS:]))
 
 
 def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
@@ -73,21 +71,21 @@ def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
             rows = run.timeline.executions.rows_of(region, 0)
             ticks += _starts(run, region.program, *rows)
             count = rows[1] - rows[0]
-    shown = ticks if len(ticks) <= MOST_TICKS * 2 else ticks[:: -(-len(ticks) // (MOST_TICKS * 2))]
+    sample = ticks if len(ticks) <= MOST_TICKS * 2 else ticks[:: -(-len(ticks) // (MOST_TICKS * 2))]
     if outermost is None:
-        return Track("", 0, run.steps, tuple(shown), None, count)
+        return Track("", 0, run.steps, tuple(sample), None, count)
     first, end = _rows(run, outermost[1])
     return Track(
         _title(*outermost),
         0,
         run.steps,
-        tuple(shown),
+        tuple(sample),
         outermost[1].iteration,
         end - first if first or end else count,
     )
 
 
-def _loop(run: Run, around: Level, level: Level) -> Track:
+def _loop(run: Run, outer: Level, level: Level) -> Track:
     first, end = _rows(run, level)
     ticks = _starts(run, level.program, first, end)
     executions = run.timeline.executions
@@ -95,10 +93,10 @@ def _loop(run: Run, around: Level, level: Level) -> Track:
     last = (
         run.steps
         if is_open
-        else run.timeline.step_at(around.program, around.row, around.position + 1) - 1
+        else run.timeline.step_at(outer.program, outer.row, outer.position + 1) - 1
     )
     return Track(
-        _title(around, level),
+        _title(outer, level),
         ticks[0] if ticks else 0,
         last,
         tuple(ticks),
@@ -130,5 +128,5 @@ def _starts(run: Run, program: Program, first: int, end: int) -> list[int]:
     ]
 
 
-def _title(around: Level, level: Level) -> str:
-    return decode(around.program.instructions[level.program.owner].label)
+def _title(outer: Level, level: Level) -> str:
+    return decode(outer.program.instructions[level.program.owner].label)

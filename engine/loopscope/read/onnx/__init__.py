@@ -114,7 +114,7 @@ def _parsed(document: bytes, file: str) -> ModelProto:
         )
         raise ReadError(f"the ONNX model cannot be read: {reason}", Where(file)) from None
     if not proto.HasField("graph"):
-        raise ReadError("the ONNX model holds no graph", Where(file))
+        raise ReadError("the ONNX model does not contain a graph", Where(file))
     return proto
 
 

@@ -20,21 +20,21 @@ AttributeMap = Mapping[str, AttributeProto]
 """Attributes by name, such as those of a function's call and its defaults."""
 
 
-def attributes_of(nodes: Sequence[NodeProto], around: AttributeMap) -> list[AttributeMap]:
+def attributes_of(nodes: Sequence[NodeProto], outer: AttributeMap) -> list[AttributeMap]:
     """Return the resolved attributes of each node."""
-    listed = [*map(getitem, map(_ATTRIBUTE, nodes), WHOLE)]
-    every = [*chain.from_iterable(listed)]
-    if any(map(_REFERENCE, every)):
-        return [resolve_attributes(items, around) for items in listed]
-    names = map(_NAME, every)
+    per_node = [*map(getitem, map(_ATTRIBUTE, nodes), WHOLE)]
+    all_attributes = [*chain.from_iterable(per_node)]
+    if any(map(_REFERENCE, all_attributes)):
+        return [resolve_attributes(items, outer) for items in per_node]
+    names = map(_NAME, all_attributes)
     return [
         dict(zip(islice(names, len(items)), items, strict=True)) if items else _NO_ATTRIBUTES
-        for items in listed
+        for items in per_node
     ]
 
 
 def resolve_attributes(
-    node_attributes: Sequence[AttributeProto], around: AttributeMap
+    node_attributes: Sequence[AttributeProto], outer: AttributeMap
 ) -> AttributeMap:
     """Return the attributes of a node by name.
 
@@ -46,27 +46,29 @@ def resolve_attributes(
         reference = attribute.ref_attr_name
         if not reference:
             resolved[attribute.name] = attribute
-        elif reference in around:
-            resolved[attribute.name] = around[reference]
+        elif reference in outer:
+            resolved[attribute.name] = outer[reference]
     return resolved
 
 
-def attributes(named: AttributeMap, external: ExternalData) -> Mapping[str, object]:
+def attributes(resolved: AttributeMap, external: ExternalData) -> Mapping[str, object]:
     """Return all attributes of a node except graphs, frozen.
 
     ``ValueError`` names the first attribute that cannot be read.
     """
-    if not named:
+    if not resolved:
         return NO_ATTRIBUTES
     values: dict[str, object] = {}
-    for name, attribute in named.items():
+    for name, attribute in resolved.items():
         kind = attribute.type
         if kind in _GRAPHS:
             continue
         try:
-            plain = _PLAIN.get(kind)
+            read_plain = _PLAIN.get(kind)
             values[name] = (
-                plain(attribute) if plain is not None else _frozen(attribute, kind, external)
+                read_plain(attribute)
+                if read_plain is not None
+                else _frozen(attribute, kind, external)
             )
         except ValueError as error:
             raise ValueError(f"attribute {name[:60]!r}: {error}") from error
@@ -75,11 +77,13 @@ def attributes(named: AttributeMap, external: ExternalData) -> Mapping[str, obje
 
 def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> object:
     """Return an attribute's value: a number, text, tuple of them, read-only array, or type."""
-    plain = _PLAIN.get(kind)
-    if plain is not None:
-        return plain(attribute)
-    tensors = _TENSORS.get(kind)
-    return _untyped(attribute, external) if tensors is None else tensors(attribute, external)
+    read_plain = _PLAIN.get(kind)
+    if read_plain is not None:
+        return read_plain(attribute)
+    read_tensor = _TENSORS.get(kind)
+    return (
+        _untyped(attribute, external) if read_tensor is None else read_tensor(attribute, external)
+    )
 
 
 _NO_ATTRIBUTES: AttributeMap = MappingProxyType({})
@@ -138,12 +142,12 @@ _FIELD_TYPES = (
 )
 
 
-def _texts(listed: Sequence[bytes]) -> tuple[str, ...]:
+def _texts(texts: Sequence[bytes]) -> tuple[str, ...]:
     """Decode each distinct text once, because a tree ensemble repeats a few texts millions of
     times.
     """
-    decoded = {data: _text(data) for data in {*listed}}
-    return tuple([decoded[data] for data in listed])
+    decoded = {data: _text(data) for data in {*texts}}
+    return tuple([decoded[data] for data in texts])
 
 
 def _text(data: bytes) -> str:

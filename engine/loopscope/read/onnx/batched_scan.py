@@ -93,8 +93,8 @@ def expand_batched_scan(node: NodeProto, attributes: Mapping[str, AttributeProto
         over_batch.input.add(name=name)
     for name in outer_outputs:
         over_batch.output.add(name=name)
-    outside = NodeProto(op_type="Scan", name=node.name, input=inputs, output=list(node.output))
-    outside.attribute.extend(
+    batch_scan = NodeProto(op_type="Scan", name=node.name, input=inputs, output=list(node.output))
+    batch_scan.attribute.extend(
         [
             helper.make_attribute("body", over_batch),
             helper.make_attribute("num_scan_inputs", len(inputs)),
@@ -103,7 +103,7 @@ def expand_batched_scan(node: NodeProto, attributes: Mapping[str, AttributeProto
             ),
         ]
     )
-    return outside
+    return batch_scan
 
 
 def _inside(
@@ -111,9 +111,9 @@ def _inside(
 ) -> NodeProto:
     """Return the Scan over one sequence."""
     directions = list(attributes["directions"].ints) if "directions" in attributes else []
-    inside = NodeProto(op_type="Scan", name="scan", input=inputs, output=outputs)
-    inside.attribute.append(attributes["body"])
-    inside.attribute.extend(
+    scan = NodeProto(op_type="Scan", name="scan", input=inputs, output=outputs)
+    scan.attribute.append(attributes["body"])
+    scan.attribute.extend(
         [
             helper.make_attribute("num_scan_inputs", scans),
             helper.make_attribute("scan_input_axes", [0] * scans, attr_type=AttributeProto.INTS),
@@ -122,7 +122,7 @@ def _inside(
             ),
         ]
     )
-    return inside
+    return scan
 
 
 def _call(function: str, inputs: list[str], output: str) -> NodeProto:

@@ -82,9 +82,8 @@ class ScopeReader:
             raise self._refused(
                 f"graphs are nested deeper than {self.limits.depth}, the limit 'depth'"
             )
-        nodes = scope.proto.node[
-            :
-        ]  # A slice of a protobuf container is a list, made four times as fast as by list().
+        # A slice of a protobuf container is a list, made four times as fast as by list().
+        nodes = scope.proto.node[:]
         self.nodes += len(nodes)
         if self.nodes > self.limits.nodes:
             raise self._refused(
@@ -217,9 +216,8 @@ class ScopeReader:
         If ONNX does not define such a function, the graphs become bodies that are never run.
         """
         types = [scope.type_of(name) for name in call.inputs]
-        _ = (
-            self.inferred.graph
-        )  # Wait for the inferred types before another request to the worker process.
+        # Wait for the inferred types before another request to the worker process.
+        _ = self.inferred.graph
         if call.proto.domain == "com.microsoft" and call.type in SEARCHES:
             function = search(call.proto, call.attributes, scope.opsets[_ONNX])
         else:
@@ -316,10 +314,10 @@ def _has_graphs(attributes: AttributeMap) -> bool:
     return not _GRAPHS.isdisjoint([attribute.type for attribute in attributes.values()])
 
 
-def _unused(name: ForeignBody, taken: Sequence[str]) -> ForeignBody:
+def _unused(name: ForeignBody, used_names: Sequence[str]) -> ForeignBody:
     """Return ``name``, with a number appended if it is in ``taken``."""
     number, candidate = 1, name
-    while candidate in taken:
+    while candidate in used_names:
         number, candidate = number + 1, ForeignBody(f"{name}_{number + 1}")
     return candidate
 

@@ -201,9 +201,8 @@ class _Splitter:
             if position >= end:
                 break
             start, tag, length = position, document[position], document[position + 1]
-            if tag in _ONE_BYTE_TAGS and (
-                length < 128 or document[position + 2] < 128
-            ):  # nearly all
+            # Fast path for nearly all fields: a tag of one byte and a length of one or two.
+            if tag in _ONE_BYTE_TAGS and (length < 128 or document[position + 2] < 128):
                 position += 2
                 if length >= 128:
                     length, position = length & 127 | document[position] << 7, position + 1

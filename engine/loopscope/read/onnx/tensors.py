@@ -61,14 +61,14 @@ class ExternalData:
         return self._files[key]
 
     def _open(self, location: str) -> WeightsFile:
-        shown = repr(shorten(location))
+        quoted = repr(shorten(location))
         if self._weights is not None:
             return WeightsFile(
                 self._weights, "give the bytes or the path of the file of data as 'weights'"
             )
         if self._folder is None:
             return WeightsFile(
-                None, f"give the file {shown} as 'weights', or open the model by its path"
+                None, f"give the file {quoted} as 'weights', or open the model by its path"
             )
         place = PurePosixPath(location)
         if (
@@ -80,7 +80,7 @@ class ExternalData:
             or ":" in location
         ):
             raise ValueError(
-                f"its data is said to lie in {shown}: only a file in the model's own folder"
+                f"its data is declared in {quoted}: only a file in the model's own folder"
                 " can hold it"
             )
         # Unlike Path.resolve, os.path.realpath does not raise for circular links.
@@ -88,9 +88,9 @@ class ExternalData:
         path = Path(os.path.realpath(folder / location))
         if not path.is_relative_to(folder):
             raise ValueError(
-                f"its data is said to lie in {shown}, a link that leads out of the model's folder"
+                f"its data is declared in {quoted}, a link that leads out of the model's folder"
             )
-        return WeightsFile(path, f"put {shown} into the folder of the model")
+        return WeightsFile(path, f"put {quoted} into the folder of the model")
 
 
 def _number(text: str, what: str) -> int | None:
@@ -137,8 +137,8 @@ def constant(
         and tensor.data_type in _TYPED_FIELDS
         and not tensor.HasField("segment")
     ):
-        code, listed = _TYPED_FIELDS[tensor.data_type]
-        numbers = listed(tensor)[:]
+        code, typed_field = _TYPED_FIELDS[tensor.data_type]
+        numbers = typed_field(tensor)[:]
         if len(numbers) == elements:
             return Constant(element_type, shape, Numbers(code, numbers).tobytes())
     try:

@@ -257,12 +257,12 @@ def _complete_ports(layer: Element, port_maps: Iterable[Element]) -> None:
     if not maps:
         return
     if not layer.findall("input/port"):
-        named = [
+        port_ids = [
             _number(map_entry.get("external_port_id"))
             for port_map in maps
             for map_entry in port_map.findall("input")
         ]
-        count = max((number for number in named if number is not None), default=-1) + 1
+        count = max((number for number in port_ids if number is not None), default=-1) + 1
         _add_ports(
             layer,
             "input",

@@ -38,7 +38,7 @@ class GraphDraft:
 
     def finish(self) -> ModelGraph:
         if not self.has_layers:
-            raise ValueError("there is no <layers> in it, expected <layers> and <edges>")
+            raise ValueError("<layers> is missing, expected <layers> and <edges>")
         return ModelGraph(tuple(self.nodes), tuple(self.edges), self.name, self.rt_info)
 
 

@@ -34,7 +34,7 @@ def required(attributes: Attributes, name: str, element: str) -> str:
     """Return the text of a required attribute."""
     text = attributes.get(name)
     if text is None:
-        raise ValueError(f"<{element}> has no attribute '{name}', which it must have")
+        raise ValueError(f"<{element}> lacks the required attribute '{name}'")
     return text
 
 

@@ -19,13 +19,13 @@ def with_read_prints(graph: Any) -> Any | None:
     """
     rewired = MESSAGES["GraphDef"]()
     rewired.CopyFrom(graph)
-    read = {
+    read_names = {
         node_name(text) for node in rewired.node for text in node.input if not text.startswith("^")
     }
     prints = {
         node.name: node
         for node in rewired.node
-        if node.op == "Print" and node.name not in read and node.input
+        if node.op == "Print" and node.name not in read_names and node.input
     }
     is_changed = False
     for name, node in prints.items():

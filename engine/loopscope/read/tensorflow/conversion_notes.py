@@ -89,9 +89,9 @@ def _unconverted_notes(model: Model) -> Iterator[str]:
 def _assignment_notes(needed: tuple[Any, ...]) -> Iterator[str]:
     writes = [node for node in needed if _WRITES.fullmatch(node.op)]
     if writes:
-        which = ", ".join(f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MAX_KINDS])
+        names = ", ".join(f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MAX_KINDS])
         yield (
-            f"the model changes variables in {which}: the conversion leaves that out, every"
+            f"the model changes variables in {names}: the conversion leaves that out, every"
             " variable keeps the value that was saved, and results differ from TensorFlow's where"
             " a variable is read after it was changed"
         )
@@ -100,10 +100,10 @@ def _assignment_notes(needed: tuple[Any, ...]) -> Iterator[str]:
 def _format_counts(kinds: Counter[str]) -> str:
     """Format counts such as ``Const 3, Identity 1``, the most frequent first."""
     frequent = kinds.most_common(_MAX_KINDS)
-    others = kinds.total() - sum(count for _, count in frequent)
+    remaining = kinds.total() - sum(count for _, count in frequent)
     return ", ".join(
         [
             *(f"{shorten(kind, 40)} {count}" for kind, count in frequent),
-            *([f"{others} others"] if others else []),
+            *([f"{remaining} others"] if remaining else []),
         ]
     )

@@ -76,9 +76,8 @@ def _with_states(
     """
     has_values = _has_values(path, format)
     if source is None or not (has_values or format in (Format.FROZEN, Format.GRAPH_TEXT)):
-        return (
-            None  # a meta graph's variables have their values in a checkpoint, not in initializers
-        )
+        # A meta graph's variables have their values in a checkpoint, not in initializers.
+        return None
     states = with_states(source, has_values)
     if states is None:
         return None
@@ -145,30 +144,30 @@ def _convert_with_functions(
     return False
 
 
-def _write_with_graph(path: Path, format: Format, graph: Any, beside: Path) -> Path:
+def _write_with_graph(path: Path, format: Format, graph: Any, target: Path) -> Path:
     """Write a copy of a file or a SavedModel folder with another graph, linked to the same
     variables.
     """
     match format:
         case Format.SAVED_MODEL:
-            beside.mkdir()
+            target.mkdir()
             for part in path.iterdir():
                 if part.name != SAVED_MODEL:
-                    (beside / part.name).symlink_to(part.resolve())
+                    (target / part.name).symlink_to(part.resolve())
             message = parse_message(path / SAVED_MODEL, format)
             message.meta_graphs[0].graph_def.CopyFrom(graph)
-            (beside / SAVED_MODEL).write_bytes(message.SerializeToString())
-            return beside
+            (target / SAVED_MODEL).write_bytes(message.SerializeToString())
+            return target
         case Format.META_GRAPH:
             for part in path.parent.glob(f"{glob.escape(path.stem)}.*"):
                 if part != path:
-                    (beside.parent / part.name.replace(path.stem, beside.name, 1)).symlink_to(
+                    (target.parent / part.name.replace(path.stem, target.name, 1)).symlink_to(
                         part.resolve()
                     )
-            message, copy = parse_message(path, format), beside.with_suffix(".meta")
+            message, copy = parse_message(path, format), target.with_suffix(".meta")
             message.graph_def.CopyFrom(graph)
         case _:
-            message, copy = graph, beside.with_suffix(".pb")
+            message, copy = graph, target.with_suffix(".pb")
     copy.write_bytes(message.SerializeToString())
     return copy
 

@@ -288,9 +288,9 @@ class _Graph:
             sides = _tensors(merge)
             if len(sides) != 2 or any(self.nodes[name].op == "NextIteration" for name, _ in sides):
                 continue
-            read = self._branches(merge, sides)
-            if read is not None:
-                condition, values, inside = read
+            branches = self._branches(merge, sides)
+            if branches is not None:
+                condition, values, inside = branches
                 group = groups.setdefault((condition, _scope(merge.name)), _Branches(condition))
                 group.merges.append(merge)
                 group.inside |= inside
@@ -320,14 +320,14 @@ class _Graph:
             ):
                 return None
             inside |= cone
-            read = {
+            switch_outputs = {
                 tensor
                 for name in cone
                 for tensor in _tensors(self.nodes[name])
                 if tensor[0] in stops
             } | ({side} if side[0] in stops else set())
-            conditions |= {_tensors(self.nodes[name])[1] for name, _ in read}
-            outputs = {output for _, output in read}
+            conditions |= {_tensors(self.nodes[name])[1] for name, _ in switch_outputs}
+            outputs = {output for _, output in switch_outputs}
             if len(outputs) > 1:
                 raise MalformedControlFlow(merge.name)
             side_outputs[number] = next(iter(outputs), None)
@@ -345,10 +345,10 @@ class _Graph:
         )
 
     def _add_if(self, group: _Branches) -> None:
-        read = {name for node in group.inside for name, _ in _tensors(self.nodes[node])} | {
+        inputs = {name for node in group.inside for name, _ in _tensors(self.nodes[node])} | {
             name for side in group.values for name, _ in side
         }
-        switches = [self.nodes[name] for name in sorted(read) if self.nodes[name].op == "Switch"]
+        switches = [self.nodes[name] for name in sorted(inputs) if self.nodes[name].op == "Switch"]
         parameters = [(node.name, node.attr["T"].type) for node in switches]
         arguments = {node.name: node.name for node in switches}
         name = self._free_name(_scope(group.merges[0].name) or group.merges[0].name)

@@ -56,7 +56,7 @@ def read_tflite(
 
 
 def _has_control_flow(file: SchemaFile) -> bool:
-    """True if an operator of the file calls a subgraph or uses a variable."""
+    """Return True if an operator of the file calls a subgraph or uses a variable."""
     return any(
         info.name in CONTROL_FLOW for subgraph in file.subgraphs for info in subgraph.operators
     )

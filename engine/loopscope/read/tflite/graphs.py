@@ -219,9 +219,9 @@ class GraphReader:
                 for number, value in zip(info.inputs, values, strict=True)
                 if value is not None
             }
-            written = fragment.write(frame.draft, info, contents, outputs)
-            if written is not None:
-                return written
+            fragment_outputs = fragment.write(frame.draft, info, contents, outputs)
+            if fragment_outputs is not None:
+                return fragment_outputs
         self.untranslated.setdefault(index, {})[place] = info.name
         name = outputs[0].name if outputs else info.name
         return frame.draft.add(
@@ -260,7 +260,7 @@ class GraphReader:
         ]
         if len(results) != len(inputs) or len(_values(next_values)) != len(next_values):
             raise ValueError(
-                f"the body of WHILE {shorten(name, 60)!r} gives {len(results)} values,"
+                f"the body of WHILE {shorten(name, 60)!r} returns {len(results)} values,"
                 f" expected those {len(inputs)} that it carries"
             )
         values = [*_values(next_values), *(inner.values[variable] for variable in variables)]
@@ -324,7 +324,7 @@ class GraphReader:
             results = self._inline(inner, branch, arguments, active)
             if len(results) != len(outputs):
                 raise ValueError(
-                    f"a branch of IF {shorten(name, 60)!r} gives {len(results)} values,"
+                    f"a branch of IF {shorten(name, 60)!r} returns {len(results)} values,"
                     f" expected {len(outputs)}"
                 )
             values = [
@@ -404,7 +404,7 @@ class GraphReader:
     ) -> Value:
         results = self._inline(frame, index, inputs, active)
         if len(results) != 1:
-            raise ValueError(f"the condition of WHILE gives {len(results)} values, expected 1")
+            raise ValueError(f"the condition of WHILE returns {len(results)} values, expected 1")
         return _tensor_of(results[0], "the condition of WHILE")
 
     def _call_once(
@@ -486,8 +486,8 @@ def _region_name(info: OperatorInfo, outputs: Sequence[TensorInfo]) -> str:
     """Return the scope of a loop or branch, which one of its outputs often names: ``while``,
     ``body/cond``.
     """
-    named = (tensor.name for tensor in outputs if _REGION_NAME.search(tensor.name))
-    return next(named, outputs[0].name if outputs else info.name)
+    scopes = (tensor.name for tensor in outputs if _REGION_NAME.search(tensor.name))
+    return next(scopes, outputs[0].name if outputs else info.name)
 
 
 def _variable_name(info: OperatorInfo) -> str:

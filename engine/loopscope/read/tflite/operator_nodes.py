@@ -63,11 +63,11 @@ class Operator:
         draft: Draft,
         info: OperatorInfo,
         inputs: Sequence[Value | None],
-        around: tuple[list[TensorInfo | None], list[TensorInfo]],
+        tensors: tuple[list[TensorInfo | None], list[TensorInfo]],
     ) -> None:
         self.draft = draft
         self.info = info
-        self._tensors, self.outputs = around
+        self._tensors, self.outputs = tensors
         self._inputs = inputs
         self.name = self.outputs[0].name if self.outputs else info.name
 

@@ -185,9 +185,9 @@ def _split_v(operator: Operator) -> list[Value]:
 def _slice(operator: Operator) -> list[Value]:
     begin, size = operator.stored(1), operator.stored(2)
     end = operator.add("Add", "opset1", (begin, size), NUMPY)
-    rest = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
+    is_to_end = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
     stop = operator.add(
-        "Select", "opset1", (rest, operator.number_like(size, int(_TO_END)), end), NUMPY
+        "Select", "opset1", (is_to_end, operator.number_like(size, int(_TO_END)), end), NUMPY
     )
     step = operator.draft.constant(
         f"{operator.name}/constant",
@@ -311,9 +311,9 @@ def _pad(operator: Operator, mode: str = "constant") -> list[Value]:
     begins, ends = (operator.add("Squeeze", "opset1", (half, axis)) for half in halves)
     if operator.info.name == "MIRROR_PAD":
         mode = "symmetric" if operator.info.whole(0, "<b") else "reflect"
-    more = (operator.value(2),) if operator.has(2) else ()
+    fill = (operator.value(2),) if operator.has(2) else ()
     return operator.give(
-        "Pad", "opset1", (operator.value(0), begins, ends, *more), {"pad_mode": mode}
+        "Pad", "opset1", (operator.value(0), begins, ends, *fill), {"pad_mode": mode}
     )
 
 

@@ -269,7 +269,7 @@ class SchemaFile:
         if offset > 1:  # in models above 2 GB, the data is after the tables
             if offset + size > len(self.document):
                 raise ValueError(
-                    f"buffer {index} is said to be bytes {offset} to {offset + size},"
+                    f"buffer {index} is declared as bytes {offset} to {offset + size},"
                     " more than the file has"
                 )
             return self.document[offset : offset + size]

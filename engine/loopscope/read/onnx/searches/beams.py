@@ -170,7 +170,10 @@ class Beams(Search):
             [f"{self.prefix}{name} {number}" for number in range(caches)]
             for name in ("past", "present")
         )
-        state, (beam_scores, *ended) = names[2 : 2 + len(self.STATE)], names[2 + len(self.STATE) :]
+        state, (beam_scores, *finished) = (
+            names[2 : 2 + len(self.STATE)],
+            names[2 + len(self.STATE) :],
+        )
         nodes = OnnxNodes(f"{self.prefix}body ")
         logits = self.logits(nodes, state, pasts, presents)
         scores = self.allowed(nodes, nodes.add("LogSoftmax", logits, axis=-1), state[-1])
@@ -180,22 +183,22 @@ class Beams(Search):
             "BeamScorer",
             *self._candidates(nodes, summed),
             state[-1],
-            *ended,
+            *finished,
             self._penalty(nodes),
             domain=SEARCH_DOMAIN,
             eos_token_id=self.number("eos_token_id"),
             pad_token_id=self.number("pad_token_id"),
             early_stopping=self.number("early_stopping"),
         )
-        every = nodes.add(
+        all_done = nodes.add(
             "ReduceMin", nodes.add("Cast", ended_then[-1], to=TensorProto.INT32), keepdims=0
         )
-        going_on = nodes.add("Not", nodes.add("Cast", every, to=TensorProto.BOOL))
+        continues = nodes.add("Not", nodes.add("Cast", all_done, to=TensorProto.BOOL))
         next_caches = [
             nodes.add("Gather", present, rows, axis=self.CACHE_AXIS) for present in presents
         ]
         ends = [
-            going_on,
+            continues,
             *self.next_state(nodes, state, token, rows),
             next_scores,
             *ended_then,

@@ -325,11 +325,14 @@ class Search(ABC):
             self.input("repetition_penalty"),
             nodes.add("GatherElements", scores, sequences, axis=1),
         )
-        below = nodes.add("Less", repeated, nodes.constant(0, np.float32))
-        less = nodes.add(
-            "Where", below, nodes.add("Mul", repeated, penalty), nodes.add("Div", repeated, penalty)
+        is_negative = nodes.add("Less", repeated, nodes.constant(0, np.float32))
+        penalized = nodes.add(
+            "Where",
+            is_negative,
+            nodes.add("Mul", repeated, penalty),
+            nodes.add("Div", repeated, penalty),
         )
-        return nodes.add("ScatterElements", scores, sequences, less, axis=1)
+        return nodes.add("ScatterElements", scores, sequences, penalized, axis=1)
 
     def _without_repetition(self, nodes: OnnxNodes, scores: str, sequences: str, size: int) -> str:
         """Exclude each word that would repeat an n-gram of ``size`` words of the sequence."""
@@ -340,26 +343,28 @@ class Search(ABC):
             nodes.constant([0], np.int64),
         )
         ends = nodes.columns(sequences, nodes.constant([size - 1], np.int64), last)
-        alike = nodes.add("Equal", ends, ends)
+        is_repeated = nodes.add("Equal", ends, ends)
         for place in range(size - 1):
             begin = nodes.constant([place], np.int64)
             words = nodes.columns(sequences, begin, nodes.add("Add", count, begin))
             start = nodes.constant([place + 1 - size], np.int64)
             end = nodes.constant([place + 2 - size or END], np.int64)
-            alike = nodes.add(
-                "And", alike, nodes.add("Equal", words, nodes.columns(sequences, start, end))
+            is_repeated = nodes.add(
+                "And", is_repeated, nodes.add("Equal", words, nodes.columns(sequences, start, end))
             )
         # Allowed words are written to an extra column, which is cut off afterwards.
         aside = nodes.add("Cast", nodes.length(scores, 1), to=TensorProto.INT32)
-        places = nodes.add("Where", alike, ends, aside)
+        places = nodes.add("Where", is_repeated, ends, aside)
         lowest = nodes.add(
             "Expand", nodes.constant([[_LOWEST]], np.float32), nodes.add("Shape", places)
         )
         spare = nodes.columns(scores, nodes.constant([0], np.int64), nodes.constant([1], np.int64))
-        written = nodes.add(
+        with_excluded = nodes.add(
             "ScatterElements", nodes.add("Concat", scores, spare, axis=1), places, lowest, axis=1
         )
-        return nodes.columns(written, nodes.constant([0], np.int64), nodes.constant([-1], np.int64))
+        return nodes.columns(
+            with_excluded, nodes.constant([0], np.int64), nodes.constant([-1], np.int64)
+        )
 
     def _too_short_to_end(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """Return the mask that excludes the end token while a sequence is shorter than

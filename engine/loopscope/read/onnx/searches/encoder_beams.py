@@ -46,9 +46,8 @@ class EncoderBeams(Beams):
         ):
             return None
         caches = caches_of(decoder.output[1:], heads=1)
-        expected_inputs = (
-            2 + _has_hidden_input(decoder) + 2 * len(caches)
-        )  # self-attention keys and values, and cross-attention ones
+        # Each layer has a cache for self-attention and one for cross-attention.
+        expected_inputs = 2 + _has_hidden_input(decoder) + 2 * len(caches)
         expected_outputs = {2: len(caches), 3: 2 + 2 * len(caches)}.get(len(encoder.input))
         if (
             not caches

@@ -89,22 +89,24 @@ class _TokenSearch(Search):
             nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents
         )
         best, *state = self.select_token(nodes, self.allowed(nodes, logits, sequences))
-        over = nodes.add(
+        finished_next = nodes.add(
             "Or",
             finished,
             nodes.add("Equal", best, nodes.constant(self.number("eos_token_id"), np.int32)),
         )
         token = nodes.add(
-            "Where", over, nodes.constant(self.number("pad_token_id"), np.int32), best
+            "Where", finished_next, nodes.constant(self.number("pad_token_id"), np.int32), best
         )
         seen = nodes.add("Expand", nodes.constant([[1]], np.int32), nodes.add("Shape", token))
-        every = nodes.add("ReduceMin", nodes.add("Cast", over, to=TensorProto.INT32), keepdims=0)
+        all_finished = nodes.add(
+            "ReduceMin", nodes.add("Cast", finished_next, to=TensorProto.INT32), keepdims=0
+        )
         ends = [
-            nodes.add("Not", nodes.add("Cast", every, to=TensorProto.BOOL)),
+            nodes.add("Not", nodes.add("Cast", all_finished, to=TensorProto.BOOL)),
             token,
             *(nodes.add("Concat", mask_name, seen, axis=1) for mask_name in (words, mask)),
             nodes.add("Concat", sequences, token, axis=1),
-            over,
+            finished_next,
             *state,
         ]
         return graph_of(nodes.nodes, "token", [*names, *pasts], [*ends, *presents])
