@@ -98,7 +98,7 @@ def unpack(archive: IO[bytes], target: Path, max_bytes: int) -> Path:
     """Unpack the archive below ``target`` and return the folder of its SavedModel.
 
     ``ValueError`` if a name leads out of ``target``, or if the unpacked files have more than
-    ``most_bytes`` bytes, whatever sizes the archive declares.
+    ``max_bytes`` bytes, whatever sizes the archive declares.
     """
     remaining = max_bytes
     with open_archive(archive) as files:

@@ -91,7 +91,7 @@ def default_folding(
     constants: bool = False,
     max_boxes: int = VISIBLE_NODES,
 ) -> Folding:
-    """Return a folding that leaves about ``most`` boxes.
+    """Return a folding that leaves about ``max_boxes`` boxes.
 
     Bodies are folded first, then name scopes or repeated blocks, and all calls of a function except
     the first. ``chains``: draw each chain of shape arithmetic as one box.

@@ -24,7 +24,7 @@ _MINOR_OPERATIONS = frozenset(
     {"Parameter", "Result", "Constant", "Const", "Identity", "Convert", "Cast"}
     | {"ConstantOfShape", "Reshape", "Squeeze", "Unsqueeze", "Transpose"}
 )
-XX
+"""Operations that characterise a computation least. They are named if all are of this kind."""
 _RANK_OF_FAMILY: Mapping[Family, int] = {"region": 0, "matrix": 1, "sequence": 1}
 
 

@@ -90,7 +90,7 @@ def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, 
 
 
 def partition(graph: ModelGraph, place: str, base: str, max_boxes: int) -> tuple[str, ...]:
-    """Return groups that leave about ``most`` boxes at most.
+    """Return groups that leave about ``max_boxes`` boxes at most.
 
     ``base`` is the address of the group to divide, ``main/*`` for a whole graph.
     """

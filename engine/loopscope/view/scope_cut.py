@@ -29,8 +29,8 @@ def scope_prefixes(label: str) -> Iterator[str]:
 
 
 def scope_cut(prefix: str, names: Sequence[str], max_boxes: int) -> tuple[str, ...]:
-    """Return the finest cut of the scopes below ``prefix`` with at most ``most`` boxes; empty if
-    none fits.
+    """Return the finest cut of the scopes below ``prefix`` with at most ``max_boxes`` boxes; empty
+    if none fits.
 
     Scopes that differ in numbers only, such as ``layers.0/`` to ``layers.23/``, are opened
     together, and so are their contents.

@@ -60,7 +60,7 @@ _INSIDE: dict[str, dict[int, str]] = {
 
 
 def check_message_count(document: bytes, max_messages: int = MAX_MESSAGES) -> None:
-    """Raise ``ValueError`` if the file contains more than ``most`` messages.
+    """Raise ``ValueError`` if the file contains more than ``max_messages`` messages.
 
     Files that are not protobuf are left to the parser to report.
     """
@@ -115,7 +115,7 @@ def _count_texts(document: bytes, start: int, position: int, end: int) -> tuple[
     """Count a text and the short texts of the same field that follow; return the count and their
     end.
 
-    The first text begins at ``start`` and ends at ``at``.
+    The first text begins at ``start`` and ends at ``position``.
     """
     tag, count = document[start], 1
     while position + 1 < end and document[position] == tag and document[position + 1] <= _SHORT:

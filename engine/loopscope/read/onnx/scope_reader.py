@@ -315,7 +315,7 @@ def _has_graphs(attributes: AttributeMap) -> bool:
 
 
 def _unused(name: ForeignBody, used_names: Sequence[str]) -> ForeignBody:
-    """Return ``name``, with a number appended if it is in ``taken``."""
+    """Return ``name``, with a number appended if it is in ``used_names``."""
     number, candidate = 1, name
     while candidate in used_names:
         number, candidate = number + 1, ForeignBody(f"{name}_{number + 1}")

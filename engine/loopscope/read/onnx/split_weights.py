@@ -171,7 +171,7 @@ class _Splitter:
     def _tensor(
         self, begin: int, end: int, views: dict[int, memoryview], number: int
     ) -> _Pieces | None:
-        """Return a tensor without its data and store a view of the data in ``found``; None if it is
+        """Return a tensor without its data and store a view of the data in ``views``; None if it is
         small.
 
         If ``raw_data`` is repeated, the last one counts, as in protobuf.

@@ -64,7 +64,7 @@ class Table:
 
     def elements(self, field: int, maximum: int) -> Iterator[Table]:
         """Return an iterator over the tables of a vector. ``ValueError`` if there are more than
-        ``most``.
+        ``maximum``.
         """
         count = self.length(field)
         if count > maximum:
@@ -73,7 +73,7 @@ class Table:
 
     def array(self, field: int, form: str, maximum: int | None = None) -> np.ndarray:
         """Return a vector of numbers of numpy type ``form``. ``ValueError`` if it is longer than
-        ``most``.
+        ``maximum``.
         """
         kind = np.dtype(form)
         start, length = self.vector(field, kind.itemsize)
@@ -87,7 +87,7 @@ class Table:
         return self.data[start : start + length]
 
     def text(self, field: int, maximum: int) -> str:
-        """Return a text, "" if the field is absent. ``ValueError`` if it has more than ``most``
+        """Return a text, "" if the field is absent. ``ValueError`` if it has more than ``maximum``
         bytes.
         """
         content = self.bytes_of(field)
