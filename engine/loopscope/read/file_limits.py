@@ -21,7 +21,7 @@ class ReadLimits:
     onnx_bytes: int = 2**31
     """Bytes of an ONNX file with the weights inside it. Weights in other files are not limited."""
     graph_text_bytes: int = 32 * 2**20
-    """Bytes of a TensorFlow graph as text, above which it is not parsed (OpenVINO may convert it)."""
+    """Bytes of a TensorFlow graph as text, above which only OpenVINO parses it."""
     nodes: int = 300_000
     """Nodes of an ONNX model in all its graphs, with functions expanded at each call."""
     unpacked_bytes: int = 4 * 2**30
