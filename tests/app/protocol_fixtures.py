@@ -132,7 +132,7 @@ def _run() -> CanvasRun:
 
 def _stretch() -> Mapping[str, object]:
     debugger, view = _opened()
-    sent = playback_batch(debugger, view, debugger.cursor.step, most=12, seconds=60)
+    sent = playback_batch(debugger, view, debugger.cursor.step, max_steps=12, seconds=60)
     return {**sent, "end": debugger.steps, **belonging(view, "canvas"), "run": _NAME}
 
 

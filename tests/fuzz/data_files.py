@@ -29,7 +29,7 @@ from loopscope.run_file import read_run, resume
 from loopscope.sweeps import Samples, Sweep, completed, of_table, samples_of, samples_said, sweep
 from loopscope.view import Folding
 from loopscope.view.build import graph_view
-from loopscope.view.node_data import read_node_data, tints
+from loopscope.view.node_data import node_colours, read_node_data
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
 from loopscope_app.command.given_inputs import read_inputs
@@ -284,7 +284,7 @@ def _read_overlay(data: bytes, dice: random.Random) -> bool:
         return False
     debugger.seek(dice.randrange(debugger.steps + 1))
     view = graph_view(debugger.model)
-    tints(view, debugger, found)
+    node_colours(view, debugger, found)
     _ = found.scale, found.unmatched_words("it")
     overlay_at(debugger, view, Marks(node_data=found)).as_data()
     return True

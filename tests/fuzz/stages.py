@@ -40,7 +40,7 @@ from loopscope.view.build import graph_view
 from loopscope.view.dot import dot_text
 from loopscope.view.folding import default_folding
 from loopscope.view.graph import GraphView, without_iterations
-from loopscope.view.origins import lit
+from loopscope.view.origins import highlight
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
 from loopscope.view.payload import structure
@@ -241,7 +241,7 @@ def _origin(walk: Walk) -> None:
         walk.addresses, min(2, len(walk.addresses))
     ):
         with suppress(EngineError):
-            lit(walk.view, provenance(walk.debugger, address, 60))
+            highlight(walk.view, provenance(walk.debugger, address, 60))
         with suppress(EngineError):
             provenance(
                 walk.debugger,

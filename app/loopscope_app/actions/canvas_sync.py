@@ -118,7 +118,7 @@ def _sent(
         playback_batch,
         seconds=SECONDS,
         previews=session.canvas.previews,
-        fates=session.model.badges,
+        runtime_badges=session.model.badges,
         node_data=session.model.node_data,
     )
     if wanted <= debugger.steps:

@@ -126,7 +126,7 @@ def fold_more() -> None:
     if session.model.opened and session.canvas.boxes > FEWEST_BOXES:
         session.canvas.boxes //= 2
         session.canvas.folding = default_folding(
-            session.model.opened.model, session.canvas.root, most=session.canvas.boxes
+            session.model.opened.model, session.canvas.root, max_boxes=session.canvas.boxes
         )
 
 

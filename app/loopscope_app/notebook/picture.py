@@ -69,7 +69,7 @@ class Picture:
                 self._open(self.root.rpartition("/")[0].rpartition("/")[0])
             case "too_dense" if self._boxes > FEWEST_BOXES:
                 self._boxes //= 2
-                self.folding = default_folding(self.model, self.root, most=self._boxes)
+                self.folding = default_folding(self.model, self.root, max_boxes=self._boxes)
             case "breakpoint" if debugger is not None:
                 switch_at(debugger, self.view, event.address)
 

@@ -20,8 +20,8 @@ from loopscope.view import (
     NodeData,
     cursor_boxes,
     difference,
+    node_colours,
     overlay_at,
-    tints,
     tracks,
 )
 from loopscope_app.describe.code_moment import code_moment
@@ -185,7 +185,9 @@ def _coloured(
         return {}
     return {
         "tints": {
-            id: tint for view in drawn.views for id, tint in tints(view, debugger, data).items()
+            id: tint
+            for view in drawn.views
+            for id, tint in node_colours(view, debugger, data).items()
         },
         "scale": data.scale,
     }

@@ -1,4 +1,4 @@
-"""File bytes to Model: model files of every kind are opened here."""
+"""Read model files of every supported format into a Model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,29 @@ __all__ = [
     "what_is_at",
 ]
 
-_READ = "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch exported programs are read"
+_SUPPORTED = (
+    "OpenVINO IR (.xml with its .bin), ONNX, TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch"
+    " exported programs are read"
+)
 
-_OPENED_BY = {
-    Format.PADDLE_JSON: "it is not read: paddle2onnx makes an ONNX model of it and its .pdiparams, which is read",
-    Format.EXECUTORCH: "ExecuTorch runs it and its Inspector shows it; here, open the exported program (.pt2) that it was made from",
-    Format.GGUF: "it has weights and no graph: llama.cpp runs it; here, open an export of the original model (optimum-intel, ONNX)",
-    Format.STABLEHLO: "StableHLO's interpreter and XLA run it; here, open a SavedModel or ONNX export of the same program",
-    Format.MLIR: "mlir-opt and IREE open it; here, open a SavedModel or ONNX export of the same program",
-    Format.HLO: "XLA's tools (run_hlo_module) run it; here, open a SavedModel or ONNX export of the same program",
+_ALTERNATIVES = {
+    Format.PADDLE_JSON: "it is not read: paddle2onnx makes an ONNX model of it and its .pdiparams,"
+    " which is read",
+    Format.EXECUTORCH: "ExecuTorch runs it and its Inspector shows it; here, open the exported"
+    " program (.pt2) that it was made from",
+    Format.GGUF: "it has weights and no graph: llama.cpp runs it; here, open an export of the"
+    " original model (optimum-intel, ONNX)",
+    Format.STABLEHLO: "StableHLO's interpreter and XLA run it; here, open a SavedModel or ONNX"
+    " export of the same program",
+    Format.MLIR: "mlir-opt and IREE open it; here, open a SavedModel or ONNX export of the same"
+    " program",
+    Format.HLO: "XLA's tools (run_hlo_module) run it; here, open a SavedModel or ONNX export of"
+    " the same program",
 }
-"""What opens a file that is not read, and what can be opened here in its place."""
+"""Advice for recognised formats that Loopscope does not read: other tools, and a format to export.
+"""
 
-_BY_OTHERS = (
+_CONVERTED = (
     Format.ZIP,
     Format.SAVED_MODEL,
     Format.SAVED_MODEL_TEXT,
@@ -45,7 +55,7 @@ _BY_OTHERS = (
     Format.TFLITE,
     Format.PADDLE,
 )
-"""What is converted first."""
+"""Formats that are converted to OpenVINO IR, or read by their own schema, in ``converted``."""
 
 
 def read_model(
@@ -54,11 +64,11 @@ def read_model(
     *,
     limits: ReadLimits = ReadLimits(),
 ) -> Model:
-    """The Model of a file, recognised by its content.
+    """Read a model file, whose format is recognised by its content.
 
-    ``source`` is a path or the bytes of the description; ``weights`` the path or bytes of an IR's
-    weights, ``m.bin`` beside ``m.xml`` when left out, or of an ONNX model's external data.
-    ``ReadError`` says what was found and what is read when no Model can be made of it.
+    ``source`` is a path or the bytes of the description. ``weights`` is the path or bytes of an
+    IR's weights (by default ``m.bin`` beside ``m.xml``) or of an ONNX model's external data.
+    ``ReadError`` if no Model can be read; its message names the format and the supported formats.
     """
     if isinstance(source, bytes):
         return _read_bytes(source, weights, "", limits)
@@ -73,75 +83,77 @@ def read_model(
 
 
 def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
-    found = recognise(document)
-    _bounded(len(document), found, file, limits)
-    match found:
+    format = recognise(document)
+    _check_size(len(document), format, file, limits)
+    match format:
         case Format.OPENVINO:
             return read_openvino(document, _weights_file(weights, file), file, limits)
         case Format.ONNX:
             WORKERS.warm()  # beside the import that follows
-            # Only here: importing the onnx package takes longer than reading most IRs.
+            # Imported here because importing the onnx package takes longer than reading most IRs.
             from loopscope.read.onnx import read_onnx
 
             return read_onnx(document, weights, file, limits)
-        case _ if found in _BY_OTHERS:
+        case _ if format in _CONVERTED:
             from loopscope.read import converted
 
             return (
-                converted.read_file(Path(file), found, limits)
+                converted.read_file(Path(file), format, limits)
                 if file
-                else converted.read_bytes(document, found, weights, limits)
+                else converted.read_bytes(document, format, weights, limits)
             )
         case _:
-            raise ReadError(f"this is {found.value}; {_OPENED_BY.get(found, _READ)}", Where(file))
+            raise ReadError(
+                f"this is {format.value}; {_ALTERNATIVES.get(format, _SUPPORTED)}", Where(file)
+            )
 
 
 def _weights_file(weights: Weights, file: str) -> WeightsFile:
-    """The weights of an IR: those given, else those beside its file."""
+    """Return the weights of an IR: ``weights`` if set, else the .bin file beside ``file``."""
     if not file:
         return WeightsFile(weights, "give the bytes or the path of the .bin file as 'weights'")
-    beside = Path(file).with_suffix(".bin")
+    default = Path(file).with_suffix(".bin")
     return WeightsFile(
-        beside if weights is None else weights,
-        f"put {beside.name} beside the .xml file, or give it as 'weights'",
+        default if weights is None else weights,
+        f"put {default.name} beside the .xml file, or give it as 'weights'",
     )
 
 
 def _content(path: Path, limits: ReadLimits) -> bytes:
-    """The bytes of a file; of one that is not read, only as many as tell what it is."""
+    """Read an IR or ONNX file whole, and only the first bytes of any other format."""
     place = Where(str(path))
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-            found = recognise(head)
-            if found not in (Format.OPENVINO, Format.ONNX):
+            format = recognise(head)
+            if format not in (Format.OPENVINO, Format.ONNX):
                 return head
             size = os.fstat(file.fileno()).st_size
-            _bounded(size, found, str(path), limits)
+            _check_size(size, format, str(path), limits)
             file.seek(0)
-            # No more than the limit and one byte, should the file have grown; Python sets aside as
-            # much memory as is asked for.
+            # Read at most one byte more than the limit, in case the file has grown since fstat.
+            # Python allocates the requested number of bytes in advance.
             return (
                 file.read(size)
-                if size < _most(found, limits)[1]
-                else file.read(_most(found, limits)[1] + 1)
+                if size < _size_limit(format, limits)[1]
+                else file.read(_size_limit(format, limits)[1] + 1)
             )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ReadError(f"the file cannot be opened: {reason}", place) from None
 
 
-def _bounded(size: int, found: Format, file: str, limits: ReadLimits) -> None:
-    limit, most = _most(found, limits)
-    if size > most:
+def _check_size(size: int, format: Format, file: str, limits: ReadLimits) -> None:
+    limit, maximum = _size_limit(format, limits)
+    if size > maximum:
         raise ReadError(
-            f"the file has {size} bytes, more than the limit '{limit}' of {most}", Where(file)
+            f"the file has {size} bytes, more than the limit '{limit}' of {maximum}", Where(file)
         )
 
 
-def _most(found: Format, limits: ReadLimits) -> tuple[str, int]:
+def _size_limit(format: Format, limits: ReadLimits) -> tuple[str, int]:
     return (
         ("onnx_bytes", limits.onnx_bytes)
-        if found is Format.ONNX
+        if format is Format.ONNX
         else ("file_bytes", limits.file_bytes)
     )

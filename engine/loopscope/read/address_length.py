@@ -1,5 +1,6 @@
-"""How long the addresses of a model get: names nest, and deep bodies with long names would cost
-far more memory than their file.
+"""Limit on the total length of layer addresses.
+
+Names nest, so deep bodies with long names would need far more memory than their file.
 """
 
 from __future__ import annotations
@@ -11,22 +12,24 @@ from loopscope.read.file_limits import ReadLimits
 
 
 def check_addresses(graph: ModelGraph, limits: ReadLimits) -> None:
-    """``ValueError`` when the addresses of all layers together, the layers' own names apart, are
-    longer than a file may make them.
+    """Raise ``ValueError`` if the addresses of all layers together exceed ``limits.addresses``.
+
+    The layers' own names are not counted.
     """
     total = 0
     waiting = [(graph, 0)]
     while waiting:
-        inner, length = waiting.pop()
-        total += length * len(inner.nodes)
+        nested, length = waiting.pop()
+        total += length * len(nested.nodes)
         if total > limits.addresses:
             raise ValueError(
-                f"the addresses of layers inside nested bodies have more than {limits.addresses} characters, the limit 'addresses':"
+                "the addresses of layers inside nested bodies have more than"
+                f" {limits.addresses} characters, the limit 'addresses':"
                 " the names around them are too long"
             )
         waiting.extend(
             (body.graph, length + len(node.name))
-            for node in filter(_BODIES, inner.nodes)
+            for node in filter(_BODIES, nested.nodes)
             for body in node.bodies
         )
 

@@ -1,4 +1,4 @@
-"""Zip archives from anywhere: what model is in one, and unpacking it without escapes and bombs."""
+"""Untrusted zip archives: recognise the model inside, and unpack it with size and path checks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import IO, cast
 from loopscope.errors import MOST_OF_A_SENTENCE, EngineError, elided, shorten
 from loopscope.read.recognise import Format
 
-_MOST_FILES = 20_000
-_MOST_AT_ONCE = 1 << 23
-"""Bytes that are read of an archive at once: of all that it holds, only its directory is asked
-for in one piece.
+_MAX_FILES = 20_000
+_MAX_READ_BYTES = 1 << 23
+"""Largest read from an archive in bytes. zipfile reads only the archive's directory in one piece.
 """
 _CHUNK = 1 << 20
 _SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
@@ -23,13 +22,14 @@ _SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 
 @contextmanager
 def open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """An archive with a directory of bounded size; ``ValueError`` for whatever is wrong with it,
-    also while its files are read.
+    """Open an archive with a directory of bounded size.
+
+    ``ValueError`` for any fault of the archive, also while its files are read.
     """
     try:
-        with zipfile.ZipFile(cast(IO[bytes], _Careful(file))) as archive:
-            if len(archive.infolist()) > _MOST_FILES:
-                raise ValueError(f"it holds more than {_MOST_FILES:,} files")
+        with zipfile.ZipFile(cast(IO[bytes], _BoundedReads(file))) as archive:
+            if len(archive.infolist()) > _MAX_FILES:
+                raise ValueError(f"it holds more than {_MAX_FILES:,} files")
             yield archive
     except (ValueError, EngineError):
         raise
@@ -40,17 +40,17 @@ def open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Careful:
-    """A file of which one read takes a bounded number of bytes: a parsed directory entry takes
-    many times its size.
+class _BoundedReads:
+    """A file whose single reads are limited, because a parsed directory entry takes many times its
+    size.
     """
 
     file: IO[bytes]
 
     def read(self, size: int = -1) -> bytes:
-        content = self.file.read(size if 0 <= size <= _MOST_AT_ONCE else _MOST_AT_ONCE + 1)
-        if len(content) > _MOST_AT_ONCE:
-            raise ValueError(f"its directory has more than {_MOST_AT_ONCE:,} bytes")
+        content = self.file.read(size if 0 <= size <= _MAX_READ_BYTES else _MAX_READ_BYTES + 1)
+        if len(content) > _MAX_READ_BYTES:
+            raise ValueError(f"its directory has more than {_MAX_READ_BYTES:,} bytes")
         return content
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -63,66 +63,67 @@ class _Careful:
         return True
 
     def close(self) -> None:
-        """Leaves the file open: it belongs to the caller."""
+        """Leave the file open, because it belongs to the caller."""
 
 
 def format_of(archive: IO[bytes]) -> Format:
-    """RUN, SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the names in it, else ZIP.
+    """Return RUN, SAVED_MODEL, EXPORTED_PROGRAM, TORCHSCRIPT or STATE_DICT by the file names, else
+    ZIP.
 
-    ``ValueError`` when it is not a readable archive.
+    ``ValueError`` if ``archive`` is not a readable archive.
     """
     with open_archive(archive) as files:
         names = [info.filename for info in files.infolist() if not info.is_dir()]
     if "run.json" in names and any(name.startswith("model/model.") for name in names):
         return Format.RUN
-    last = {PurePosixPath(name).name for name in names}
-    if not last.isdisjoint(_SAVED_MODELS):
+    basenames = {PurePosixPath(name).name for name in names}
+    if not basenames.isdisjoint(_SAVED_MODELS):
         return Format.SAVED_MODEL
-    if "serialized_exported_program.json" in last or (
-        "archive_format" in last and any("/models/" in f"/{name}" for name in names)
+    if "serialized_exported_program.json" in basenames or (
+        "archive_format" in basenames and any("/models/" in f"/{name}" for name in names)
     ):
         return Format.EXPORTED_PROGRAM
-    if "data.pkl" in last:
+    if "data.pkl" in basenames:
         # torch.jit.save writes the code of the modules too; torch.save of a dictionary of weights,
         # or of a pickled module, does not.
         return (
             Format.TORCHSCRIPT
-            if "constants.pkl" in last or any("/code/" in f"/{name}" for name in names)
+            if "constants.pkl" in basenames or any("/code/" in f"/{name}" for name in names)
             else Format.STATE_DICT
         )
     return Format.ZIP
 
 
-def unpack(archive: IO[bytes], target: Path, most_bytes: int) -> Path:
-    """The folder of the SavedModel in an archive, unpacked below ``target``.
+def unpack(archive: IO[bytes], target: Path, max_bytes: int) -> Path:
+    """Unpack the archive below ``target`` and return the folder of its SavedModel.
 
-    ``ValueError`` when a name leads out of it, or there are more bytes than allowed, however small
-    the archive says it is.
+    ``ValueError`` if a name leads out of ``target``, or if the unpacked files have more than
+    ``max_bytes`` bytes, whatever sizes the archive declares.
     """
-    left = most_bytes
+    remaining = max_bytes
     with open_archive(archive) as files:
         for info in files.infolist():
             if info.is_dir():
                 continue
-            path = _inside(target, info.filename)
+            path = _path_inside(target, info.filename)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # A link in an archive is a file that holds a path: it is written as that file, and
-            # leads nowhere.
+            # A link in an archive is a file that contains a path: it is written as a regular file,
+            # so it leads nowhere.
             with files.open(info) as packed, path.open("wb") as unpacked:
                 while chunk := packed.read(_CHUNK):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise ValueError(f"it unpacks to more than {most_bytes:,} bytes")
+                    remaining -= len(chunk)
+                    if remaining < 0:
+                        raise ValueError(f"it unpacks to more than {max_bytes:,} bytes")
                     unpacked.write(chunk)
-    found = sorted(
+    folders = sorted(
         path.parent for name in _SAVED_MODELS for path in target.rglob(name) if path.is_file()
     )
-    if not found:
+    if not folders:
         raise ValueError(f"there is no file {' or '.join(_SAVED_MODELS)} in it")
-    return found[0]
+    return folders[0]
 
 
-def _inside(target: Path, name: str) -> Path:
+def _path_inside(target: Path, name: str) -> Path:
     place = PurePosixPath(name.replace("\\", "/"))
     if (
         place.is_absolute()

@@ -1,4 +1,4 @@
-"""One run of OpenVINO's frontends in a process of its own, and the IR that it wrote."""
+"""Conversion of one model by OpenVINO's frontends in a subprocess."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ How = Literal["read", "convert", "partly"]
 
 
 def run_openvino(source: Path, target: Path, how: How, limits: ReadLimits) -> None:
-    """Writes the IR of a model to ``target``; ``ValueError`` says why OpenVINO did not."""
+    """Write the IR of a model to ``target``. ``ValueError`` with the reason if OpenVINO fails."""
     try:
-        ended = run_alone(
+        result = run_alone(
             _PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds
         )
     except TimeoutError:
         limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
         raise ValueError(f"OpenVINO did not convert it within {limit}") from None
-    if ended.code != 0 or not target.exists():
+    if result.code != 0 or not target.exists():
         raise ValueError(
-            f"OpenVINO does not convert it: {ended.reason or 'its frontend crashed on the file'}"
+            f"OpenVINO does not convert it: {result.reason or 'its frontend crashed on the file'}"
         )
 
 
 def read_converted(target: Path, document: bytes, limits: ReadLimits) -> Model:
-    """The Model of an IR whose weights lie beside ``target``."""
+    """Read an IR whose weights are beside ``target``."""
     return read_openvino(document, WeightsFile(target.with_suffix(".bin").read_bytes()), "", limits)

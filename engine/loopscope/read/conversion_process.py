@@ -1,8 +1,8 @@
-"""Converts one model with OpenVINO in a process of its own: a frontend that crashes or hangs on a
-bad file takes nothing with it.
+"""Script that converts one model with OpenVINO, so that a frontend's crash ends only this process.
 
-Arguments: the model, the .xml file to write, and how: "read", "convert", or "partly", which keeps
-TensorFlow's operations that have no conversion. Started as a file, so it imports nothing of ours.
+Arguments: the model, the .xml file to write, and a mode: "read", "convert", or "partly", which
+leaves TensorFlow operations without a conversion in the IR. It runs as a file, so it does not
+import loopscope.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import sys
 
 
 def main(source: str, target: str, how: str) -> int:
-    """0 when the .xml file (and its .bin) is written; else the last line of stderr says why not."""
+    """Return 0 if the .xml file and its .bin are written; else 1, with the reason in stderr's last
+    line.
+    """
     # OpenVINO's converter reports its use to a public address unless this package is absent.
-    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # Python's mark for a module that cannot be imported
+    # None in sys.modules is Python's mark for a module that cannot be imported.
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     import openvino
 
     try:

@@ -1,6 +1,6 @@
-"""Models of other frameworks, converted by the installed OpenVINO's frontends and then read as IR.
+"""Models of other frameworks, converted by OpenVINO's frontends and then read as IR.
 
-JAX has no file of its own: save its model as a TensorFlow SavedModel (jax2tf).
+JAX does not have a file format: save its model as a TensorFlow SavedModel (jax2tf).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.weights import Weights
 
-_NAMES = {
+_FILE_NAMES = {
     Format.TFLITE: "model.tflite",
     Format.FROZEN: "model.pb",
     Format.GRAPH_TEXT: "model.pbtxt",
@@ -39,93 +39,101 @@ _TENSORFLOW = (
     Format.SAVED_MODEL_TEXT,
 )
 _CHECKPOINT = (".index", ".data-*")
-_BESIDE = {
+_VARIABLE_SUFFIXES = {
     Format.PADDLE: (".pdiparams",),
     Format.META_GRAPH: _CHECKPOINT,
     Format.META_GRAPH_TEXT: _CHECKPOINT,
 }
-"""Endings of the files that hold the values of a model's variables."""
-_UNOPENED = {
+"""Suffixes of the files that contain the values of a model's variables."""
+_UNREADABLE = {
     Format.RUN: "it opens with loopscope.load, in the app, and with loopscope FILE.loopscope",
     # Both hold pickles, which run code when they are read.
-    Format.TORCHSCRIPT: "it is not opened as it is; openvino.convert_model(torch.jit.load(path)) makes IR of it where OpenVINO and torch "
-    "are installed, torch.onnx.export and torch.export.save (.pt2) write files that are opened",
-    Format.STATE_DICT: "it holds weights or a pickled module, no graph; torch.export.save (.pt2) or torch.onnx.export write one from "
-    "the Python code of the model",
+    Format.TORCHSCRIPT: "it is not opened as it is; openvino.convert_model(torch.jit.load(path))"
+    " makes IR of it where OpenVINO and torch are installed, torch.onnx.export and"
+    " torch.export.save (.pt2) write files that are opened",
+    Format.STATE_DICT: "it holds weights or a pickled module, no graph; torch.export.save (.pt2)"
+    " or torch.onnx.export write one from the Python code of the model",
 }
-_BINARY = {Format.META_GRAPH_TEXT: Format.META_GRAPH, Format.SAVED_MODEL_TEXT: Format.SAVED_MODEL}
-"""What texts have been made into before they are converted."""
+_BINARY_FORM = {
+    Format.META_GRAPH_TEXT: Format.META_GRAPH,
+    Format.SAVED_MODEL_TEXT: Format.SAVED_MODEL,
+}
+"""Binary format that each text format is rewritten to before conversion."""
 _SAVED_MODEL = "saved_model.pb"
 _SAVED_MODEL_TEXT = "saved_model.pbtxt"
 
 
 def read_folder(folder: Path, limits: ReadLimits) -> Model:
-    """The Model of a SavedModel folder; ``ReadError`` when it is none, or cannot be converted."""
+    """Read a SavedModel folder. ``ReadError`` for any other folder, or if the conversion fails."""
     if (folder / _SAVED_MODEL).is_file():
         return _converted(folder, Format.SAVED_MODEL, str(folder), limits)
     if (folder / _SAVED_MODEL_TEXT).is_file():
-        return _of_text(folder / _SAVED_MODEL_TEXT, str(folder), limits)
+        return _read_text_saved_model(folder / _SAVED_MODEL_TEXT, str(folder), limits)
     if (folder / "Manifest.json").is_file() and (folder / "Data").is_dir():
-        where = "coremltools and Xcode open it; here, open an ONNX export of the same model"
-        raise ReadError(f"this is {Format.COREML.value}; {where}", Where(str(folder)))
+        advice = "coremltools and Xcode open it; here, open an ONNX export of the same model"
+        raise ReadError(f"this is {Format.COREML.value}; {advice}", Where(str(folder)))
     raise ReadError(
-        f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow SavedModels are read",
+        f"this is a folder without {_SAVED_MODEL} or {_SAVED_MODEL_TEXT}: of folders, TensorFlow"
+        " SavedModels are read",
         Where(str(folder)),
     )
 
 
-def read_file(path: Path, found: Format, limits: ReadLimits) -> Model:
-    """The Model of a file of another framework (or of a zip of one)."""
-    if found is Format.ZIP:
+def read_file(path: Path, format: Format, limits: ReadLimits) -> Model:
+    """Read a file of another framework, or a zip of one."""
+    if format is Format.ZIP:
         with path.open("rb") as file:
-            found = _in_archive(file, str(path))
-            if found is Format.SAVED_MODEL:
-                return _unpacked(file, str(path), limits)
-    if found is Format.SAVED_MODEL:
+            format = _archive_format(file, str(path))
+            if format is Format.SAVED_MODEL:
+                return _read_unpacked(file, str(path), limits)
+    if format is Format.SAVED_MODEL:
         return read_folder(path.parent, limits)
-    if found is Format.SAVED_MODEL_TEXT:
-        return _of_text(path, str(path), limits)
+    if format is Format.SAVED_MODEL_TEXT:
+        return _read_text_saved_model(path, str(path), limits)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        # Under the name that the frontends look for, whatever it was called; what lies beside it
-        # goes with it.
-        named = Path(folder) / _NAMES.get(found, "model.pt2")
-        if found is Format.META_GRAPH_TEXT:
-            _write_binary(path, found, named, str(path), limits)
+        # Link the file under the name that the frontends look for, and the files of its variables
+        # with it.
+        link = Path(folder) / _FILE_NAMES.get(format, "model.pt2")
+        if format is Format.META_GRAPH_TEXT:
+            _write_binary(path, format, link, str(path), limits)
         else:
-            named.symlink_to(path.resolve())
-        for ending in _BESIDE.get(found, ()):
-            for beside in path.parent.glob(glob.escape(path.stem) + ending):
-                (named.parent / (named.stem + beside.name.removeprefix(path.stem))).symlink_to(
-                    beside.resolve()
+            link.symlink_to(path.resolve())
+        for ending in _VARIABLE_SUFFIXES.get(format, ()):
+            for variable_file in path.parent.glob(glob.escape(path.stem) + ending):
+                (link.parent / (link.stem + variable_file.name.removeprefix(path.stem))).symlink_to(
+                    variable_file.resolve()
                 )
-        return _converted(named, found, str(path), limits)
+        return _converted(link, format, str(path), limits)
 
 
-def read_bytes(document: bytes, found: Format, weights: Weights, limits: ReadLimits) -> Model:
-    """The same for bytes that came from nowhere, such as an upload; ``weights``: PaddlePaddle's
-    parameters.
+def read_bytes(document: bytes, format: Format, weights: Weights, limits: ReadLimits) -> Model:
+    """Read a model of another framework from bytes, such as an upload.
+
+    ``weights`` are PaddlePaddle's parameters.
     """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        path = Path(folder) / _NAMES.get(found, "model.zip")
+        path = Path(folder) / _FILE_NAMES.get(format, "model.zip")
         path.write_bytes(document)
-        if found is Format.ZIP:
+        if format is Format.ZIP:
             with path.open("rb") as file:
-                found = _in_archive(file, "")
-                if found is Format.SAVED_MODEL:
-                    return _unpacked(file, "", limits)
-        if found is Format.EXPORTED_PROGRAM:
+                format = _archive_format(file, "")
+                if format is Format.SAVED_MODEL:
+                    return _read_unpacked(file, "", limits)
+        if format is Format.EXPORTED_PROGRAM:
             raise ReadError(
-                "this is a PyTorch exported program, which may carry code: it is read by its path only"
+                "this is a PyTorch exported program, which may carry code: it is read by its"
+                " path only"
             )
-        if found in (Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT):
+        if format in (Format.SAVED_MODEL, Format.SAVED_MODEL_TEXT):
             raise ReadError(
-                "this is one file of a TensorFlow SavedModel: give the folder, or a zip of all of it"
+                "this is one file of a TensorFlow SavedModel: give the folder, or a zip of all"
+                " of it"
             )
-        if found is Format.META_GRAPH_TEXT:
-            _write_binary(path, found, path, "", limits)
-        if found is Format.PADDLE and weights is not None:
+        if format is Format.META_GRAPH_TEXT:
+            _write_binary(path, format, path, "", limits)
+        if format is Format.PADDLE and weights is not None:
             _write_weights(path.with_suffix(".pdiparams"), weights)
-        return _converted(path, found, "", limits)
+        return _converted(path, format, "", limits)
 
 
 def _write_weights(path: Path, weights: Weights) -> None:
@@ -135,22 +143,23 @@ def _write_weights(path: Path, weights: Weights) -> None:
         shutil.copyfile(weights, path)
 
 
-def _in_archive(file: IO[bytes], name: str) -> Format:
+def _archive_format(file: IO[bytes], name: str) -> Format:
     try:
-        found = archive.format_of(file)
+        format = archive.format_of(file)
     except ValueError as error:
         raise ReadError(f"this is a zip archive; {error}", Where(name)) from None
-    if found in _UNOPENED:
-        raise ReadError(f"this is {found.value}: {_UNOPENED[found]}", Where(name))
-    if found is Format.ZIP:
+    if format in _UNREADABLE:
+        raise ReadError(f"this is {format.value}: {_UNREADABLE[format]}", Where(name))
+    if format is Format.ZIP:
         raise ReadError(
-            "this is a zip archive with no model in it: of archives, zipped TensorFlow SavedModels are read",
+            "this is a zip archive with no model in it: of archives, zipped TensorFlow"
+            " SavedModels are read",
             Where(name),
         )
-    return found
+    return format
 
 
-def _unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
+def _read_unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         try:
             inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)
@@ -159,66 +168,64 @@ def _unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
                 f"this is a zip archive that is not unpacked: {error}", Where(name)
             ) from None
         if not (inside / _SAVED_MODEL).is_file():
-            return _of_text(inside / _SAVED_MODEL_TEXT, name, limits)
+            return _read_text_saved_model(inside / _SAVED_MODEL_TEXT, name, limits)
         return _converted(inside, Format.SAVED_MODEL, name, limits)
 
 
-def _of_text(text: Path, name: str, limits: ReadLimits) -> Model:
-    """The Model of a SavedModel whose graph is text; the folders beside it hold its variables
-    and assets.
+def _read_text_saved_model(text: Path, name: str, limits: ReadLimits) -> Model:
+    """Read a SavedModel whose graph is text; the folders beside it contain its variables and
+    assets.
     """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        for beside in text.parent.iterdir():
-            if beside.is_dir():
-                (Path(folder) / beside.name).symlink_to(beside.resolve())
+        for entry in text.parent.iterdir():
+            if entry.is_dir():
+                (Path(folder) / entry.name).symlink_to(entry.resolve())
         _write_binary(text, Format.SAVED_MODEL_TEXT, Path(folder) / _SAVED_MODEL, name, limits)
         return _converted(Path(folder), Format.SAVED_MODEL_TEXT, name, limits)
 
 
-def _write_binary(text: Path, found: Format, target: Path, name: str, limits: ReadLimits) -> None:
-    from loopscope.read.tensorflow.text_form import (
-        write_binary,  # only here: protobuf's classes are made when it is imported
-    )
+def _write_binary(text: Path, format: Format, target: Path, name: str, limits: ReadLimits) -> None:
+    # Imported here because importing protobuf's classes is slow.
+    from loopscope.read.tensorflow.graph_file import write_binary
 
     try:
-        write_binary(text, found, target, limits)
+        write_binary(text, format, target, limits)
     except ValueError as error:
-        raise ReadError(f"this is {found.value}; {error}", Where(name)) from None
+        raise ReadError(f"this is {format.value}; {error}", Where(name)) from None
 
 
-def _converted(source: Path, found: Format, name: str, limits: ReadLimits) -> Model:
+def _converted(source: Path, format: Format, name: str, limits: ReadLimits) -> Model:
     place = Where(name)
-    if found is Format.TFLITE:
-        return _of_tflite(source, name, limits)
-    _must_be_installed("openvino", found, place)
-    if found is Format.EXPORTED_PROGRAM:
-        _must_be_installed("torch", found, place)
+    if format is Format.TFLITE:
+        return _read_tflite(source, name, limits)
+    _require_package("openvino", format, place)
+    if format is Format.EXPORTED_PROGRAM:
+        _require_package("torch", format, place)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         target = Path(folder) / "model.xml"
         try:
-            if found in _TENSORFLOW:
-                # Only here: protobuf's classes are made when it is imported.
+            if format in _TENSORFLOW:
+                # Imported here because importing protobuf's classes is slow.
                 from loopscope.read.tensorflow.graph_conversion import convert_graph
 
-                model = convert_graph(source, _BINARY.get(found, found), target, limits)
+                model = convert_graph(source, _BINARY_FORM.get(format, format), target, limits)
             else:
                 run_openvino(
                     source,
                     target,
-                    "convert" if found is Format.EXPORTED_PROGRAM else "read",
+                    "convert" if format is Format.EXPORTED_PROGRAM else "read",
                     limits,
                 )
                 model = read_converted(target, target.read_bytes(), limits)
         except ValueError as error:
-            raise ReadError(f"this is {found.value}; {error}", place) from None
-    return replace(model, file=name, converted_from=f"{found.value}, {_by_openvino()}")
+            raise ReadError(f"this is {format.value}; {error}", place) from None
+    return replace(model, file=name, converted_from=f"{format.value}, {_converter()}")
 
 
-def _of_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
-    """The Model of a TensorFlow Lite file, for which OpenVINO is needed only where it has what
-    its schema reader lacks.
-    """
-    from loopscope.read.tflite import read_tflite  # only here: few models are of this kind
+def _read_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
+    """Read a TensorFlow Lite file, with the help of OpenVINO if it is installed."""
+    # Imported here because few models are of this kind.
+    from loopscope.read.tflite import read_tflite
 
     is_installed = importlib.util.find_spec("openvino") is not None
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
@@ -235,16 +242,17 @@ def _of_tflite(source: Path, name: str, limits: ReadLimits) -> Model:
     return replace(
         model,
         file=name,
-        converted_from=f"{Format.TFLITE.value}, {_by_openvino() if is_converted else 'read by its schema'}",
+        converted_from=f"{Format.TFLITE.value}, "
+        + (_converter() if is_converted else "read by its schema"),
     )
 
 
-def _by_openvino() -> str:
+def _converter() -> str:
     return f"converted by OpenVINO {importlib.metadata.version('openvino')}"
 
 
-def _must_be_installed(package: str, found: Format, place: Where) -> None:
+def _require_package(package: str, format: Format, place: Where) -> None:
     if importlib.util.find_spec(package) is None:
         raise ReadError(
-            f"this is {found.value}; to read it, install {package}: pip install {package}", place
+            f"this is {format.value}; to read it, install {package}: pip install {package}", place
         )

@@ -1,4 +1,4 @@
-"""How much of an untrusted file is read before it is refused."""
+"""Size limits for reading untrusted files."""
 
 from __future__ import annotations
 
@@ -10,54 +10,52 @@ from loopscope.errors import shorten
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Bounds that no honest model reaches; raise one with ``read_model(...,
+    """Limits that no ordinary model reaches; raise one with ``read_model(...,
     limits=ReadLimits(text=...))``.
     """
 
     file_bytes: int = 256 * 2**20
-    """Bytes of the model description (the XML; weights are mapped, not read, and have no limit)."""
+    """Bytes of the model description (XML). Weights are mapped and not limited."""
     layer_bytes: int = 4 * 2**20
-    """Bytes of bare ``<layer>`` elements that are opened without a model around them."""
+    """Bytes of a document of bare ``<layer>`` elements without a ``<net>`` around them."""
     onnx_bytes: int = 2**31
-    """Bytes of an ONNX file, which holds its weights itself (those in other files are mapped,
-    and have no limit).
-    """
+    """Bytes of an ONNX file with the weights inside it. Weights in other files are not limited."""
     graph_text_bytes: int = 32 * 2**20
-    """Bytes of a TensorFlow graph as text of which more is told than what OpenVINO makes of it."""
+    """Bytes of a TensorFlow graph as text, above which only OpenVINO parses it."""
     nodes: int = 300_000
-    """Nodes of an ONNX model in all its graphs, functions written out where they are called."""
+    """Nodes of an ONNX model in all its graphs, with functions expanded at each call."""
     unpacked_bytes: int = 4 * 2**30
-    """Bytes of everything in a zip archive."""
+    """Bytes of all files in a zip archive."""
     conversion_seconds: float = 120.0
-    """How long OpenVINO may take to convert the model of another framework."""
+    """Seconds that OpenVINO may take to convert a model of another framework."""
     depth: int = 1000
-    """Bodies inside bodies."""
+    """Nesting depth of bodies."""
     name: int = 10_000
     """Characters of a layer's name, type or opset."""
     addresses: int = 50_000_000
-    """Characters of the addresses of all layers together: the names of the bodies around each,
-    without its own.
-    """
+    """Characters of the addresses of all layers together, without the layers' own names."""
     text: int = 1_000_000
     """Characters of any other attribute."""
     information_depth: int = 64
-    """Elements inside elements of ``rt_info`` and ``meta_data``."""
+    """Nesting depth of elements in ``rt_info`` and ``meta_data``."""
 
     def bounded_name(self, text: str, what: str) -> str:
-        """The text itself; ``ValueError`` when it is longer than a name may be."""
+        """Return ``text``. ``ValueError`` if it is longer than the limit 'name'."""
         if len(text) > self.name:
             raise ValueError(
-                f"the {what} has {len(text)} characters ({shorten(text, 40)!r}), more than the limit 'name' of {self.name}"
+                f"the {what} has {len(text)} characters ({shorten(text, 40)!r}),"
+                f" more than the limit 'name' of {self.name}"
             )
         return text
 
     def short_texts(self, attributes: Mapping[str, str]) -> None:
-        """``ValueError`` when an attribute is longer than a text may be."""
-        # Nearly always short even when joined, which is much faster to see.
+        """Raise ``ValueError`` if an attribute is longer than the limit 'text'."""
+        # Fast path: the joined text is nearly always short too.
         if len("".join(attributes.values())) <= self.text:
             return
         for name, text in attributes.items():
             if len(text) > self.text:
                 raise ValueError(
-                    f"attribute {shorten(name, 40)!r} has {len(text)} characters, more than the limit 'text' of {self.text}"
+                    f"attribute {shorten(name, 40)!r} has {len(text)} characters,"
+                    f" more than the limit 'text' of {self.text}"
                 )

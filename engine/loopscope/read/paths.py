@@ -1,6 +1,4 @@
-"""What is at a path that somebody has typed, or that came in an address: also of names that no
-file can have.
-"""
+"""Kind of file system entry at an untrusted path."""
 
 from __future__ import annotations
 
@@ -11,16 +9,15 @@ from typing import Literal
 
 
 def what_is_at(path: str | os.PathLike[str]) -> Literal["file", "folder", "device"] | None:
-    """None where there is nothing; ``Path.exists`` and its like raise for a name that is too long.
+    """Return the kind of entry at ``path``, or None if nothing exists there.
+
+    Invalid names return None, for which ``Path.exists`` and similar methods may raise.
 
     >>> what_is_at("a" * 5000), what_is_at("\\0"), what_is_at("/")
     (None, None, 'folder')
     """
     try:
         mode = Path(path).stat().st_mode
-    except (
-        OSError,
-        ValueError,
-    ):  # ValueError: of a zero byte, or of a character that no file system takes
+    except (OSError, ValueError):  # ValueError: a zero byte or a character that cannot be encoded
         return None
     return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "device"

@@ -1,4 +1,4 @@
-"""What kind of model file this is, by its content."""
+"""Recognition of a model file's format by its first bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Format(Enum):
-    """A kind of file, with the words that name it in a message."""
+    """A file format; the value names it in messages."""
 
     OPENVINO = "XML (OpenVINO IR)"
     ONNX = "an ONNX model"
@@ -41,9 +41,9 @@ class Format(Enum):
 
 
 HEAD_BYTES = 512
-"""How much of the beginning ``recognise`` wants to see."""
+"""Number of bytes from the beginning of a file that ``recognise`` reads."""
 
-_MARKS = (
+_MAGIC_BYTES = (
     (0, b"PK\x03\x04", Format.ZIP),
     (0, b"PK\x05\x06", Format.ZIP),
     (4, b"TFL3", Format.TFLITE),
@@ -56,11 +56,15 @@ _MARKS = (
     (0, b"\x80\x04", Format.PICKLE),
     (0, b"\x80\x05", Format.PICKLE),
 )
-_ORDER_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-# How the text of a message begins, comments before it left out: with one of its fields.
-_TEXTS = tuple(
-    (re.compile(rb"(?:\s|#[^\n]*\n)*(?:" + fields + rb")"), found)
-    for fields, found in (
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+# Beginnings of protobuf text messages: one of the message's fields after optional comments.
+_TEXT_PATTERNS = tuple(
+    (re.compile(rb"(?:\s|#[^\n]*\n)*(?:" + fields + rb")"), kind)
+    for fields, kind in (
         (rb"(?:node|library|versions)\s*:?\s*\{", Format.GRAPH_TEXT),
         (
             rb"(?:meta_info_def|graph_def|saver_def|collection_def|signature_def)\s*:?\s*\{",
@@ -75,32 +79,32 @@ _TEXTS = tuple(
 _MLIR_BYTECODE = b"ML\xefR"
 _MLIR_ALIAS = rb"#\w+\s*=\s*(?:loc|affine_map|affine_set)\b|!\w+\s*=\s*!"
 _MLIR_TEXT = re.compile(
-    rb"(?:\s|//[^\n]*\n)*(?:(?:builtin\.)?module\s*(?:[@{]|attributes\b)|\"builtin\.module\"|func\.func\s|"
-    + _MLIR_ALIAS
-    + rb")"
+    rb"(?:\s|//[^\n]*\n)*(?:(?:builtin\.)?module\s*(?:[@{]|attributes\b)|"
+    rb"\"builtin\.module\"|func\.func\s|" + _MLIR_ALIAS + rb")"
 )
 _STABLEHLO_DIALECTS = re.compile(rb"StableHLO|\b(?:stablehlo|mhlo|vhlo|chlo)\.")
 _HLO_TEXT = re.compile(rb"\s*HloModule\s")
-# Fields of ONNX's ModelProto that may follow ir_version: producer name, producer version, domain,
-# model version, doc string, graph, opset import, metadata.
+# Tags of ONNX's ModelProto fields that may follow ir_version: producer name, producer version,
+# domain, model version, doc string, graph, opset import, metadata.
 _ONNX_FIELDS = frozenset({0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72})
 
 
 def recognise(head: bytes) -> Format:
-    """The format of a file that begins with these bytes.
+    """Return the format of a file that begins with these bytes.
 
-    >>> recognise(b"<?xml version='1.0'?><net/>"), recognise(b""), recognise(b"hello")
-    (<Format.OPENVINO: 'XML (OpenVINO IR)'>, <Format.EMPTY: 'an empty file'>, <Format.TEXT: 'text
-    that is not XML'>)
+    >>> recognise(b"<?xml version='1.0'?><net/>"), recognise(b"")
+    (<Format.OPENVINO: 'XML (OpenVINO IR)'>, <Format.EMPTY: 'an empty file'>)
+    >>> recognise(b"hello")
+    <Format.TEXT: 'text that is not XML'>
     """
     head = head[:HEAD_BYTES]
     if not head:
         return Format.EMPTY
     if _without_order_mark(head).lstrip().startswith("<"):
         return Format.OPENVINO
-    for offset, mark, found in _MARKS:
+    for offset, mark, format in _MAGIC_BYTES:
         if head[offset : offset + len(mark)] == mark:
-            return found
+            return format
     if _is_saved_model(head):
         return Format.SAVED_MODEL
     if len(head) > 2 and head[0] == 0x08 and 0 < head[1] < 0x20 and head[2] in _ONNX_FIELDS:
@@ -113,9 +117,9 @@ def recognise(head: bytes) -> Format:
         return Format.STABLEHLO if _STABLEHLO_DIALECTS.search(head) else Format.MLIR
     if _HLO_TEXT.match(head):
         return Format.HLO
-    for pattern, found in _TEXTS:
+    for pattern, format in _TEXT_PATTERNS:
         if pattern.match(head):
-            return found
+            return format
     return (
         Format.TEXT
         if all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head)
@@ -124,15 +128,19 @@ def recognise(head: bytes) -> Format:
 
 
 def _is_saved_model(head: bytes) -> bool:
-    """Schema version 1, then a meta graph, which begins with a message: in an ONNX model of IR
-    version 1 a name would begin there.
+    """Return True if the file begins like a SavedModel: schema version 1, then a meta graph.
+
+    A meta graph begins with a message; in an ONNX model of IR version 1 a name would follow
+    instead.
     """
     return head[:3] == b"\x08\x01\x12" and _after_varint(head, 3) == 0x0A
 
 
 def _first_message(head: bytes) -> Format:
-    """What protobuf files begin with: TensorFlow's nodes have names, meta graphs operations,
-    PaddlePaddle's blocks numbers.
+    """Return the format of a protobuf file by the first field of its first message.
+
+    A TensorFlow node begins with its name, a meta graph with a list of operations, and a
+    PaddlePaddle block with a number.
     """
     match _after_varint(head, 1):
         case 0x0A:
@@ -145,14 +153,14 @@ def _first_message(head: bytes) -> Format:
             return Format.UNKNOWN
 
 
-def _after_varint(head: bytes, at: int) -> int | None:
-    while at < len(head) and head[at] & 128:
-        at += 1
-    return head[at + 1] if at + 1 < len(head) else None
+def _after_varint(head: bytes, offset: int) -> int | None:
+    while offset < len(head) and head[offset] & 128:
+        offset += 1
+    return head[offset + 1] if offset + 1 < len(head) else None
 
 
 def _without_order_mark(head: bytes) -> str:
-    for mark, encoding in _ORDER_MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, errors="replace")
     return head.decode("utf-16-le" if head[1:2] == b"\0" else "latin-1", errors="replace")

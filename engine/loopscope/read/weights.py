@@ -1,4 +1,4 @@
-"""The weights file of an IR: bytes that are mapped when a Const first asks for some."""
+"""The weights file of an IR, mapped at the first access."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
 
 
 class WeightsFile:
-    """Read-only bytes, bounds-checked; a path is opened only when needed, and mapped instead of
-    read.
-    """
+    """Read-only, bounds-checked bytes. A path is opened at the first access, and mapped."""
 
     def __init__(self, source: Weights, missing: str = "") -> None:
-        """``missing`` tells, in words, what to do when there is no source."""
+        """``missing`` is the advice in the error message for a missing source."""
         self._source = source
         self._missing = missing
         self._view: memoryview | None = None
 
     def take(self, offset: int, size: int) -> memoryview:
-        """``size`` bytes from ``offset``; ``ValueError`` when they are not all there."""
+        """Return ``size`` bytes from ``offset``. ``ValueError`` if the weights end before that."""
         if self._view is None:
             self._view = self._open()
         if offset + size > len(self._view):
             raise ValueError(
-                f"its data is said to be bytes {offset} to {offset + size} of the weights, which have {len(self._view)} bytes:"
+                f"its data is declared as bytes {offset} to {offset + size} of the weights,"
+                f" which have {len(self._view)} bytes:"
                 " the weights file is cut short or belongs to another model"
             )
         return self._view[offset : offset + size]
@@ -39,17 +38,19 @@ class WeightsFile:
         if isinstance(self._source, bytes | bytearray | memoryview):
             return memoryview(self._source).toreadonly().cast("B")
         path = Path(self._source)
-        if what_is_at(path) == "device":  # opening a pipe waits until somebody writes into it
+        # To open a pipe would block until another process writes into it.
+        if what_is_at(path) == "device":
             raise ValueError(f"its data lies in a pipe or a device, not in a file: {self._missing}")
         try:
-            return _mapped(path)
+            return _map_file(path)
         except OSError as error:
             raise ValueError(
-                f"its data lies in a weights file that cannot be opened ({error.strerror}): {self._missing}"
+                "its data lies in a weights file that cannot be opened"
+                f" ({error.strerror}): {self._missing}"
             ) from error
 
 
-def _mapped(path: Path) -> memoryview:
+def _map_file(path: Path) -> memoryview:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return memoryview(b"")

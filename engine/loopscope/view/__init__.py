@@ -1,15 +1,15 @@
-"""Plain data to show: what a canvas draws of a model, and how a moment of a run restyles it.
+"""Pictures of models as plain data: what a canvas draws, and overlays for a moment of a run.
 
-The way from a model to a picture::
+From a model to a picture::
 
-    folding = default_folding(model)                    # loopscope.view.folding: what is drawn as one box
-    view = graph_view(model, folding, root="main")      # loopscope.view.graph: nodes, clusters and edges, laid out once
-    dot = dot_text(view)                                # loopscope.view.dot: text for Graphviz
-    overlay = overlay_at(run, view)                # loopscope.view.overlay: restyles the same picture at the cursor
-    render(view, "svg")                                 # loopscope.view.render: a standalone file through the `dot` program
+    folding = default_folding(model)                # loopscope.view.folding: one box or several
+    view = graph_view(model, folding, root="main")  # loopscope.view.graph: nodes, frames and edges
+    dot = dot_text(view)                            # loopscope.view.dot: text for Graphviz
+    overlay = overlay_at(run, view)                 # loopscope.view.overlay: moment of a run
+    render(view, "svg")                             # loopscope.view.render: a file through `dot`
 
-A click on a box or a cluster header gives a static address; ``toggle(model, folding, address)``
-gives the next folding.
+A click on a box or a frame header yields a static address; ``toggle(model, folding, address)``
+returns the folding after the click.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from loopscope.view.colours import COLOURS, channels, declarations
 from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from loopscope.view.marked_boxes import breakpoint_boxes
+from loopscope.view.mark_painters import breakpoint_boxes
 from loopscope.view.node_data import (
     NodeData,
     given_node_data,
+    node_colours,
     read_node_data,
-    tints,
     write_node_data,
 )
 from loopscope.view.operation_families import family_of
@@ -70,6 +70,7 @@ __all__ = [
     "has_nan",
     "input_roles",
     "neutral",
+    "node_colours",
     "number_text",
     "output_role",
     "overlay_at",
@@ -81,7 +82,6 @@ __all__ = [
     "search",
     "short_name",
     "structure",
-    "tints",
     "toggle",
     "tracks",
     "unrolling",

@@ -1,6 +1,4 @@
-"""Forward loops on a picture while their backward loops run: the iteration that is walked back
-now, and the adjoints along back edges.
-"""
+"""Overlay data of forward loops while their backward loops run: current iteration and adjoints."""
 
 from __future__ import annotations
 
@@ -17,35 +15,41 @@ from loopscope.ir.iteration import iteration_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mirrored:
-    """One tied pair of loops at the cursor, of which the backward one has begun."""
+class LoopPair:
+    """State of a forward loop and its backward loop at the cursor, after the backward loop has
+    begun.
+    """
 
     tie: RegionPair
     forward: str
-    """Address of the forward loop with the iterations of the loops around it."""
+    """Address of the forward loop, with iterations of the loops around it."""
     backward: str
     count: int
-    """Iterations of the forward loop."""
+    """Number of iterations of the forward loop."""
     first: int
-    """The first row of its body."""
+    """First row of the forward loop's body."""
     now: int | None
-    """The iteration that is being walked back; None while the backward loop is not being run."""
+    """Forward iteration that the backward pass processes; None while the backward loop does not
+    run.
+    """
 
     @property
     def forward_body(self) -> str:
-        """Without iterations."""
+        """Static address of the forward loop's body."""
         return f"{self.tie.forward_address}/body"
 
     @property
     def shown(self) -> int:
-        """The iteration of the forward loop that is to be seen: the one that is walked back,
-        else the last.
+        """Displayed iteration of the forward loop: the one that the backward pass processes, else
+        the last.
         """
         return self.count - 1 if self.now is None else self.now
 
     def adjoint_of(self, parameter: str) -> str:
-        """Address of the adjoint of what the iteration that is shown hands to the next one, by the
-        label of the Parameter that takes it; empty where it has none.
+        """Return the address of the adjoint of a carried value at the displayed iteration.
+
+        ``parameter`` is the label of the Parameter that receives the value. Empty if there is no
+        adjoint.
         """
         assert self.tie.loops is not None
         backward = self.tie.loops[1].program
@@ -68,26 +72,27 @@ class Mirrored:
         return f"{self.backward}[{self.count - 1 - self.shown}]/body/{label}" if label else ""
 
 
-def mirrored(run: Run) -> Mapping[str, Mirrored]:
-    """The tied loops at the cursor, by the static address of the forward one; of several that
-    walk it back the one that is doing so.
+def loop_pairs(run: Run) -> Mapping[str, LoopPair]:
+    """Return the loop pairs at the cursor by the static address of the forward loop.
+
+    If several backward loops belong to a forward loop, the running one is returned.
     """
-    found = sorted(_mirrored(run), key=lambda one: one.now is not None)
-    return {one.tie.forward_address: one for one in found}
+    pairs = sorted(_loop_pairs(run), key=lambda pair: pair.now is not None)
+    return {pair.tie.forward_address: pair for pair in pairs}
 
 
-def _mirrored(run: Run) -> Iterator[Mirrored]:
+def _loop_pairs(run: Run) -> Iterator[LoopPair]:
     tied = [tie for tie in ties(run.plan) if tie.loops is not None]
     if not tied:
         return
     scene, rows_of, address = run.scene(), run.timeline.executions.rows_of, run.timeline.address
     open_iterations = {frame.static: frame.iteration for frame in run.frames()}
     for tie in tied:
-        around = scene.shown.get(tie.program.index)
-        if tie.loops is None or around is None or tie.loops[1].program.index not in scene.shown:
+        visible = scene.shown.get(tie.program.index)
+        if tie.loops is None or visible is None or tie.loops[1].program.index not in scene.shown:
             continue
         try:
-            home = forward_row(run, tie, around.row)
+            home = forward_row(run, tie, visible.row)
         except EngineError:
             continue
         first, end = rows_of(tie.loops[0], home)
@@ -96,48 +101,54 @@ def _mirrored(run: Run) -> Iterator[Mirrored]:
         if now is None or now >= 0:
             names = (
                 f"{address(tie.home, home)}/{tie.forward.label}",
-                f"{address(tie.program, around.row)}/{tie.backward.label}",
+                f"{address(tie.program, visible.row)}/{tie.backward.label}",
             )
-            yield Mirrored(tie, *names, end - first, first, now)
+            yield LoopPair(tie, *names, end - first, first, now)
 
 
-def statuses(run: Run, found: Mapping[str, Mirrored]) -> dict[str, Status]:
-    """Of the nodes of forward loops in the iterations that are walked back."""
-    told: dict[str, Status] = {}
-    for one in found.values():
-        if one.now is not None and one.tie.loops is not None:
-            program = one.tie.loops[0].program
-            told |= run.scene().with_row(program, one.first + one.now).statuses_inside(program)
-    return told
-
-
-def headers(found: Mapping[str, Mirrored]) -> dict[str, str]:
-    """What the frames of both loops say while one walks the other back, by static address."""
-    told = {}
-    for forward, one in found.items():
-        if one.now is not None:
-            told[forward] = f"{iteration_words(one.now, one.count)}, walked back now"
-            told[one.tie.backward_address] = f"walks back {iteration_words(one.now)}"
-    return told
-
-
-def named_now(found: Mapping[str, Mirrored], address: str) -> str:
-    """A place, with the iteration that is walked back now where it lies in a loop that is, and
-    names none itself.
+def statuses(run: Run, pairs: Mapping[str, LoopPair]) -> dict[str, Status]:
+    """Return the statuses of the forward loops' nodes in the iterations that the backward pass
+    processes.
     """
-    around = [
-        one
-        for one in found.values()
-        if one.now is not None and address.startswith(f"{one.forward_body}/")
+    result: dict[str, Status] = {}
+    for pair in pairs.values():
+        if pair.now is not None and pair.tie.loops is not None:
+            program = pair.tie.loops[0].program
+            result |= run.scene().with_row(program, pair.first + pair.now).statuses_inside(program)
+    return result
+
+
+def headers(pairs: Mapping[str, LoopPair]) -> dict[str, str]:
+    """Return header texts for both loops of each active pair, by static address."""
+    texts = {}
+    for forward, pair in pairs.items():
+        if pair.now is not None:
+            texts[forward] = f"{iteration_words(pair.now, pair.count)}, walked back now"
+            texts[pair.tie.backward_address] = f"walks back {iteration_words(pair.now)}"
+    return texts
+
+
+def with_current_iteration(pairs: Mapping[str, LoopPair], address: str) -> str:
+    """Return the address with the iteration that the backward pass processes, if it is inside such
+    a loop.
+
+    Addresses with an iteration of their own, and other addresses, are returned unchanged.
+    """
+    enclosing = [
+        pair
+        for pair in pairs.values()
+        if pair.now is not None and address.startswith(f"{pair.forward_body}/")
     ]
-    if not around:
+    if not enclosing:
         return address
-    innermost = max(around, key=lambda one: len(one.forward_body))
-    return f"{innermost.forward}[{innermost.now}]/body/{address.removeprefix(f'{innermost.forward_body}/')}"
+    innermost = max(enclosing, key=lambda pair: len(pair.forward_body))
+    label = address.removeprefix(f"{innermost.forward_body}/")
+    return f"{innermost.forward}[{innermost.now}]/body/{label}"
 
 
 def walked_back_now(run: Run, address: str) -> str:
-    """What a picture shows of a place at the cursor: in a loop that is walked back, the
-    iteration that is walked back now.
+    """Return the displayed place for an address at the cursor.
+
+    In a forward loop during its backward pass, it has the iteration that is processed.
     """
-    return named_now(mirrored(run), address)
+    return with_current_iteration(loop_pairs(run), address)

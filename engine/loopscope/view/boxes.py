@@ -1,4 +1,4 @@
-"""The box of each kind of thing: its words, its colour family, and its size."""
+"""Boxes of nodes: words, colour family, and size."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from loopscope.view.operation_families import family_of
 NAME = 26
 _TITLE = 34
 _SMALL = frozenset({"control", "condition", "output", "more"})
-_LEAST_WIDTH = 92.0
+_MIN_WIDTH = 92.0
 _KINDS: Mapping[str, NodeKind] = {"Parameter": "parameter", "Result": "result", "Const": "constant"}
 _STATE_WIDTH = 190.0
-_WHOSE = 60.0
-"""Room for ``18 loops: `` before it."""
+_PREFIX_WIDTH = 60.0
+"""Width for a prefix such as ``18 loops: ``."""
 _BUTTON = 22.0
 
 
 def tensor_text(port: Port) -> str:
-    """Declared element type and shape as far as they are known, such as ``f32 [2,?]``.
+    """Return declared element type and shape, as far as they are known.
 
     >>> from loopscope.ir.element_type import ElementType
     >>> from loopscope.ir.shape import PartialShape
@@ -36,7 +36,7 @@ def tensor_text(port: Port) -> str:
 
 
 def operation_box(node: Node, id: str, address: str, cluster: str, role: str) -> ViewNode:
-    """The box of a node that is drawn as itself."""
+    """Return the box of a single node."""
     kind: NodeKind = _KINDS.get(node.type, "operation")
     ports = node.outputs or node.inputs
     detail = neutral(tensor_text(ports[0]), _TITLE) if ports else ""
@@ -59,7 +59,7 @@ def operation_box(node: Node, id: str, address: str, cluster: str, role: str) ->
 
 
 def short_name(name: str) -> str:
-    """A name's telling end.
+    """Return the end of a name, which is its most specific part.
 
     >>> short_name("module/encoder/layer.3/attention/MatMul_1")
     '…ayer.3/attention/MatMul_1'
@@ -69,7 +69,7 @@ def short_name(name: str) -> str:
 
 
 def tooltip(node: Node) -> str:
-    """Full name, version and ports, for a pointer that rests on the box."""
+    """Return full name, opset and ports of a node as tooltip text."""
     lines = [neutral(node.name, 200), f"{neutral(node.type, 60)} {neutral(node.opset, 30)}".strip()]
     lines += [f"in {index}: {tensor_text(port)}" for index, port in enumerate(node.inputs[:6])]
     lines += [f"out {index}: {tensor_text(port)}" for index, port in enumerate(node.outputs[:6])]
@@ -77,17 +77,19 @@ def tooltip(node: Node) -> str:
 
 
 def region_name(address: str) -> str:
-    """The name of the node at a region's address."""
+    """Return the name of the node at a region's address."""
     return short_name(decode(address.rpartition("/")[2]))
 
 
 def sized(node: ViewNode) -> ViewNode:
-    """The box with the width and height that its words need."""
+    """Return the box with the width and height that its words require."""
     if node.kind == "cut_end":
         return replace(node, width=26.0, height=20.0)
     if node.kind in _SMALL:
-        more = "  ".join(part for part in (node.detail, *node.constants) if part)
-        width = text_width(node.title, 12) + (monospace_width(more, 10.5) + 6 if more else 0) + 30
+        details = "  ".join(part for part in (node.detail, *node.constants) if part)
+        width = (
+            text_width(node.title, 12) + (monospace_width(details, 10.5) + 6 if details else 0) + 30
+        )
         return replace(node, width=float(round(max(width, 64.0))), height=26.0)
     title = (
         text_width(node.title, 13)
@@ -99,10 +101,10 @@ def sized(node: ViewNode) -> ViewNode:
     )
     third = text_width(node.badge, 11)
     if node.kind == "folded" and (node.family == "region" or node.loops):
-        # Room for what a folded loop is at, or why it ended.
-        third = max(third, _STATE_WIDTH + (_WHOSE if node.loops else 0.0))
+        # Room for the current iteration of a folded loop, or the reason why it ended.
+        third = max(third, _STATE_WIDTH + (_PREFIX_WIDTH if node.loops else 0.0))
     height = 26.0 + (18.0 if node.detail or node.constants else 0.0) + (17.0 if node.badge else 0.0)
     height += 24.0 if node.spark else 0.0
     return replace(
-        node, width=float(round(max(title, second, third, _LEAST_WIDTH) + 28)), height=height + 4
+        node, width=float(round(max(title, second, third, _MIN_WIDTH) + 28)), height=height + 4
     )

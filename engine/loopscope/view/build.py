@@ -1,9 +1,9 @@
-"""From a model to what a canvas draws of it.
+"""Construction of a canvas's content from a model.
 
     view = graph_view(model, default_folding(model))             # the whole model
     view = graph_view(model, folding, root="main/loop_7/body")   # a body as its own canvas
 
-Two passes, neither recursive: boxes and frames of every visible graph, then the lines between them.
+There are two passes without recursion: boxes and frames of every visible graph, then lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from loopscope.view.boxes import operation_box, region_name, short_name, sized, 
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
 from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
-from loopscope.view.group_boxes import Unlike, group_box, kinds_of, title_of, unlike
+from loopscope.view.group_boxes import (
+    BlockDifferences,
+    block_differences,
+    box_title,
+    group_box,
+    kinds_of,
+)
 from loopscope.view.group_titles import FunctionCall, function_calls
 from loopscope.view.grouping import OUTER, Grouping, grouping
 from loopscope.view.lines import EdgeLines
@@ -38,8 +44,8 @@ from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
 from loopscope.view.sparkline import carried_number
 
-_LISTED = 14
-"""Lines of a tooltip that lists names."""
+_MAX_LISTED = 14
+"""Largest number of lines in a tooltip of names."""
 _CLUSTER_KIND: dict[str, ClusterKind] = {
     LOOP: "loop",
     **dict.fromkeys((TENSOR_ITERATOR, SCAN, SEQUENCE_MAP), "tensor_iterator"),
@@ -50,7 +56,9 @@ _CLUSTER_KIND: dict[str, ClusterKind] = {
 
 
 def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:
-    """What a canvas draws of the graph at ``root``; ``KeyError`` when there is no such graph."""
+    """Return the content of a canvas for the graph at ``root``. ``KeyError`` if the model
+    lacks this graph.
+    """
     folding = default_folding(model, root) if folding is None else folding
     builder = _Builder(folding, function_calls(model))
     graph = graph_at(model, root)
@@ -63,7 +71,7 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
         for node in builder.nodes
     )
     nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
-    unrolled = frozenset(one.address for one in folding.unrolled)
+    unrolled = frozenset(loop.address for loop in folding.unrolled)
     return GraphView(
         root,
         nodes,
@@ -76,7 +84,7 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
 
 
 class _Builder:
-    """Boxes and frames so far, and graphs still to be drawn."""
+    """The boxes and frames added so far, and the graphs that are still to be drawn."""
 
     def __init__(self, folding: Folding, calls: Mapping[str, FunctionCall]) -> None:
         self.folding = folding
@@ -91,20 +99,26 @@ class _Builder:
         self.places.append(place)
         groups = grouping(place.graph, place.static, self.folding.groups, place.body)
         frames = self._frames(place, groups)
-        differing = unlike(place.graph, groups)
+        differing = block_differences(place.graph, groups)
         boxes: dict[str, str] = {}
         roles = input_roles(place.body) if place.body else {}
         for node in place.graph.nodes:
             if node.constant is not None and not self.folding.constants:
                 continue
-            around = tuple(groups.around(node.id))
-            closed = next((group for group in reversed(around) if group in self.folding.folded), "")
-            cluster = next((frames[group] for group in around if group in frames), place.cluster)
-            if closed:
-                if closed not in boxes:
-                    boxes[closed] = self._group_box(place, groups, closed, frames, differing)
-                    place.outer = boxes[closed] if closed.endswith(OUTER) else place.outer
-                place.box[node.id] = boxes[closed]
+            enclosing = tuple(groups.around(node.id))
+            folded_group = next(
+                (group for group in reversed(enclosing) if group in self.folding.folded), ""
+            )
+            cluster = next((frames[group] for group in enclosing if group in frames), place.cluster)
+            if folded_group:
+                if folded_group not in boxes:
+                    boxes[folded_group] = self._group_box(
+                        place, groups, folded_group, frames, differing
+                    )
+                    place.outer = (
+                        boxes[folded_group] if folded_group.endswith(OUTER) else place.outer
+                    )
+                place.box[node.id] = boxes[folded_group]
                 self.hidden += 1
                 continue
             address = place.at(node.id)
@@ -135,14 +149,14 @@ class _Builder:
         return cluster.id
 
     def _frames(self, place: DrawnGraph, groups: Grouping) -> dict[str, str]:
-        """Frames of opened groups that are not inside folded ones, outer ones first."""
+        """Add frames of opened groups that are not inside folded ones, outer frames first."""
         frames: dict[str, str] = {}
-        for group in sorted(groups.members, key=lambda one: -len(groups.members[one])):
+        for group in sorted(groups.members, key=lambda group: -len(groups.members[group])):
             parent = groups.parent[group]
             if group in self.folding.opened and (not parent or parent in frames):
-                held = [place.graph.by_id[layer] for layer in groups.members[group]]
-                title, name = title_of(
-                    group, self.calls, [node for node in held if node.constant is None]
+                members = [place.graph.by_id[layer] for layer in groups.members[group]]
+                title, name = box_title(
+                    group, self.calls, [node for node in members if node.constant is None]
                 )
                 frames[group] = self._frame(
                     "group",
@@ -160,19 +174,23 @@ class _Builder:
         groups: Grouping,
         group: str,
         frames: dict[str, str],
-        differing: Unlike,
+        differing: BlockDifferences,
     ) -> str:
-        shown = [
+        layers = [
             layer for layer in groups.members[group] if place.graph.by_id[layer].constant is None
         ]
         if group.endswith(OUTER):
             return self._outer_box(
-                place.graph, group, tuple(place.at(layer) for layer in shown), shown, place.cluster
+                place.graph,
+                group,
+                tuple(place.at(layer) for layer in layers),
+                layers,
+                place.cluster,
             )
-        title = title_of(group, self.calls, [place.graph.by_id[layer] for layer in shown])
+        title = box_title(group, self.calls, [place.graph.by_id[layer] for layer in layers])
         cluster = frames.get(groups.parent[group], place.cluster)
         return self._add(
-            replace(group_box(place, group, shown, title, cluster, differing), id=self._next("n"))
+            replace(group_box(place, group, layers, title, cluster, differing), id=self._next("n"))
         )
 
     def _outer_box(
@@ -183,19 +201,25 @@ class _Builder:
         layers: Sequence[LayerId],
         cluster: str,
     ) -> str:
-        """The box of Parameters that only hand outer values in."""
+        """Add the box of Parameters that only pass outer values in."""
         names = [short_name(graph.by_id[layer].name) for layer in layers]
-        shown = (
+        lines = (
             names
-            if len(names) <= _LISTED
-            else [*names[: _LISTED - 1], f"and {len(names) - _LISTED + 1} more"]
+            if len(names) <= _MAX_LISTED
+            else [*names[: _MAX_LISTED - 1], f"and {len(names) - _MAX_LISTED + 1} more"]
         )
         return self._add(
             ViewNode(
-                self._next("n"), "folded", group, f"{len(names)} outer values", "", "", "port", cluster,
-                members=members, tooltip="\n".join(shown),
+                self._next("n"),
+                "folded",
+                group,
+                f"{len(names)} outer values",
+                family="port",
+                cluster=cluster,
+                members=members,
+                tooltip="\n".join(lines),
             )
-        )  # fmt: skip
+        )
 
     def _folded_region(self, node: Node, address: str, cluster: str) -> str:
         inside = sum(len(body.graph.nodes) for body in node.bodies)
@@ -203,7 +227,7 @@ class _Builder:
         box = operation_box(node, self._next("n"), address, cluster, "")
         number = (
             carried_number(node.bodies[0])
-            if [one.name for one in node.bodies] == ["body"]
+            if [body.name for body in node.bodies] == ["body"]
             else None
         )
         spark = "" if number is None else f"{address}/body/{labels(node.bodies[0].graph)[number]}"
@@ -263,14 +287,14 @@ class _Builder:
         window = self.folding.window(without_iterations(address))
         if window is not None:
             self.clusters = [
-                replace(one, copies=window.count) if one.id == frame else one
-                for one in self.clusters
+                replace(item, copies=window.count) if item.id == frame else item
+                for item in self.clusters
             ]
-        if window is not None and [one.name for one in node.bodies] == ["body"]:
+        if window is not None and [item.name for item in node.bodies] == ["body"]:
             self._open_copies(region, node.bodies[0], window)
             return
-        # Then comes before else, in whichever order the file has them.
-        for inner in sorted(node.bodies, key=lambda one: one.name == "else"):
+        # The then branch is first, whatever its order in the file.
+        for inner in sorted(node.bodies, key=lambda item: item.name == "else"):
             self._open_body(region, node, inner, frame)
 
     def _open_body(self, region: DrawnRegion, node: Node, body: Body, frame: str) -> None:
@@ -279,10 +303,17 @@ class _Builder:
             self.hidden += len(body.graph.nodes)
             region.folded_bodies[body.name] = self._add(
                 ViewNode(
-                    self._next("n"), "folded", address, body.name, "", "", "region", frame,
-                    body=address, badge=_count(len(body.graph.nodes)), tooltip=kinds_of(list(body.graph.nodes)),
+                    self._next("n"),
+                    "folded",
+                    address,
+                    body.name,
+                    family="region",
+                    cluster=frame,
+                    body=address,
+                    badge=_count(len(body.graph.nodes)),
+                    tooltip=kinds_of(list(body.graph.nodes)),
                 )
-            )  # fmt: skip
+            )
             return
         if node.type == IF or len(node.bodies) > 1:
             meaning = {"then": "when true", "else": "when false"} if node.type == IF else {}
@@ -300,18 +331,16 @@ class _Builder:
         )
 
     def _open_copies(self, region: DrawnRegion, body: Body, window: Unrolled) -> None:
-        """Draws the body once for each iteration of a window, and what is the same in all
-        iterations once, beside them.
-        """
+        """Draw the body once per iteration of a window, and invariants once beside the copies."""
         label = labels(body.graph)
-        place = f"{region.address}/{body.name}"
+        body_address = f"{region.address}/{body.name}"
         same = handed_in(body)
-        outer = f"{without_iterations(place)}/{OUTER}"
+        outer = f"{without_iterations(body_address)}/{OUTER}"
         if outer in self.folding.folded:
             region.outer = self._outer_box(
                 body.graph,
                 outer,
-                tuple(f"{place}/{label[layer]}" for layer in same),
+                tuple(f"{body_address}/{label[layer]}" for layer in same),
                 same,
                 region.cluster,
             )
@@ -319,9 +348,13 @@ class _Builder:
         else:
             boxes = [
                 operation_box(
-                    body.graph.by_id[one], "", f"{place}/{label[one]}", region.cluster, "invariant"
+                    body.graph.by_id[layer],
+                    "",
+                    f"{body_address}/{label[layer]}",
+                    region.cluster,
+                    "invariant",
                 )
-                for one in same
+                for layer in same
             ]
             region.same = {
                 layer: self._add(replace(box, id=self._next("n")))
@@ -350,8 +383,8 @@ class _Builder:
                 None if window.total is None else window.total - 1,
             )
 
-    def _more(self, region: DrawnRegion, which: str, first: int, last: int | None) -> str:
-        """The box for the iterations before or after those that are drawn."""
+    def _more(self, region: DrawnRegion, side: str, first: int, last: int | None) -> str:
+        """Add the box for the iterations before or after the window."""
         span = "later iterations" if last is None else iteration_range(first, last)
         return self._add(
             ViewNode(
@@ -361,7 +394,7 @@ class _Builder:
                 f"… {span} …",
                 family="region",
                 cluster=region.cluster,
-                badge=which,
+                badge=side,
             )
         )
 
@@ -371,20 +404,27 @@ class _Builder:
         for index, port in enumerate(node.outputs):
             value = f"{address}:{index}" if index else address
             box = ViewNode(
-                self._next("n"), "output", f"{address}:{index}", word.format(index), detail=tensor_text(port),
-                family="region", cluster=frame, values=(value,), tooltip=tooltip(node),
-            )  # fmt: skip
+                self._next("n"),
+                "output",
+                f"{address}:{index}",
+                word.format(index),
+                detail=tensor_text(port),
+                family="region",
+                cluster=frame,
+                values=(value,),
+                tooltip=tooltip(node),
+            )
             boxes.append(self._add(box))
         return tuple(boxes)
 
 
 def _only_body(node: Node, address: str) -> str:
-    """Address of a control-flow node's body; empty when it has several."""
+    """Return the address of a control-flow node's body; empty if it has several."""
     return f"{address}/{node.bodies[0].name}" if len(node.bodies) == 1 else ""
 
 
 def _pills(constants: list[str]) -> tuple[str, ...]:
-    """Short texts of the constants that feed a box; the rest are counted."""
+    """Return short texts of the constants that feed a box; from the third on they are counted."""
     return tuple(constants) if len(constants) <= 3 else (*constants[:2], f"+{len(constants) - 2}")
 
 

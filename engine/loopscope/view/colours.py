@@ -1,8 +1,7 @@
-"""Every colour of Loopscope, by what it means: the canvas, the page, charts and DOT take them from
-here, and nothing else names one.
+"""All colours of Loopscope by meaning, for the canvas, the page, charts and DOT.
 
-Hues follow Okabe and Ito. Colours that mean different things also differ in lightness: they stay
-distinct in grey and for the colour-blind.
+Hues follow Okabe and Ito. Colours with different meanings also differ in lightness, so that they
+stay distinct in grey and for colour-blind readers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Colour:
-    """One meaning in both themes, each ``#rrggbb``, or ``#rrggbbaa`` where it is translucent."""
+    """A colour in both themes: ``#rrggbb``, or ``#rrggbbaa`` if translucent."""
 
     light: str
     dark: str
@@ -23,14 +22,14 @@ class Colour:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A colour of text and the backgrounds that it is used on: names of ``COLOURS``, with a
-    contrast of at least 4.5 to 1 on each.
+    """A text colour and its backgrounds (names of ``COLOURS``), with a contrast of at least 4.5 to
+    1.
     """
 
     colour: str
     on: tuple[str, ...]
     tint: float = 0.0
-    """How much of the words' own colour lies over the background, from 0 to 1."""
+    """Share of the text colour that is mixed into the background, 0 to 1."""
 
 
 _PAGE = {
@@ -55,8 +54,8 @@ _PAGE = {
     "code-number": Colour("#b45309", "#fbbf24"),
     "code-call": Colour("#1d4ed8", "#93c5fd"),
 }
-"""What Streamlit's theme has too (``app/loopscope_app/.streamlit/config.toml``), and what the
-screens say in words.
+"""Colours of the page, which Streamlit's theme repeats
+(``app/loopscope_app/.streamlit/config.toml``).
 """
 
 _RUN = {
@@ -92,9 +91,7 @@ _RUN = {
     "matrix-high": Colour("#312e81", "#312e81"),
     "matrix-nan": Colour("#dc2626", "#dc2626"),
 }
-"""What becomes of a run: the moment, branches, what goes back, what went wrong, values as
-colours.
-"""
+"""Colours of a run: current moment, branches, backward pass, failures, values as colours."""
 
 _CANVAS = {
     "paper": Colour("#fbfcfe", "#101217"),
@@ -119,7 +116,7 @@ _CANVAS = {
     "then-text": Colour("#006b51", "#45cca3"),
     "else-text": Colour("#965500", "#f0b04c"),
 }
-"""The drawn graph: its paper, lines and frames."""
+"""Colours of the drawn graph: paper, lines and frames."""
 
 _FAMILIES = {
     "port": (Colour("#5a6a80", "#8d9bb0"), Colour("#f1f4f8", "#20262f")),
@@ -134,9 +131,7 @@ _FAMILIES = {
     "region": (Colour("#5b4bd6", "#a49bff"), Colour("#efedfd", "#242043")),
     "other": (Colour("#5f6878", "#98a3b5"), Colour("#f3f4f7", "#21262e")),
 }
-"""Families of operations: the line, in which a badge is written too, and the fill of their
-boxes.
-"""
+"""Line colour (also of badges) and fill colour of each family of operations."""
 
 
 def _families() -> Iterator[tuple[str, Colour]]:
@@ -146,7 +141,7 @@ def _families() -> Iterator[tuple[str, Colour]]:
 
 
 COLOURS: Mapping[str, Colour] = MappingProxyType(_PAGE | _RUN | _CANVAS | dict(_families()))
-"""By name, as CSS has it after two dashes."""
+"""Colours by name, which is the CSS variable without its two dashes."""
 
 TEXTS: tuple[Text, ...] = (
     Text("page-text", ("page", "page-soft", "table-header", "code-background")),
@@ -190,11 +185,11 @@ TEXTS: tuple[Text, ...] = (
     Text("else-text", ("surface", "frame-else")),
     *(Text(f"line-{family}", (f"fill-{family}", "surface")) for family in _FAMILIES),
 )
-"""What the screens write in colour, and on what."""
+"""Text colours of the screens with their backgrounds."""
 
 
 def declarations(theme: Literal["light", "dark"]) -> str:
-    """A variable of CSS for every colour, as one theme has it.
+    """Return a CSS variable declaration for every colour of a theme.
 
     >>> declarations("light")[:31]
     '--page: #fbfbfe; --page-soft: #'
@@ -206,7 +201,7 @@ def declarations(theme: Literal["light", "dark"]) -> str:
 
 
 def channels(name: str) -> tuple[int, int, int]:
-    """Red, green and blue of a colour in the light theme, for pictures of pixels.
+    """Return red, green and blue of a colour in the light theme, for pixel images.
 
     >>> channels("matrix-nan")
     (220, 38, 38)

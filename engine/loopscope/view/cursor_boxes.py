@@ -1,5 +1,5 @@
-"""Where the cursor of a run is on a picture: the box or frame of what runs next, and the one
-that is kept in sight.
+"""Position of the run's cursor on a picture: the box or frame that runs next, and the one in
+focus.
 """
 
 from __future__ import annotations
@@ -9,16 +9,20 @@ from loopscope.view.graph import GraphView
 
 
 def cursor_boxes(run: Run, view: GraphView) -> tuple[str, str]:
-    """Ids of what runs next, empty at the end of the run, and of what to keep in sight: that,
-    and in the end what ran last.
+    """Return the ids of the next box or frame (empty at the end of the run) and of the one in
+    focus.
+
+    The one in focus is the next one, or at the end of the run the last one.
     """
-    coming = _next(run, view)
-    return coming, coming or _last(run, view)
+    next_id = _next(run, view)
+    return next_id, next_id or _last(run, view)
 
 
 def _next(run: Run, view: GraphView) -> str:
-    """The box of what runs next, or the frame: at the end of a body what decides upon another
-    one, or hands out the branch's values.
+    """Return the box of the next operation, or a frame.
+
+    At the end of a body, it is the header that decides on another iteration, or the branch's
+    output.
     """
     cursor = run.cursor
     if cursor.kind == "finished":
@@ -30,12 +34,12 @@ def _next(run: Run, view: GraphView) -> str:
         if body != "body" and handed_out is not None:
             return handed_out.id
     frame = view.frame_of.get(static)
-    shown = view.node_of.get(static) if frame is not None else view.showing(static)
-    return shown.id if shown is not None else frame or ""
+    box = view.node_of.get(static) if frame is not None else view.showing(static)
+    return box.id if box is not None else frame or ""
 
 
 def _last(run: Run, view: GraphView) -> str:
-    """The frame of what ran last, or its box."""
+    """Return the frame or box of the operation that ran last."""
     static = view.place_of(run.cursor.previous or "")
-    shown = view.showing(static)
-    return view.frame_of.get(static) or (shown.id if shown is not None else "")
+    box = view.showing(static)
+    return view.frame_of.get(static) or (box.id if box is not None else "")

@@ -1,5 +1,5 @@
-"""Long lines cut into numbered ends: they dominate the time of a layout, and cannot be followed
-by eye anyway.
+"""Cuts of long lines into numbered ends, because long lines dominate layout time and are hard to
+follow.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loopscope.view.boxes import sized
-from loopscope.view.drawing_order import levels, turned
+from loopscope.view.drawing_order import cycle_closing_arcs, levels
 from loopscope.view.graph import ViewEdge, ViewNode
 from loopscope.view.rows import SIDEWAYS
 
-LONGEST = 12
-"""Lines that span more levels than this are cut."""
-_TOLD = 5
-"""Places that the beginning of a cut line names."""
+MAX_LEVELS = 12
+"""Number of levels that a line may span without being cut."""
+_MAX_TARGETS = 5
+"""Largest number of targets that the tooltip of a cut line names."""
 _CUT = frozenset({"data", "input_map"})
 _ENTERS = frozenset({"input_map", "trip_count", "start"})
 
@@ -25,32 +25,34 @@ _ENTERS = frozenset({"input_map", "trip_count", "start"})
 def _into_rows(
     nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of ids, upper and lower, that put what enters a frame above its first row, which is
-    as low as the lowest of its inputs.
+    """Yield pairs of ids, upper and lower, that place a frame's sources above its first row.
+
+    Otherwise the first row would be level with the lowest of its inputs.
     """
     frame_of = {node.id: node.cluster for node in nodes}
     row: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         if node.cluster and node.at_top:
             row[node.cluster].append(node.id)
-    coming: dict[str, dict[str, None]] = defaultdict(dict)
+    entering: dict[str, dict[str, None]] = defaultdict(dict)
     for edge in edges:
         if edge.kind == "branch":
-            coming[edge.frame][edge.source] = None
+            entering[edge.frame][edge.source] = None
         elif edge.kind in _ENTERS and frame_of[edge.source] != frame_of[edge.target]:
-            coming[frame_of[edge.target]][edge.source] = None
-    for frame, sources in coming.items():
+            entering[frame_of[edge.target]][edge.source] = None
+    for frame, sources in entering.items():
         yield from itertools.product(sources, row[frame])
 
 
 def cut_long_edges(
     nodes: tuple[ViewNode, ...], edges: tuple[ViewEdge, ...]
 ) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """The same picture with each long line replaced by a numbered end on either side, one at the
-    beginning for all that bring the same value; back edges stay whole.
+    """Replace each long line by a numbered end on either side; back edges stay whole.
+
+    Lines with the same value share the end at their source.
     """
-    # Back edges are laid out backwards, so they count as lines from the Parameter down to the
-    # Result. Instances of an unrolled body are short enough, and must all look the same.
+    # Back edges are laid out in reverse, so they count as lines from the Parameter down to the
+    # Result. Copies of an unrolled body are short, and must all look the same.
     copied = {node.id for node in nodes if "[" in node.address}
     arcs = [
         (edge.target, edge.source) if edge.kind in ("back", "again") else (edge.source, edge.target)
@@ -58,7 +60,7 @@ def cut_long_edges(
         if edge.kind not in SIDEWAYS
     ]
     ids = [node.id for node in nodes]
-    closing = turned(ids, arcs)
+    closing = cycle_closing_arcs(ids, arcs)
     level = levels(ids, [*arcs, *_into_rows(nodes, edges)])
     by_id = {node.id: node for node in nodes}
     lowest: dict[str, str] = {}
@@ -68,26 +70,26 @@ def cut_long_edges(
                 lowest.get(edge.target, edge.source), edge.source, key=level.__getitem__
             )
     cut_ends: list[ViewNode] = []
-    begun: dict[tuple[str, str], list[ViewEdge]] = {}
-    kept: list[ViewEdge] = []
+    cuts: dict[tuple[str, str], list[ViewEdge]] = {}
+    remaining: list[ViewEdge] = []
     for edge in edges:
         if edge.latent:
-            # One short line is enough to order the two vertically.
-            short = level[edge.target] - level[edge.source] <= LONGEST
-            kept.append(replace(edge, placed=short and lowest[edge.target] == edge.source))
+            # One short line is enough to order both boxes vertically.
+            short = level[edge.target] - level[edge.source] <= MAX_LEVELS
+            remaining.append(replace(edge, placed=short and lowest[edge.target] == edge.source))
             continue
         whole = edge.kind not in _CUT or edge.source in copied or edge.target in copied
-        if whole or abs(level[edge.target] - level[edge.source]) <= LONGEST:
-            kept.append(
+        if whole or abs(level[edge.target] - level[edge.source]) <= MAX_LEVELS:
+            remaining.append(
                 replace(edge, upwards=edge.kind in _CUT and (edge.source, edge.target) in closing)
             )
             continue
-        begun.setdefault((edge.source, edge.tensor), []).append(edge)
-    for number, cut in enumerate(begun.values(), 1):
+        cuts.setdefault((edge.source, edge.tensor), []).append(edge)
+    for number, cut in enumerate(cuts.values(), 1):
         near, tensor = by_id[cut[0].source], cut[0].tensor
         places = [by_id[edge.target] for edge in cut]
-        towards = ", ".join(f"{far.title} {far.name}" for far in places[:_TOLD]) + (
-            f" and {len(cut) - _TOLD} more" * (len(cut) > _TOLD)
+        targets = ", ".join(f"{far.title} {far.name}" for far in places[:_MAX_TARGETS]) + (
+            f" and {len(cut) - _MAX_TARGETS} more" * (len(cut) > _MAX_TARGETS)
         )
         begin, *ends = (
             f"n{len(nodes) + len(cut_ends) + position}" for position in range(len(cut) + 1)
@@ -100,11 +102,11 @@ def cut_long_edges(
                     tensor,
                     str(number),
                     cluster=near.cluster,
-                    tooltip=f"continues at {towards}",
+                    tooltip=f"continues at {targets}",
                 )
             )
         )
-        kept.append(ViewEdge(f"{cut[0].id}a", "cut_end", near.id, begin, tensor))
+        remaining.append(ViewEdge(f"{cut[0].id}a", "cut_end", near.id, begin, tensor))
         for edge, far, end in zip(cut, places, ends, strict=True):
             back = f"comes from {near.title} {near.name}"
             cut_ends.append(
@@ -112,5 +114,5 @@ def cut_long_edges(
                     ViewNode(end, "cut_end", tensor, str(number), cluster=far.cluster, tooltip=back)
                 )
             )
-            kept.append(replace(edge, source=end))
-    return (*nodes, *cut_ends), tuple(kept)
+            remaining.append(replace(edge, source=end))
+    return (*nodes, *cut_ends), tuple(remaining)

@@ -1,37 +1,61 @@
-"""DOT text of a canvas: geometry for the browser's layout, and a complete picture for the ``dot``
-program.
+"""DOT text of a canvas: geometry for the browser's layout, or a complete picture for ``dot``.
 
-Only synthetic ids, numbers and fixed words are written bare; text of the model goes through
-``loopscope.view.escape`` into HTML-like labels. Back edges are written from the Parameter down to
-the Result with ``dir=back``, which lays them out along the frame's side.
+Only synthetic ids, numbers and fixed words are written directly. Text of the model is passed
+through ``escape`` into HTML-like labels. Back edges are written from the Parameter
+down to the Result with ``dir=back``, so that they are laid out along the side of the frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loopscope.errors import MOST_OF_A_NAME, neutral
 from loopscope.view.colours import COLOURS
-from loopscope.view.escape import escape
 from loopscope.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.measure import text_width
 from loopscope.view.rows import SIDEWAYS, LayoutPart, UnrolledRow, ViewRows
 
 _FONT = 'fontname="Helvetica"'
 _PICTURE_FONT = 'fontname="Arial,Helvetica,sans-serif"'
-"""``dot`` takes Helvetica for a name of PostScript's, and measures another font than the one
-that is shown.
+"""Font of standalone pictures. ``dot`` treats Helvetica alone as a PostScript name, and would
+measure another font than the displayed one.
 """
 _GAP = "&#160;"
-"""After bold words: a plain space at the beginning of a text is lost in SVG."""
+"""Space after bold words, because SVG drops a plain space at the beginning of a text."""
 _REVERSED = frozenset({"back", "again"})
-_LONGEST_ROW = 12
+_MAX_ROW = 12
 _PART = " · part [10] of 12"
-"""What the canvas adds to the label of a slice while it runs."""
+"""Longest text that the canvas appends to the label of a slice while the model runs."""
 _SHAPE = {"control": "box", "condition": "box", "output": "box", "more": "box", "cut_end": "circle"}
 
 
+_HTML = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+    "\\": "&#92;&#8288;",
+    "\n": "<BR/>",
+}
+
+
+def escape(text: str, max_length: int = MOST_OF_A_NAME) -> str:
+    """Return untrusted text as an HTML-like DOT label, for use between ``<`` and ``>``.
+
+    A backslash is followed by a word joiner, because Graphviz expands escapes such as
+    ``\\\\N`` even in HTML-like labels.
+
+    >>> escape('<b>"a" & \\\\N')
+    '&lt;b&gt;&quot;a&quot; &amp; &#92;&#8288;N'
+    """
+    return "".join(_HTML.get(character, character) for character in neutral(text, max_length))
+
+
 def _colour(name: str) -> str:
-    """A colour in quotes; a picture outside the app has a white background."""
+    """Return a quoted colour of the light theme, because standalone pictures have a white
+    background.
+    """
     return f'"{COLOURS[name].light}"'
 
 
@@ -69,11 +93,10 @@ _FRAME: dict[ClusterKind, str] = {
 
 
 def dot_text(view: GraphView, *, standalone: bool = False) -> str:
-    """DOT of a view. ``standalone``: with words and colours, for a picture outside the app;
-    otherwise for layout only.
+    """Return the DOT of a view for layout only; with words and colours if ``standalone``.
 
-    For layout, a row of copies is one box whose size is written ``@r0w@`` and ``@r0h@``:
-    ``row_texts`` says what it is made of.
+    For layout, a row of copies is one box of size ``@r0w@`` by ``@r0h@``; ``row_texts`` returns its
+    content.
     """
     if standalone or not view.unrolled:
         part = LayoutPart(list(view.nodes), list(view.clusters), list(view.edges))
@@ -83,7 +106,7 @@ def dot_text(view: GraphView, *, standalone: bool = False) -> str:
 
 
 def row_texts(view: GraphView) -> list[tuple[UnrolledRow, str]]:
-    """The rows of copies, those inside others first, each with the DOT of its first copy."""
+    """Return the rows of copies, inner rows first, each with the DOT of its first copy."""
     return (
         [
             (row, _text(part, standalone=False, one_copy=True))
@@ -102,7 +125,10 @@ def _lines(part: LayoutPart, standalone: bool, one_copy: bool) -> Iterator[str]:
     yield "digraph view {"
     border = "pad=0 margin=0" if one_copy else "pad=0.3" if standalone else "pad=0.3 margin=16"
     font = _PICTURE_FONT if standalone else _FONT
-    yield f"  graph [compound=true rankdir=TB ranksep=0.62 nodesep=0.34 labeljust=l {border} splines=true];"
+    yield (
+        "  graph [compound=true rankdir=TB ranksep=0.62 nodesep=0.34 labeljust=l"
+        f" {border} splines=true];"
+    )
     yield f'  node [shape=box style=rounded fixedsize=true {font} fontsize=11 label=""];'
     yield f"  edge [arrowsize=0.7 {font} fontsize=10];"
     nodes: dict[str, list[ViewNode]] = {}
@@ -113,14 +139,15 @@ def _lines(part: LayoutPart, standalone: bool, one_copy: bool) -> Iterator[str]:
     for frame in part.clusters:
         inside.setdefault(frame.parent if frame.parent in frames else "", []).append(frame)
     yield from _inside(nodes.get("", []), standalone)
-    # A stack instead of recursion: bodies may be nested hundreds deep. None closes a frame.
+    # A stack replaces recursion, because bodies may be nested hundreds deep. None closes a frame.
     waiting: list[ViewCluster | None] = [*reversed(inside.get("", []))]
     while waiting:
         cluster = waiting.pop()
         if cluster is None:
             yield "}"
             continue
-        yield f"subgraph cluster_{cluster.id} {{ graph [id={cluster.id} {_frame(cluster, standalone, one_copy)}];"
+        attributes = f"id={cluster.id} {_frame(cluster, standalone, one_copy)}"
+        yield f"subgraph cluster_{cluster.id} {{ graph [{attributes}];"
         yield from _inside(nodes.get(cluster.id, []), standalone)
         yield from (
             f"  {row.id} [id={row.id} width=@{row.id}w@ height=@{row.id}h@];"
@@ -148,24 +175,26 @@ def _lines(part: LayoutPart, standalone: bool, one_copy: bool) -> Iterator[str]:
 
 
 def _ends(nodes: list[ViewNode]) -> Iterator[str]:
-    """Puts the Results of a copy into its last row, where lines to the next copy begin."""
+    """Place the Results of a copy in its last row, where lines to the next copy begin."""
     results = [node.id for node in nodes if node.kind == "result"]
-    if 0 < len(results) <= _LONGEST_ROW:
+    if 0 < len(results) <= _MAX_ROW:
         yield f"  {{ rank=sink; {' '.join(results)} }}"
 
 
 def _inside(nodes: list[ViewNode], standalone: bool) -> Iterator[str]:
-    """Boxes of one frame; the boxes of its inputs form one row, up to the length of a row."""
+    """Yield the boxes of a frame; those of its inputs form one row, up to the maximal row
+    length.
+    """
     for node in nodes:
         yield _node(node, standalone)
     row = [node.id for node in nodes if node.at_top]
-    if 1 < len(row) <= _LONGEST_ROW:
+    if 1 < len(row) <= _MAX_ROW:
         yield f"  {{ rank=same; {' '.join(row)} }}"
 
 
 def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
-    """Invisible lines that keep everything of a branch below the box that chooses it."""
-    fed = {
+    """Yield invisible lines that keep all boxes of a branch below the header of its If."""
+    targets = {
         edge.target
         for edge in part.edges
         if edge.kind not in ("back", "again", "input_map", *SIDEWAYS)
@@ -173,14 +202,12 @@ def _branches_below_their_header(part: LayoutPart) -> Iterator[str]:
     for edge in part.edges:
         if edge.kind == "branch":
             for node in part.nodes:
-                if node.cluster == edge.frame and node.id not in fed:
+                if node.cluster == edge.frame and node.id not in targets:
                     yield f"  {edge.source} -> {node.id} [style=invis];"
 
 
 def _frame(cluster: ViewCluster, standalone: bool, one_copy: bool) -> str:
-    """A frame's header keeps room for its title, its buttons and the iteration that the canvas
-    writes there.
-    """
+    """Return the attributes of a frame. Its header has room for title, buttons and iteration."""
     branch = cluster.kind in ("then", "else")
     width = (
         text_width(cluster.title, 14)
@@ -189,8 +216,11 @@ def _frame(cluster: ViewCluster, standalone: bool, one_copy: bool) -> str:
     )
     width += 84 if cluster.copies else 0
     words = f"<B>{escape(cluster.title)}</B>{_GAP}{escape(cluster.name)}" if standalone else ""
-    table = f'<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
-    # A margin of the whole picture is in inches, that of a frame in points.
+    table = (
+        '<TABLE BORDER="0" CELLBORDER="0" FIXEDSIZE="TRUE"'
+        f' WIDTH="{width:.0f}" HEIGHT="26"><TR><TD ALIGN="LEFT">{words}</TD></TR></TABLE>'
+    )
+    # The margin of a whole picture is in inches, that of a frame in points.
     look = (
         f" style=rounded {_PICTURE_FONT} fontsize=12 {_FRAME[cluster.kind]}" if standalone else ""
     )
@@ -235,7 +265,7 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
     if backwards:
         words.append("dir=back")
         if edge.kind == "back":
-            # Enters its Parameter from the side: below it the value on the wire is written.
+            # The line enters its Parameter from the side, because the value is displayed below.
             words.append("tailport=e arrowsize=1.1")
     if edge.frame:
         words.append(f"lhead=cluster_{edge.frame}")
@@ -244,18 +274,20 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
     elif edge.kind == "data":
         words.append("weight=3")
     elif edge.kind in SIDEWAYS:
-        # Instances are side by side: a line from one to the next must not push it down.
+        # Copies are side by side: a line to the next copy must not move it down.
         words.append("constraint=false")
     if edge.kind == "back":
-        # Room for the value that flows along it.
+        # Room for the value on the line.
         words.append(
-            'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38"><TR><TD></TD></TR></TABLE>>'
+            'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="136" HEIGHT="38">'
+            "<TR><TD></TD></TR></TABLE>>"
         )
     elif edge.label:
         text = escape(edge.label) if standalone else ""
         width = text_width(edge.label + (_PART if edge.slices else ""), 10.5) + 10
         words.append(
-            f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16"><TR><TD>{text}</TD></TR></TABLE>>'
+            f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="16">'
+            f"<TR><TD>{text}</TD></TR></TABLE>>"
         )
     if standalone:
         words.append(_LINE[edge.kind] if edge.placed else f"{_LINE[edge.kind]} constraint=false")

@@ -1,4 +1,4 @@
-"""The order in which nodes can run, and how far apart the ends of a line are in it."""
+"""Topological order of nodes, and their levels in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def topological(graph: ModelGraph) -> tuple[LayerId, ...]:
-    """Node ids, producers before consumers; each constant right before the first node that takes
-    it.
+    """Return node ids with producers before consumers; each constant directly before its first
+    consumer.
     """
     arcs = [
         (source.layer, layer)
@@ -28,19 +28,19 @@ def topological(graph: ModelGraph) -> tuple[LayerId, ...]:
         if layer not in constants:
             placed.update(
                 dict.fromkeys(
-                    one.layer
-                    for one in graph.sources[layer]
-                    if one is not None and one.layer in constants
+                    source.layer
+                    for source in graph.sources[layer]
+                    if source is not None and source.layer in constants
                 )
             )
             placed[layer] = None
     return tuple(placed | dict.fromkeys(order))
 
 
-def turned(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> set[tuple[Key, Key]]:
-    """The arcs to remove so that no cycle is left: those on a cycle that lead back to an earlier
-    key.
-    """
+def cycle_closing_arcs(
+    keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]
+) -> set[tuple[Key, Key]]:
+    """Return the arcs whose removal breaks all cycles: those that lead back to an earlier key."""
     cyclic = on_cycles(keys, arcs)
     position = {key: number for number, key in enumerate(keys)} if cyclic else {}
     return {
@@ -51,49 +51,50 @@ def turned(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> set[tuple[Ke
 
 
 def levels(keys: Sequence[Key], arcs: Sequence[tuple[Key, Key]]) -> Mapping[Key, int]:
-    """For each key the length of the longest path that ends in it, in topological order; arcs
-    that close cycles do not count.
+    """Return for each key the length of the longest path to it, in topological order.
+
+    Arcs that close cycles are ignored.
     """
-    following: dict[Key, list[Key]] = {key: [] for key in keys}
-    missing = dict.fromkeys(keys, 0)
-    closing = turned(keys, arcs)
+    successors: dict[Key, list[Key]] = {key: [] for key in keys}
+    open_inputs = dict.fromkeys(keys, 0)
+    closing = cycle_closing_arcs(keys, arcs)
     for source, target in arcs:
         if source != target and (source, target) not in closing:
-            following[source].append(target)
-            missing[target] += 1
+            successors[source].append(target)
+            open_inputs[target] += 1
     level: dict[Key, int] = {}
     depth = dict.fromkeys(keys, 0)
-    ready = deque(key for key in keys if not missing[key])
+    ready = deque(key for key in keys if not open_inputs[key])
     while ready:
         key = ready.popleft()
         level[key] = depth[key]
-        for target in following[key]:
+        for target in successors[key]:
             depth[target] = max(depth[target], depth[key] + 1)
-            missing[target] -= 1
-            if not missing[target]:
+            open_inputs[target] -= 1
+            if not open_inputs[target]:
                 ready.append(target)
     return level
 
 
 def on_cycles(keys: Collection[Key], arcs: Sequence[tuple[Key, Key]]) -> set[Key]:
-    """The keys that lie on cycles, or on paths between cycles; arcs from a key to itself do not
-    count.
+    """Return the keys on cycles or on paths between cycles; arcs from a key to itself are
+    ignored.
     """
-    left = set(keys)
+    remaining = set(keys)
     for forwards in (True, False):
-        following: dict[Key, list[Key]] = {key: [] for key in left}
-        missing = dict.fromkeys(left, 0)
+        successors: dict[Key, list[Key]] = {key: [] for key in remaining}
+        open_inputs = dict.fromkeys(remaining, 0)
         for arc in arcs:
             source, target = arc if forwards else arc[::-1]
-            if source != target and source in left and target in left:
-                following[source].append(target)
-                missing[target] += 1
-        ready = [key for key in left if not missing[key]]
+            if source != target and source in remaining and target in remaining:
+                successors[source].append(target)
+                open_inputs[target] += 1
+        ready = [key for key in remaining if not open_inputs[key]]
         while ready:
             key = ready.pop()
-            left.discard(key)
-            for target in following[key]:
-                missing[target] -= 1
-                if not missing[target]:
+            remaining.discard(key)
+            for target in successors[key]:
+                open_inputs[target] -= 1
+                if not open_inputs[target]:
                     ready.append(target)
-    return left
+    return remaining

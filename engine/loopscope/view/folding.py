@@ -1,5 +1,5 @@
-"""What is drawn as one box: control-flow nodes, branches and groups, chosen so that a canvas
-stays readable.
+"""Folding: which control-flow nodes, branches and groups are one box, so that a canvas stays
+readable.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from loopscope.view.reading_order import reading_order
 from loopscope.view.roles import handed_in
 
 VISIBLE_NODES = 40
-"""Where groups are folded, at most about so many boxes are left."""
-_WHOLE = 1.5
-"""A picture is drawn whole that has so many times these boxes: folding it would hide more than
-it clears.
+"""Approximate number of boxes that remain after groups are folded."""
+_WHOLE_FACTOR = 1.5
+"""Factor on the number of boxes up to which a picture is drawn whole; folding would hide more than
+it clears up.
 """
-_COMFORTABLE = 120
-"""What a user opens is shown whole up to here: beyond, a picture is a map rather than a drawing."""
-_LEAST_ROOM = 16
-"""Boxes that a body needs to show what it does when it does not fit whole."""
-_DEEPEST = 8
-"""Bodies nested deeper than this start folded."""
-_MOST_HANDED_IN = 6
-"""Outer values beyond so many are drawn as one box: so many Parameters and lines would be an
-unreadable bundle.
+_MAX_OPENED_BOXES = 120
+"""Number of boxes up to which a place that the user opens is drawn whole."""
+_MIN_BODY_BOXES = 16
+"""Number of boxes that a body needs if it is not drawn whole."""
+_MAX_OPEN_DEPTH = 8
+"""Nesting depth from which bodies start folded."""
+_MAX_OUTER_VALUES = 6
+"""Number of outer values above which they are drawn as one box, because their lines would be a
+bundle.
 """
 
 
@@ -48,23 +48,21 @@ class Unrolled:
     first: int = 0
     count: int = COPIES
     total: int | None = None
-    """Iterations that there are, when that is known."""
+    """Iteration count of the loop, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """Which places are drawn as one box. Pass sets of static addresses, or let
-    ``default_folding`` choose.
-    """
+    """The places that are drawn as one box. ``default_folding`` selects them for a model."""
 
     folded: frozenset[str] = frozenset()
     """Control-flow nodes (``main/loop_7``), branches (``main/if_2/then``) and groups
     (``loopscope.view.grouping``).
     """
     opened: frozenset[str] = frozenset()
-    """Groups that are drawn as a frame round their nodes."""
+    """Groups that are drawn as a frame around their nodes."""
     constants: bool = False
-    """Draw constants as boxes of their own instead of in their consumers."""
+    """Draw constants as boxes instead of inside their consumers."""
     unrolled: tuple[Unrolled, ...] = ()
     """Loops that are drawn as copies of their body, one for each iteration of a window."""
 
@@ -73,12 +71,12 @@ class Folding:
         return frozenset(address for address in self.folded | self.opened if is_group(address))
 
     def window(self, address: str) -> Unrolled | None:
-        """The window of an unrolled loop, by its static address."""
-        return next((one for one in self.unrolled if one.address == address), None)
+        """Return the window of an unrolled loop at a static address."""
+        return next((unrolled for unrolled in self.unrolled if unrolled.address == address), None)
 
 
 def graph_at(model: Model, root: str) -> ModelGraph:
-    """The graph at a static address; ``KeyError`` when the model has none there."""
+    """Return the graph at a static address. ``KeyError`` if there is none."""
     for place in graphs(model):
         if place.address == root:
             return place.graph
@@ -91,15 +89,15 @@ def default_folding(
     *,
     chains: bool = True,
     constants: bool = False,
-    most: int = VISIBLE_NODES,
+    max_boxes: int = VISIBLE_NODES,
 ) -> Folding:
-    """Fold bodies, then name scopes or repeated blocks, until about ``most`` boxes are left; of
-    each function all calls but the first.
+    """Return a folding that leaves about ``max_boxes`` boxes.
 
-    ``chains``: draw each chain of shape arithmetic as one box.
+    Bodies are folded first, then name scopes or repeated blocks, and all calls of a function except
+    the first. ``chains``: draw each chain of shape arithmetic as one box.
     """
-    folded = _fold(graph_at(model, root), root, chains=chains, most=most)
-    # Where so much is there that scopes are folded, the calls in them are too.
+    folded = _fold(graph_at(model, root), root, chains=chains, max_boxes=max_boxes)
+    # In models that are large enough for folded scopes, the calls inside them are folded too.
     scoped = {
         address.rpartition("/")[0]
         for address in folded
@@ -110,50 +108,54 @@ def default_folding(
         for address, call in function_calls(model).items()
         if address.rpartition("/")[0] not in scoped
     }
-    again = {address for address, call in calls.items() if call.number > 1}
-    named = {address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped}
-    return Folding(folded | again, frozenset(calls.keys() - again | named), constants=constants)
+    repeated_calls = {address for address, call in calls.items() if call.number > 1}
+    opened_scopes = {
+        address for address in named_scopes(model) if address.rpartition("/")[0] not in scoped
+    }
+    return Folding(
+        folded | repeated_calls,
+        frozenset(calls.keys() - repeated_calls | opened_scopes),
+        constants=constants,
+    )
 
 
 def toggle(model: Model, folding: Folding, address: str) -> Folding:
-    """The folding after a click on a box or frame: folds what is open and opens what is folded."""
+    """Return the folding after a click on a box or frame, which opens or folds it."""
     address = without_iterations(address)
     if is_group(address):
         return _toggle_group(model, folding, address)
     if address not in folding.folded:
         return replace(folding, folded=folding.folded | {address})
     folded = set(folding.folded - {address})
-    chains = any(one.endswith(CHAIN) for one in folded)
+    chains = any(group.endswith(CHAIN) for group in folded)
     for place in _bodies_at(model, address):
         folded |= _fold(
             place.graph,
             place.address,
             chains=chains,
-            most=round(_COMFORTABLE / _WHOLE),
+            max_boxes=round(_MAX_OPENED_BOXES / _WHOLE_FACTOR),
             body=place.body,
         )
     return replace(folding, folded=frozenset(folded))
 
 
 def reveal(model: Model, folding: Folding, address: str) -> Folding:
-    """The folding that shows the node at a static address: everything folded around it is
-    opened.
-    """
+    """Return the folding with everything opened around the node at a static address."""
     address = without_iterations(address)
     for place in graphs(model):
         if not is_within(address, place.address):
             continue
         if place.address in folding.folded:
             folding = toggle(model, folding, place.address)
-        wanted = address[len(place.address) + 1 :].partition("/")[0]
-        layer = next((layer for layer, text in labels(place.graph).items() if text == wanted), None)
+        label = address[len(place.address) + 1 :].partition("/")[0]
+        layer = next((layer for layer, text in labels(place.graph).items() if text == label), None)
         while layer is not None:
             groups = grouping(place.graph, place.address, folding.groups, place.body)
-            closed = [one for one in groups.around(layer) if one in folding.folded]
-            if not closed:
+            folded_groups = [group for group in groups.around(layer) if group in folding.folded]
+            if not folded_groups:
                 break
-            folding = toggle(model, folding, closed[-1])
-        region = f"{place.address}/{wanted}"
+            folding = toggle(model, folding, folded_groups[-1])
+        region = f"{place.address}/{label}"
         if region != address and region in folding.folded:
             folding = toggle(model, folding, region)
     return folding
@@ -164,11 +166,13 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
     if address not in folding.folded:
         graph = graph_at(model, place)
         inside = grouping(graph, place, folding.groups)
-        below = {one for one in folding.groups if address in _ancestors(inside.parent, one)}
+        inner_groups = {
+            group for group in folding.groups if address in _ancestors(inside.parent, group)
+        }
         return replace(
             folding,
-            folded=folding.folded - below | {address},
-            opened=folding.opened - below - {address},
+            folded=folding.folded - inner_groups | {address},
+            opened=folding.opened - inner_groups - {address},
         )
     folded, opened = folding.folded - {address}, folding.opened | {address}
     if address.endswith((CHAIN, OUTER)):
@@ -176,58 +180,65 @@ def _toggle_group(model: Model, folding: Folding, address: str) -> Folding:
     graph = graph_at(model, place)
     order = reading_order(graph)
     members = members_of(address, place, order)
-    whole = len(members) <= _COMFORTABLE and not holds_blocks(address, len(members))
-    within = () if whole else partition(graph, place, address, VISIBLE_NODES)
+    whole = len(members) <= _MAX_OPENED_BOXES and not holds_blocks(address, len(members))
+    parts = () if whole else partition(graph, place, address, VISIBLE_NODES)
     regions = {f"{place}/{order.label[layer]}" for layer in members if graph.by_id[layer].bodies}
-    return replace(folding, folded=folded | set(within) | regions, opened=opened)
+    return replace(folding, folded=folded | set(parts) | regions, opened=opened)
 
 
 def _ancestors(parent: Mapping[str, str], group: str) -> set[str]:
-    found: set[str] = set()
+    ancestors: set[str] = set()
     while group := parent.get(group, ""):
-        found.add(group)
-    return found
+        ancestors.add(group)
+    return ancestors
 
 
 def _bodies_at(model: Model, address: str) -> list[PlacedGraph]:
-    """The body at an address, or the bodies of the control-flow node at it."""
+    """Return the body at an address, or the bodies of the control-flow node at it."""
     return [
-        one for one in graphs(model) if address in (one.address, one.address.rpartition("/")[0])
+        placed
+        for placed in graphs(model)
+        if address in (placed.address, placed.address.rpartition("/")[0])
     ]
 
 
 def _fold(
-    graph: ModelGraph, root: str, *, chains: bool, most: int, body: Body | None = None
+    graph: ModelGraph, root: str, *, chains: bool, max_boxes: int, body: Body | None = None
 ) -> frozenset[str]:
-    """What to fold in this graph: bodies are opened breadth first while they fit. ``body``: it
-    is drawn inside its region, not alone.
+    """Return the places to fold in this graph. Bodies are opened breadth first while there is room.
+
+    ``body`` is the body that the graph belongs to, if it is drawn inside its region.
     """
     folded: set[str] = set()
     visible = 0
-    waiting = deque([(graph, root, 0, body, most)])
+    waiting = deque([(graph, root, 0, body, max_boxes)])
     while waiting:
         inner, place, depth, inside, room = waiting.popleft()
-        groups = _groups(inner, place, chains=chains, most=room)
-        if inside is not None and len(handed_in(inside)) > _MOST_HANDED_IN:
+        groups = _groups(inner, place, chains=chains, max_boxes=room)
+        if inside is not None and len(handed_in(inside)) > _MAX_OUTER_VALUES:
             groups.add(f"{place}/{OUTER}")
         folded |= groups
-        alone = _alone(inner, grouping(inner, place, groups, inside).group_of)
+        single = _single_boxes(inner, grouping(inner, place, groups, inside).group_of)
         if place == root:
-            visible = len(alone) + len(groups)
+            visible = len(single) + len(groups)
         label = labels(inner)
-        for regions in _alike([inner.by_id[layer] for layer in alone if inner.by_id[layer].bodies]):
+        for regions in _similar_regions(
+            [inner.by_id[layer] for layer in single if inner.by_id[layer].bodies]
+        ):
             cost = sum(
-                len(node.outputs) + sum(_boxes_of(body) for body in node.bodies) for node in regions
+                len(node.outputs) + sum(_box_count(body) for body in node.bodies)
+                for node in regions
             )
-            left = round(most * _WHOLE) - visible
-            # One alone is opened with groups in it, if there is room for a picture that says
-            # something.
-            if depth >= _DEEPEST or (
-                cost > left and (len(regions) > 1 or left < _LEAST_ROOM * len(regions[0].bodies))
+            room_left = round(max_boxes * _WHOLE_FACTOR) - visible
+            # A single region is opened with groups inside it, if there is room for a useful
+            # picture.
+            if depth >= _MAX_OPEN_DEPTH or (
+                cost > room_left
+                and (len(regions) > 1 or room_left < _MIN_BODY_BOXES * len(regions[0].bodies))
             ):
                 folded |= {f"{place}/{label[node.id]}" for node in regions}
                 continue
-            visible += min(cost, left)
+            visible += min(cost, room_left)
             for node in regions:
                 address = f"{place}/{label[node.id]}"
                 waiting.extend(
@@ -236,41 +247,39 @@ def _fold(
                         f"{address}/{body.name}",
                         depth + 1,
                         body,
-                        left // len(node.bodies),
+                        room_left // len(node.bodies),
                     )
                     for body in node.bodies
                 )
     return frozenset(folded)
 
 
-def _boxes_of(body: Body) -> int:
-    """How many boxes a body has when it is drawn whole."""
+def _box_count(body: Body) -> int:
+    """Return the number of boxes of a body that is drawn whole."""
     outer = len(handed_in(body))
-    return len(_alone(body.graph, {})) - (outer - 1 if outer > _MOST_HANDED_IN else 0)
+    return len(_single_boxes(body.graph, {})) - (outer - 1 if outer > _MAX_OUTER_VALUES else 0)
 
 
-def _alike(regions: Sequence[Node]) -> Collection[list[Node]]:
-    """Control-flow nodes of one type and size together: they are opened together, or none of
-    them.
-    """
-    found: dict[tuple[object, ...], list[Node]] = {}
+def _similar_regions(regions: Sequence[Node]) -> Collection[list[Node]]:
+    """Group control-flow nodes by type and size. Each group is opened or folded as a whole."""
+    groups: dict[tuple[object, ...], list[Node]] = {}
     for node in regions:
-        found.setdefault((node.type, *(len(body.graph.nodes) for body in node.bodies)), []).append(
+        groups.setdefault((node.type, *(len(body.graph.nodes) for body in node.bodies)), []).append(
             node
         )
-    return found.values()
+    return groups.values()
 
 
-def _alone(graph: ModelGraph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
-    """Nodes that get a box of their own."""
+def _single_boxes(graph: ModelGraph, group_of: Mapping[LayerId, str]) -> list[LayerId]:
+    """Return the nodes with a box of their own."""
     return [node.id for node in graph.nodes if node.constant is None and node.id not in group_of]
 
 
-def _groups(graph: ModelGraph, place: str, *, chains: bool, most: int) -> set[str]:
-    found = set(shape_chains(graph, place, {})) if chains else set()
-    in_chain = grouping(graph, place, found).group_of
-    if len(_alone(graph, in_chain)) + len(found) <= most * _WHOLE:
-        return found
-    # Chains may cross the borders of scopes and blocks, so that too many nodes are folded by these
-    # alone.
-    return set(partition(graph, place, f"{place}/*", most))
+def _groups(graph: ModelGraph, place: str, *, chains: bool, max_boxes: int) -> set[str]:
+    chain_groups = set(shape_chains(graph, place, {})) if chains else set()
+    in_chain = grouping(graph, place, chain_groups).group_of
+    if len(_single_boxes(graph, in_chain)) + len(chain_groups) <= max_boxes * _WHOLE_FACTOR:
+        return chain_groups
+    # Chains may cross the borders of scopes and blocks. With partitions, they would fold too many
+    # nodes.
+    return set(partition(graph, place, f"{place}/*", max_boxes))

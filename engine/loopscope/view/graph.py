@@ -1,7 +1,7 @@
-"""What a canvas draws of a model: nodes, clusters and edges as pure data.
+"""The content of a canvas as pure data: nodes, clusters (frames) and edges.
 
-``graph_view(model, folding, root)`` in ``loopscope.view.build`` makes it. Ids (``n12``, ``c3``,
-``e7``) are synthetic and the same for the same model, folding and root; addresses are static
+``graph_view(model, folding, root)`` in ``loopscope.view.build`` creates it. Ids (``n12``, ``c3``,
+``e7``) are synthetic, and equal for the same model, folding and root. Addresses are static
 addresses of the model (``loopscope.ir.address``).
 """
 
@@ -45,11 +45,15 @@ EdgeKind = Literal[
     "branch",
     "cut_end",
 ]
-"""``input_map``/``output_map``: port maps; ``merge``: a branch's Result into the If's output;
-``back``: a back edge; ``again``: the condition Result decides whether another iteration runs;
-``carried`` and ``goes_on``: the same two from one copy of an unrolled body to the next;
-``trip_count`` and ``start`` enter a Loop's header; ``condition`` enters an If's header and
-``branch`` leaves it; ``cut_end``: one half of a long edge that was cut.
+"""Kinds of lines.
+
+- ``input_map``, ``output_map``: port maps.
+- ``merge``: a branch's Result into the If's output.
+- ``back``: a back edge. ``again``: the condition that decides on another iteration.
+- ``carried``, ``goes_on``: the same two from one copy of an unrolled body to the next.
+- ``trip_count``, ``start``: inputs of a Loop's header.
+- ``condition``, ``branch``: input and outputs of an If's header.
+- ``cut_end``: one half of a long edge that was cut.
 """
 
 
@@ -57,7 +61,7 @@ _ITERATION = re.compile(r"\[[^\]]*\]")
 
 
 def without_iterations(address: str) -> str:
-    """The static form of an address.
+    """Return the static form of an address.
 
     >>> without_iterations("main/outer[1]/body/inner[*]/body/Add")
     'main/outer/body/inner/body/Add'
@@ -67,7 +71,7 @@ def without_iterations(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """How an iteration's part is cut from a tensor, or joined to one."""
+    """Slicing of a tensor into the parts of iterations, or concatenation of the parts."""
 
     axis: int
     stride: int
@@ -81,13 +85,15 @@ class ViewNode:
     id: str
     kind: NodeKind
     address: str
-    """Static address. A ``control``, ``condition`` or ``folded`` box has its region's; an
-    ``output`` box the region's with ``:k``; a ``cut_end`` the cut tensor's; a ``more`` box, which
-    stands for iterations beside the window, its loop's. In copies of an unrolled body with
-    iterations: ``main/loop_7[3]/body/Add_3``.
+    """Static address.
+
+    A ``control``, ``condition`` or ``folded`` box has its region's address, an ``output`` box the
+    region's with ``:k``, a ``cut_end`` the tensor's, and a ``more`` box (iterations beside the
+    window) its loop's. In copies of an unrolled body it has iterations:
+    ``main/loop_7[3]/body/Add_3``.
     """
     title: str
-    """The operation's type, or what the box is."""
+    """The operation's type, or the kind of the box."""
     name: str = ""
     detail: str = ""
     """Declared element type and shape of the first output, or the role of a port."""
@@ -95,31 +101,31 @@ class ViewNode:
     cluster: str = ""
     """Id of the innermost cluster; empty at the top."""
     constants: tuple[str, ...] = ()
-    """Short texts of the constants that feed it."""
+    """Short texts of the constants that feed the box."""
     badge: str = ""
-    """What a folded box holds, such as ``14 nodes``."""
+    """Content of a folded box, such as ``14 nodes``."""
     values: tuple[str, ...] = ()
-    """Static addresses of the tensors whose values are written below it, by output number."""
+    """Static addresses of the tensors whose values are displayed below the box, by output
+    number.
+    """
     members: tuple[str, ...] = ()
-    """Of a folded group: the static addresses of its nodes."""
+    """Static addresses of the nodes in a folded group."""
     loops: tuple[str, ...] = ()
-    """Of a folded group: the static addresses of the loops among its nodes."""
+    """Static addresses of the loops in a folded group."""
     tooltip: str = ""
     body: str = ""
-    """Static address of the graph that opens as a canvas from this box; empty when there is
-    none, or more than one.
+    """Static address of the graph that the box opens as a canvas; empty unless there is exactly
+    one.
     """
     spark: str = ""
-    """Of a folded loop: address of the carried Parameter whose values it shows as a line; empty
-    when it has none.
-    """
+    """Address of the carried Parameter in a folded loop's sparkline; empty if there is none."""
     width: float = 0.0
     height: float = 0.0
 
     @property
     def at_top(self) -> bool:
-        """Stands in the first row of its frame: what hands values in, and what decides whether a
-        loop begins.
+        """True for boxes in the first row of their frame, which pass values in or decide on the
+        first iteration.
         """
         return self.kind in ("parameter", "control") or (
             self.kind == "folded" and self.family == "port"
@@ -128,24 +134,24 @@ class ViewNode:
 
 @dataclass(frozen=True, slots=True)
 class ViewCluster:
-    """A frame round nodes: a control-flow node, one of its branches, one iteration of an
-    unrolled loop, or an opened group.
+    """A frame around nodes: a control-flow node, a branch, a copy of an unrolled body, or an opened
+    group.
     """
 
     id: str
     kind: ClusterKind
     address: str
-    """Static address; folding it is ``toggle`` of this address."""
+    """Static address, which ``toggle`` folds."""
     title: str
     name: str = ""
     parent: str = ""
     body: str = ""
-    """Static address of the graph whose nodes it holds directly; empty for an If, whose branches
-    do.
+    """Static address of the graph whose nodes are directly inside; empty for an If with branches
+    inside.
     """
     foldable: bool = True
     copies: int = 0
-    """Of an unrolled loop: how many iterations are drawn."""
+    """Number of drawn iterations of an unrolled loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,79 +163,80 @@ class ViewEdge:
     source: str
     target: str
     tensor: str = ""
-    """Static address of the tensor that flows along it (``:k`` for output k > 0)."""
+    """Static address of the tensor on the line (``:k`` for output k > 0)."""
     label: str = ""
     into: str = ""
     """Static address of the Parameter that a port map or back edge feeds."""
     slices: Slices | None = None
     frame: str = ""
-    """Ends at the border of this cluster."""
+    """Cluster at whose border the line ends."""
     input: int = 0
-    """Number of the target's input; of an output map, of the output."""
+    """Index of the target's input; for an output map, of the output."""
     latent: bool = False
-    """Seen only while one of its ends is pointed at or selected: it is one of many lines into a
-    box of outer values.
+    """True if the line is visible only while one of its ends is hovered or selected.
+
+    That applies to the many lines into a box of outer values.
     """
     placed: bool = True
-    """Has a say in the layout."""
+    """True if the line affects the layout."""
     upwards: bool = False
-    """The line closes a cycle among folded boxes, and therefore leads up to a box above its
-    source.
-    """
+    """True if the line closes a cycle among folded boxes, so that it leads up."""
 
 
 @dataclass(frozen=True, eq=False)
 class GraphView:
-    """A canvas's content. Depends on the model, the folding and the root only, never on a run."""
+    """The content of a canvas. It depends on the model, the folding and the root only, not on a
+    run.
+    """
 
     root: str
-    """Static address of the graph that is the canvas: ``main`` or ``main/loop_7/body``."""
+    """Static address of the graph on the canvas: ``main`` or ``main/loop_7/body``."""
     nodes: tuple[ViewNode, ...]
     clusters: tuple[ViewCluster, ...]
     edges: tuple[ViewEdge, ...]
     hidden: int = 0
-    """How many nodes of the model's graphs below the root are inside folded boxes."""
+    """Number of nodes below the root that are inside folded boxes."""
     title: str = ""
     unrolled: frozenset[str] = frozenset()
     """Static addresses of the loops that are drawn unrolled."""
 
     @cached_property
     def by_id(self) -> Mapping[str, ViewNode | ViewCluster | ViewEdge]:
-        found: dict[str, ViewNode | ViewCluster | ViewEdge] = {node.id: node for node in self.nodes}
-        found.update({cluster.id: cluster for cluster in self.clusters})
-        found.update({edge.id: edge for edge in self.edges})
-        return found
+        items: dict[str, ViewNode | ViewCluster | ViewEdge] = {node.id: node for node in self.nodes}
+        items.update({cluster.id: cluster for cluster in self.clusters})
+        items.update({edge.id: edge for edge in self.edges})
+        return items
 
     @cached_property
     def node_of(self) -> Mapping[str, ViewNode]:
-        """The box that shows a static address: its own, or the folded group that holds it (a
-        region: its header or folded box).
+        """The box of each static address: its own, its folded group, or the header of its
+        region.
         """
-        found: dict[str, ViewNode] = {}
+        boxes: dict[str, ViewNode] = {}
         for node in self.nodes:
             for member in node.members:
-                found.setdefault(member, node)
+                boxes.setdefault(member, node)
             if node.kind not in ("cut_end", "more"):
-                found.setdefault(node.address, node)
-        return found
+                boxes.setdefault(node.address, node)
+        return boxes
 
     @cached_property
     def frame_of(self) -> Mapping[str, str]:
-        """Id of the frame at a static address."""
+        """Id of the frame at each static address."""
         return {cluster.address: cluster.id for cluster in self.clusters}
 
     @cached_property
     def control_flow(self) -> tuple[tuple[str, str], ...]:
-        """Id and static address of each frame and folded box that stands for one loop or branch."""
+        """Id and static address of each frame or folded box of a loop or branch."""
         frames = (
-            (one.id, one.address)
-            for one in self.clusters
-            if one.kind in ("loop", "tensor_iterator", "if")
+            (item.id, item.address)
+            for item in self.clusters
+            if item.kind in ("loop", "tensor_iterator", "if")
         )
-        return (*frames, *((one.id, one.address) for one in self.nodes if one.kind == "folded"))
+        return (*frames, *((item.id, item.address) for item in self.nodes if item.kind == "folded"))
 
     def instances_of(self, address: str) -> list[ViewNode]:
-        """The boxes of a place in all copies of the unrolled loops round it."""
+        """Return the boxes of a place in all copies of the unrolled loops around it."""
         static = without_iterations(address)
         return [
             node
@@ -238,24 +245,24 @@ class GraphView:
         ]
 
     def place_of(self, concrete: str) -> str:
-        """The address that a box has for a place of a run: without iterations but those of
-        unrolled loops.
+        """Return the view's address for a place of a run: without iterations, except in unrolled
+        loops.
         """
         if not self.unrolled:
             return without_iterations(concrete)
-        shown, static = "", ""
+        path, static = "", ""
         for part in concrete.split("/"):
             label, bracket, rest = part.partition("[")
             static = f"{static}/{label}" if static else label
-            kept = f"{label}{bracket}{rest}" if static in self.unrolled else label
-            shown = f"{shown}/{kept}" if shown else kept
-        return shown
+            visible_part = f"{label}{bracket}{rest}" if static in self.unrolled else label
+            path = f"{path}/{visible_part}" if path else visible_part
+        return path
 
     def showing(self, address: str) -> ViewNode | None:
-        """The box that shows a static address, or the folded box around it; None when it is outside
-        the canvas.
+        """Return the box at a static address, or the folded box around it; None outside of the
+        canvas.
 
-        Where iterations of unrolled loops are missing in the address, there may be none.
+        None also if the address lacks iterations of unrolled loops.
         """
         node_of = self.node_of
         path = address

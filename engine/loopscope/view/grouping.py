@@ -1,11 +1,11 @@
-"""Groups of nodes inside one graph that can be drawn as one box: name scopes, blocks and stretches,
-chains of shape arithmetic.
+"""Groups of nodes in a graph that can be one box: name scopes, blocks, stretches, shape arithmetic.
 
-A group's address looks like a place but can be none: ``main/encoder%2F*`` holds the nodes whose
-names begin with ``encoder/``, ``main/*~0..120`` the first 120 nodes in reading order
-(``loopscope.view.partition`` has more of that kind), ``main/Concat_7~shape`` the shape arithmetic
-that ends in ``Concat_7``, ``main/if_2/then/*~outer`` the Parameters of a body that only hand outer
-values in.
+The address of a group has the form of a place, with a label that no node has:
+
+- ``main/encoder%2F*``: nodes whose names begin with ``encoder/``.
+- ``main/*~0..120``: the first 120 nodes in reading order (more in ``loopscope.view.partition``).
+- ``main/Concat_7~shape``: the shape arithmetic that ends in ``Concat_7``.
+- ``main/if_2/then/*~outer``: Parameters of a body that only pass outer values in.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ _SHAPE_ARITHMETIC = frozenset(
     }
     | {"Sub", "Mul", "Div", "Max", "Min", "Cast"}
 )
-_SHORTEST_CHAIN = 3
+_MIN_CHAIN = 3
 
 
 def is_group(address: str) -> bool:
-    """Whether an address names a group rather than a node or body.
+    """Return True if an address names a group instead of a node or body.
 
-    >>> is_group("main/encoder%2F*"), is_group("main/*~0..9"), is_group("main/Concat~shape"), is_group("main/loop")
-    (True, True, True, False)
+    >>> is_group("main/encoder%2F*"), is_group("main/*~0..9")
+    (True, True)
+    >>> is_group("main/Concat~shape"), is_group("main/loop")
+    (True, False)
     """
     label = address.rpartition("/")[2]
     return "*" in label or label.endswith(CHAIN)
@@ -68,18 +70,16 @@ def is_group(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """For the nodes of one graph, the innermost declared group of each; and the group around
-    each group.
-    """
+    """The innermost declared group of each node of a graph, and the group around each group."""
 
     group_of: Mapping[LayerId, str]
     parent: Mapping[str, str]
-    """Empty text for a group that lies directly in the graph."""
+    """Group around each group; empty if there is none."""
     members: Mapping[str, tuple[LayerId, ...]]
-    """All nodes in a group, those in groups inside it too."""
+    """All nodes of a group, including those of its inner groups."""
 
     def around(self, layer: LayerId) -> Iterator[str]:
-        """The groups that hold a node, innermost first."""
+        """Yield the groups that contain a node, innermost first."""
         group = self.group_of.get(layer, "")
         while group:
             yield group
@@ -92,8 +92,8 @@ NO_GROUPING = Grouping({}, {}, {})
 def grouping(
     graph: ModelGraph, place: str, declared: Collection[str], body: Body | None = None
 ) -> Grouping:
-    """The declared group of each node of a graph. ``body``: the body that the graph belongs to,
-    if any.
+    """Return the declared groups of a graph's nodes. ``body`` is the body that the graph belongs
+    to, if any.
     """
     own = {
         address for address in declared if address.rpartition("/")[0] == place and is_group(address)
@@ -102,18 +102,18 @@ def grouping(
         return NO_GROUPING
     chains = {address for address in own if address.endswith(CHAIN)}
     outer = f"{place}/{OUTER}"
-    handed = (
+    passed_in = (
         frozenset(handed_in(body)) if outer in own and body is not None else frozenset[LayerId]()
     )
     members: dict[str, tuple[LayerId, ...]] = {}
     for address in sorted(own - chains - {outer}, key=len):
         order = reading_order(graph)
         members[address] = order.with_constants(
-            layer for layer in members_of(address, place, order) if layer not in handed
+            layer for layer in members_of(address, place, order) if layer not in passed_in
         )
     group_of: dict[LayerId, str] = {}
     parent: dict[str, str] = {}
-    for address in sorted(members, key=lambda one: -len(members[one])):
+    for address in sorted(members, key=lambda group: -len(members[group])):
         first = next(iter(members[address]), None)
         parent[address] = group_of.get(first, "") if first is not None else ""
         group_of.update(dict.fromkeys(members[address], address))
@@ -143,8 +143,9 @@ def _add_chains(
 def shape_chains(
     graph: ModelGraph, place: str, group_of: Mapping[LayerId, str]
 ) -> Mapping[str, tuple[LayerId, ...]]:
-    """Connected shape arithmetic: small integers computed from shapes and constants alone; by
-    address, longest chains only.
+    """Return the maximal chains of shape arithmetic by address.
+
+    Shape arithmetic is connected nodes that compute small integers from shapes and constants alone.
     """
     arithmetic = _shape_arithmetic(graph)
     root: dict[LayerId, LayerId] = {layer: layer for layer in arithmetic}
@@ -166,7 +167,7 @@ def shape_chains(
     chains: dict[LayerId, list[LayerId]] = defaultdict(list)
     for layer in arithmetic:
         chains[find(layer)].append(layer)
-    long = {key: tuple(chain) for key, chain in chains.items() if len(chain) >= _SHORTEST_CHAIN}
+    long = {key: tuple(chain) for key, chain in chains.items() if len(chain) >= _MIN_CHAIN}
     label = labels(graph)
     return {f"{place}/{label[chain[-1]]}{CHAIN}": chain for chain in _without_cycles(graph, long)}
 
@@ -174,9 +175,7 @@ def shape_chains(
 def _without_cycles(
     graph: ModelGraph, chains: Mapping[LayerId, tuple[LayerId, ...]]
 ) -> Iterator[tuple[LayerId, ...]]:
-    """Those chains that stay in running order as one box: a box that feeds itself through others
-    would turn the picture round.
-    """
+    """Yield the chains that do not form a cycle with other nodes when drawn as one box."""
     box = {layer: key for key, chain in chains.items() for layer in chain}
     arcs = [
         (box.get(source.layer, source.layer), box.get(layer, layer))
@@ -189,22 +188,24 @@ def _without_cycles(
 
 
 def _shape_arithmetic(graph: ModelGraph) -> dict[LayerId, None]:
-    """Nodes of shape arithmetic in running order."""
-    found: dict[LayerId, None] = {}
+    """Return the nodes of shape arithmetic in execution order."""
+    arithmetic: dict[LayerId, None] = {}
     if not any(node.type in ("ShapeOf", "Shape") for node in graph.nodes):
-        return found
+        return arithmetic
     for layer in topological(graph):
         node = graph.by_id[layer]
         if node.type not in _SHAPE_ARITHMETIC or node.bodies or not _is_small_integer(node):
             continue
-        fed = [
+        sources = [
             source.layer
             for source in graph.sources[layer]
             if source is not None and not graph.by_id[source.layer].constant
         ]
-        if node.type in ("ShapeOf", "Shape") or (fed and all(one in found for one in fed)):
-            found[layer] = None
-    return found
+        if node.type in ("ShapeOf", "Shape") or (
+            sources and all(source in arithmetic for source in sources)
+        ):
+            arithmetic[layer] = None
+    return arithmetic
 
 
 def _is_small_integer(node: Node) -> bool:

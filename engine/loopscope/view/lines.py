@@ -1,4 +1,4 @@
-"""The lines of a canvas: data, port maps, back edges, and what decides a loop or a branch."""
+"""The lines of a canvas: data, port maps, back edges, and conditions of loops and branches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.preview import constant_text
 from loopscope.view.roles import input_roles, output_role, slices_of, unbound_inputs
 
-_MEANING: Mapping[tuple[str, int], EdgeKind] = {
+_CONTROL_INPUTS: Mapping[tuple[str, int], EdgeKind] = {
     (LOOP, 0): "trip_count",
     (LOOP, 1): "start",
     (IF, 0): "condition",
 }
-"""What an input of a folded control-flow node decides."""
+"""Kind of line for the control inputs of a folded control-flow node."""
 _NO_LIMIT = frozenset({"-1", *map(str, LARGEST_COUNTS)})
-"""The ways in which converters spell a trip count without limit."""
+"""Trip counts by which converters express an unlimited loop."""
 _PREFIX: Mapping[str, str] = {"trip_count": "≤ ", "start": "starts if ", "condition": "if "}
 
 
-def _words(meaning: EdgeKind, constant: str) -> str:
-    """A constant in a box, with what it means there; nothing for a loop that simply starts."""
+def _constant_words(meaning: EdgeKind, constant: str) -> str:
+    """Return the text of a constant in a box with its meaning; empty for a loop that always
+    starts.
+    """
     bare = constant.strip("[]")
     if meaning == "start" and bare in ("true", "false"):
         return "" if bare == "true" else "never starts"
@@ -35,7 +37,7 @@ def _words(meaning: EdgeKind, constant: str) -> str:
 
 
 class EdgeLines:
-    """Edges so far, and the constants that are written into boxes instead of being drawn."""
+    """The edges added so far, and the constants that are written into boxes instead."""
 
     def __init__(self, places: Sequence[DrawnGraph], *, constants_shown: bool) -> None:
         self.edges: list[ViewEdge] = []
@@ -64,35 +66,35 @@ class EdgeLines:
                     continue
                 if node.id in place.region:
                     self._enter(place, place.region[node.id], node, index, source)
-                elif node.id in place.box:  # a constant that a broken model feeds has none
+                # A constant that a malformed model feeds does not have a box.
+                elif node.id in place.box:
                     self._connect(
                         place,
                         source,
                         ViewEdge("", "data", "", place.box[node.id], input=index),
-                        _MEANING.get((node.type, index), "data"),
+                        _CONTROL_INPUTS.get((node.type, index), "data"),
                     )
         if place.body is not None and place.owner is not None:
             self._leave(place, place.body, place.owner)
 
     def _is_inside_a_group(self, place: DrawnGraph, node: Node, source: OutputRef) -> bool:
-        """Whether a line would begin and end in the same folded box, or bring a constant into
-        one.
-        """
-        box, fed_by = place.box.get(node.id, ""), place.box.get(source.layer)
+        """Return True if the line would be inside one folded box, or pass a constant into one."""
+        box, source_box = place.box.get(node.id, ""), place.box.get(source.layer)
         return box in self._groups and (
-            box == fed_by
-            or (fed_by is None and place.graph.by_id[source.layer].constant is not None)
+            box == source_box
+            or (source_box is None and place.graph.by_id[source.layer].constant is not None)
         )
 
     def _connect(
         self, place: DrawnGraph, source: OutputRef, edge: ViewEdge, meaning: EdgeKind | None = None
     ) -> None:
-        """A line from what makes a tensor to the edge's target; a constant is written into the
-        target instead, with what it means there.
+        """Add a line from the producer of a tensor to the edge's target.
+
+        A constant is written into the target instead, with its meaning.
         """
         node = place.graph.by_id[source.layer]
         if node.constant is not None and not self._constants_shown:
-            words = _words(meaning or edge.kind, constant_text(node.constant))
+            words = _constant_words(meaning or edge.kind, constant_text(node.constant))
             if words:
                 self.constants.setdefault(edge.target, []).append(words)
             return
@@ -101,8 +103,8 @@ class EdgeLines:
         self._add(replace(edge, source=box, tensor=place.at(source.layer, source.output)))
 
     def _add(self, edge: ViewEdge) -> None:
-        """Each line once: nodes of a folded group share a box, and lines inside it are not
-        drawn.
+        """Add a line unless it is a duplicate or inside a box. Nodes of a folded group share a
+        box.
         """
         if edge.kind == "input_map" and edge.target in self._outer:
             edge = replace(edge, label="", into="", input=0, latent=True)
@@ -123,8 +125,8 @@ class EdgeLines:
     def _enter(
         self, place: DrawnGraph, region: DrawnRegion, node: Node, index: int, source: OutputRef
     ) -> None:
-        """An input of an open control-flow node goes to its header, and to the Parameters that
-        its port maps name.
+        """Connect an input of an open control-flow node to its header, and to the Parameters of its
+        port maps.
         """
         if region.header:
             self._enter_header(place, region.header, node, index, source)
@@ -153,8 +155,9 @@ class EdgeLines:
                     self._connect(place, source, edge)
 
     def _drawn(self, address: str, body: Body) -> DrawnGraph | None:
-        """Where a body is drawn; None where it is not, also because another node has the same
-        id, and so the same address.
+        """Return the drawn graph of a body, or None.
+
+        None also if another node has the same id and therefore the same address.
         """
         place = self._places.get(address)
         return place if place is not None and place.graph is body.graph else None
@@ -180,11 +183,13 @@ class EdgeLines:
     def _enter_copies(
         self, place: DrawnGraph, region: DrawnRegion, body: Body, index: int, source: OutputRef
     ) -> None:
-        """As into a body, but slices go to every copy, initial values to the first iteration
-        only, and invariants to their one box.
+        """Connect an input to the copies of an unrolled body.
+
+        Slices go to every copy, initial values to the first iteration, and invariants to their one
+        box.
         """
         copies = [
-            one for address in region.copies if (one := self._drawn(address, body)) is not None
+            drawn for address in region.copies if (drawn := self._drawn(address, body)) is not None
         ]
         for parameter, (role, entry) in input_roles(body).items():
             if entry is None or entry.external != index or parameter not in body.graph.by_id:
@@ -206,24 +211,26 @@ class EdgeLines:
                     )
 
     def _leave_copy(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
-        """Results of one copy to the next copy, and to the outer outputs: parts from every copy,
-        last values from the last iteration.
+        """Connect Results of a copy to the next copy and to the outer outputs.
+
+        Slices are from every copy, last values from the last iteration.
         """
         number = region.copies.index(place.address)
         for parameter, shared in region.same.items():
-            if parameter not in place.box:  # a port map may name what the body does not draw
+            # A port map may name a Parameter that the body does not contain.
+            if parameter not in place.box:
                 continue
             tensor = f"{region.address}/{body.name}/{place.label[parameter]}"
             self._add(
                 ViewEdge("", "data", shared, place.box[parameter], tensor, into=place.at(parameter))
             )
-        following = (
+        next_copy = (
             self._drawn(region.copies[number + 1], body)
             if number + 1 < len(region.copies)
             else None
         )
-        self._outputs_of_copy(place, body, region, last=following is None)
-        self._carry_on(place, body, region, following, begins=number == 0)
+        self._outputs_of_copy(place, body, region, last=next_copy is None)
+        self._carry_on(place, body, region, next_copy, begins=number == 0)
 
     def _outputs_of_copy(
         self, place: DrawnGraph, body: Body, region: DrawnRegion, *, last: bool
@@ -249,12 +256,14 @@ class EdgeLines:
         place: DrawnGraph,
         body: Body,
         region: DrawnRegion,
-        following: DrawnGraph | None,
+        next_copy: DrawnGraph | None,
         *,
         begins: bool,
     ) -> None:
-        """What a copy hands to the ``following`` one, or to the iterations beyond the window;
-        ``begins``: it is the window's first.
+        """Connect carried values and condition of a copy to the next copy, or to the box after the
+        window.
+
+        ``begins`` is True for the first copy of the window.
         """
         for back in body.back_edges:
             if back.from_layer not in place.box or back.to_layer not in place.box:
@@ -269,9 +278,9 @@ class EdgeLines:
                         into=place.at(back.to_layer),
                     )
                 )
-            target = following.box[back.to_layer] if following else region.later
+            target = next_copy.box[back.to_layer] if next_copy else region.later
             if target:
-                into = following.at(back.to_layer) if following else ""
+                into = next_copy.at(back.to_layer) if next_copy else ""
                 self._add(
                     ViewEdge(
                         "",
@@ -287,16 +296,16 @@ class EdgeLines:
                 edge = ViewEdge(
                     "", "goes_on", place.box[entry.internal], region.later, place.at(entry.internal)
                 )
-                if following is not None:
+                if next_copy is not None:
                     edge = replace(
-                        edge, target=next(iter(following.box.values()), ""), frame=following.cluster
+                        edge, target=next(iter(next_copy.box.values()), ""), frame=next_copy.cluster
                     )
                 if edge.target:
                     self._add(edge)
 
     def _leave(self, place: DrawnGraph, body: Body, region: DrawnRegion) -> None:
-        """Results to the outer outputs, to the next iteration, and to the header that asks
-        whether there is one.
+        """Connect Results to the outer outputs, to the next iteration, and to the header (the
+        condition).
         """
         if region.copies:
             self._leave_copy(place, body, region)
@@ -347,12 +356,12 @@ class EdgeLines:
             self._branch(place, region)
 
     def _branch(self, place: DrawnGraph, region: DrawnRegion) -> None:
-        """From an If's header to a branch: the line ends at the frame, so any box at the frame's
-        top will do.
+        """Connect an If's header to a branch: the line ends at the frame, so any box at its top is
+        a target.
         """
-        fed = {edge.target for edge in self.edges if edge.kind == "data"}
+        fed_boxes = {edge.target for edge in self.edges if edge.kind == "data"}
         first = next(
-            (box for box in place.box.values() if box not in fed),
+            (box for box in place.box.values() if box not in fed_boxes),
             next(iter(place.box.values()), ""),
         )
         if first:

@@ -1,17 +1,20 @@
-"""Painters of marks: each adds one concern to an overlay and returns a new one."""
+"""Painters of marks: each returns the overlay with one kind of mark added."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from loopscope.debug.run import Run
-from loopscope.view.graph import GraphView
-from loopscope.view.marked_boxes import breakpoint_boxes, selected_box
-from loopscope.view.node_data import tints
-from loopscope.view.origins import lit
+from loopscope.view.graph import GraphView, ViewNode, without_iterations
+from loopscope.view.node_data import node_colours
+from loopscope.view.origins import highlight
 from loopscope.view.overlay_data import Marks, Overlay
-from loopscope.view.runtime_marks import fated_headers, heats
 from loopscope.view.status import BreakpointState
+
+HOTTEST = 8
+"""Highest level of time heat."""
 
 
 def paint_selection(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
@@ -21,7 +24,7 @@ def paint_selection(overlay: Overlay, run: Run | None, view: GraphView, marks: M
 
 
 def paint_breakpoints(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Mark boxes with breakpoints; an active breakpoint wins over a disabled one."""
+    """Mark boxes with breakpoints; an active breakpoint overrides a disabled one."""
     states: dict[str, BreakpointState] = {}
     states |= {node.id: "off" for node in breakpoint_boxes(view, marks.switched_off)}
     states |= {node.id: "on" for node in breakpoint_boxes(view, marks.breakpoints)}
@@ -29,25 +32,96 @@ def paint_breakpoints(overlay: Overlay, run: Run | None, view: GraphView, marks:
 
 
 def paint_runtime(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Write what a runtime runs in place of each loop and branch, and colour boxes by its times."""
-    headers = overlay.headers | fated_headers(view, overlay.headers, marks.fates)
-    return replace(overlay, headers=headers, heats=heats(view, marks.times))
+    """Add runtime badges to the headers of loops and branches, and time heat to boxes."""
+    headers = overlay.headers | headers_with_badges(view, overlay.headers, marks.runtime_badges)
+    return replace(overlay, headers=headers, heats=time_heat(view, marks.times))
 
 
 def paint_origins(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Highlight the boxes and wires that a traced value came through."""
+    """Highlight the boxes and wires on the provenance of a traced value."""
     if not marks.origins:
         return overlay
-    highlight = lit(view, marks.origins)
-    return replace(overlay, origins=highlight.boxes | highlight.lines)
+    highlighted = highlight(view, marks.origins)
+    return replace(overlay, origins=highlighted.boxes | highlighted.lines)
 
 
 def paint_node_data(overlay: Overlay, run: Run | None, view: GraphView, marks: Marks) -> Overlay:
-    """Colour boxes by the data of a file."""
+    """Colour boxes by node data."""
     if marks.node_data is None:
         return overlay
-    return replace(overlay, tints=tints(view, run, marks.node_data), scale=marks.node_data.scale)
+    return replace(
+        overlay, tints=node_colours(view, run, marks.node_data), scale=marks.node_data.scale
+    )
 
 
 PAINTERS = (paint_selection, paint_breakpoints, paint_runtime, paint_origins, paint_node_data)
-"""One painter per concern; the order does not matter, because each writes fields of its own."""
+"""One painter per kind of mark. Their order does not matter, because each writes fields of its
+own.
+"""
+
+
+def selected_box(run: Run | None, view: GraphView, address: str) -> ViewNode | None:
+    """Return the box of a selected place.
+
+    In copies of unrolled loops it is the box of the named iteration, else of the one at the cursor.
+    """
+    box = view.node_of.get(view.place_of(address))
+    if box is None and view.unrolled:
+        concrete = run.resolve(without_iterations(address)) if run is not None else None
+        box = (
+            view.showing(view.place_of(concrete))
+            if concrete
+            else next(iter(view.instances_of(address)), None)
+        )
+    return box or view.showing(without_iterations(address))
+
+
+def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNode]:
+    """Return the boxes that display a dot for breakpoints at these places."""
+    boxes: dict[str, ViewNode] = {}
+    for pattern in patterns:
+        static = without_iterations(pattern)
+        if "*" in static:
+            hits = [node for address, node in view.node_of.items() if fnmatchcase(address, static)]
+        else:
+            exact = view.node_of.get(view.place_of(pattern)) or (
+                None if view.unrolled else view.showing(static)
+            )
+            hits = (
+                [exact]
+                if exact
+                else view.instances_of(static) or [box for box in (view.showing(static),) if box]
+            )
+        boxes.update({node.id: node for node in hits})
+    return list(boxes.values())
+
+
+def time_heat(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
+    """Return the heat level of each box, 1 to ``HOTTEST``, by its share of the time of the slowest
+    box.
+
+    Boxes that round to level 0 are left out.
+    """
+    seconds: dict[str, float] = {}
+    for address, duration in times.items():
+        box = view.showing(address)
+        if box is not None:
+            seconds[box.id] = seconds.get(box.id, 0.0) + duration
+    longest = max(seconds.values(), default=0.0)
+    levels = {
+        id: round(HOTTEST * duration / longest) for id, duration in seconds.items() if longest > 0
+    }
+    return {id: level for id, level in levels.items() if level}
+
+
+def headers_with_badges(
+    view: GraphView, headers: Mapping[str, str], runtime_badges: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the headers of frames and folded loops that have a runtime badge, with the badge in
+    front.
+    """
+    return {
+        id: " · ".join(filter(None, (runtime_badges[address], headers.get(id))))
+        for id, address in view.control_flow
+        if address in runtime_badges
+    }

@@ -1,4 +1,4 @@
-"""How wide text will be, so that boxes fit their text before any browser has drawn it."""
+"""Estimated text widths, so that boxes fit their text before a browser draws it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _WIDE = frozenset("mwMW@%…_—→")
 
 
 def text_width(text: str, size: float) -> float:
-    """Points that a line of text takes in a proportional sans-serif at this size; a little more
-    rather than less.
+    """Return the estimated width in points of a line in a proportional sans-serif; rather too
+    large.
 
     >>> text_width("", 12), text_width("MatMul", 10) > text_width("little", 10)
     (0, True)
@@ -19,7 +19,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def monospace_width(text: str, size: float) -> float:
-    """Points that a line of text takes in a monospaced font at this size."""
+    """Return the width in points of a line in a monospaced font."""
     return sum(1.2 if _is_wide(character) else 0.6 for character in text) * size
 
 

@@ -1,10 +1,10 @@
-"""What others say of nodes, a number or a text each, as colours of a picture; read from and written
-as Model Explorer's node data.
+"""Node data: a number or text per node, drawn as colours of boxes.
 
-Its JSON is ``{"results": {key: {"value": 0.5}}}``, for one graph or by graph (``{"main":
-{"results": ...}}``); here also ``{key: 0.5}``. A key is an address, in which iterations may be
-named (``main/loop[2]/body/add`` holds in that one only), or the name of a node or of its output.
-Colours in a file are not taken over: ours can be read in light and in dark.
+Files are in the format of Model Explorer's node data: ``{"results": {key: {"value": 0.5}}}`` for
+one graph, or by graph (``{"main": {"results": ...}}``). The short form ``{key: 0.5}`` is read too.
+A key is an address, or the name of a node or of its output. An address may name an iteration
+(``main/loop[2]/body/add``), and is then valid in that iteration only. Colours in a file are
+ignored, because Loopscope's colours are readable in light and dark themes.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ LEVELS = 8
 OTHERS = "others"
 _GRADIENT = [{"stop": 0, "bgColor": "white"}, {"stop": 1, "bgColor": "orange"}]
 _ADDRESSES = "addresses in Loopscope"
-"""What no graph is called: Model Explorer does not look there, and here nothing else of such a
-file is read.
+"""Key of the results by address, which is not a graph name.
+
+Model Explorer ignores it. If it is present, Loopscope reads only these results.
 """
-_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
-"""Of ONNX, by our names of bodies."""
-_NAMED = 3
-"""Keys that name nothing, and that are told."""
+_BODY_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
+"""ONNX attribute names of bodies, by Loopscope's names."""
+_MAX_NAMED = 3
+"""Largest number of unmatched keys in a message."""
 Datum = float | str
 _places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = (
     WeakKeyDictionary()
@@ -50,47 +51,47 @@ _places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class NodeData:
-    """A number for each of some places, or a text for each."""
+    """A number or a text for each of some places."""
 
     title: str
     everywhere: Mapping[str, Datum]
-    """By static address."""
+    """Values by static address."""
     by_iteration: Mapping[str, Datum]
-    """By concrete address."""
+    """Values by concrete address."""
     kinds: tuple[str, ...]
-    """Of texts the frequent ones, ``OTHERS`` last where there are more than ``LEVELS``; empty
-    for numbers.
+    """Most frequent texts, with ``OTHERS`` as the last if there are more than ``LEVELS``; empty for
+    numbers.
     """
     low: float
     high: float
     unmatched: tuple[str, ...]
-    """Keys that name nothing in the model."""
+    """Keys that do not match any node of the model."""
 
-    def unmatched_words(self, of: str) -> str:
-        """Which keys of a file name nothing, in a sentence; empty where all of them name
-        something.
+    def unmatched_words(self, source: str) -> str:
+        """Return a sentence about the keys that match no node; empty if all keys match. ``of``
+        names the file.
         """
         if not self.unmatched:
             return ""
-        named = listed([shorten(one) for one in self.unmatched[:_NAMED]], _NAMED)
+        examples = listed([shorten(key) for key in self.unmatched[:_MAX_NAMED]], _MAX_NAMED)
         keys = (
             "1 key of {} names"
             if len(self.unmatched) == 1
             else f"{len(self.unmatched):,} keys of {{}} name"
         )
-        return f"{keys.format(shorten(of))} nothing in this model, such as {named}"
+        return f"{keys.format(shorten(source))} nothing in this model, such as {examples}"
 
     @property
     def scale(self) -> list[str]:
-        """The legend: title, ``number`` with the ends of the scale, or ``text`` with the texts
-        in the order of their colours.
+        """Legend: title, ``number`` with the ends of the scale, or ``text`` with the texts in
+        colour order.
         """
         if self.kinds:
             return [self.title, "text", *self.kinds]
         return [self.title, "number", number_text(self.low), number_text(self.high)]
 
     def level(self, value: Datum) -> int:
-        """The colour of a value, 1 to ``LEVELS``."""
+        """Return the colour level of a value, 1 to ``LEVELS``."""
         if isinstance(value, str):
             return 1 + (self.kinds.index(value) if value in self.kinds else len(self.kinds) - 1)
         span = self.high - self.low
@@ -98,16 +99,17 @@ class NodeData:
 
 
 Given = str | os.PathLike[str] | Mapping[str, Any]
-"""What others say of nodes: a JSON file, or by address or name a number or a text."""
+"""Source of node data: a JSON file, or a mapping from address or name to number or text."""
 
 
-def given_node_data(given: Given, model: Model) -> NodeData:
-    """From a file, or from what Python holds; ``ReadError`` as ``read_node_data``, and where a
-    file cannot be read.
+def given_node_data(source: Given, model: Model) -> NodeData:
+    """Read node data from a file or a mapping.
+
+    ``ReadError`` as for ``read_node_data``, and if the file cannot be read.
     """
-    if isinstance(given, Mapping):
-        return read_node_data(as_json(given), model, "overlay")
-    path = Path(given)
+    if isinstance(source, Mapping):
+        return read_node_data(as_json(source), model, "overlay")
+    path = Path(source)
     try:
         content = path.read_bytes()
     except OSError as problem:
@@ -117,15 +119,15 @@ def given_node_data(given: Given, model: Model) -> NodeData:
     return read_node_data(content, model, path.stem)
 
 
-def as_json(given: Mapping[str, Any]) -> bytes:
-    """Numbers and texts by key as a file has them; numbers may be numpy's. ``ReadError`` for any
-    other value.
+def as_json(values: Mapping[str, Any]) -> bytes:
+    """Return a mapping of numbers (also numpy's) and texts as JSON. ``ReadError`` for other
+    values.
     """
-    plain = {
+    entries = {
         str(key): value if isinstance(value, str) else _number(key, value)
-        for key, value in given.items()
+        for key, value in values.items()
     }
-    return json.dumps(plain).encode()
+    return json.dumps(entries).encode()
 
 
 def _number(key: object, value: Any) -> float:
@@ -133,47 +135,51 @@ def _number(key: object, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ReadError(
-            f"an overlay says a number or a text of each node, and of {shorten(str(key))} a {type(value).__name__}"
+            f"an overlay says a number or a text of each node, and of {shorten(str(key))}"
+            f" a {type(value).__name__}"
         ) from None
 
 
 def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
-    """From a file that is not trusted. ``ReadError`` when it is too large, not such JSON, or
-    names nothing of the model.
+    """Parse node data from an untrusted file.
+
+    ``ReadError`` if it is too large, is not node data, or matches no node of the model.
     """
     if len(content) > MOST_BYTES:
         raise ReadError(
-            f"the node data has {len(content) / 2**20:.0f} MB: at most {MOST_BYTES // 2**20} are read"
+            f"the node data has {len(content) / 2**20:.0f} MB:"
+            f" at most {MOST_BYTES // 2**20} are read"
         )
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ReadError(f"the node data is not JSON: {shorten(str(error))}") from None
-    found = dict(_entries(data))
-    if len(found) > MOST_ENTRIES:
+    entries = dict(_entries(data))
+    if len(entries) > MOST_ENTRIES:
         raise ReadError(
-            f"the node data is of {len(found):,} nodes: at most {MOST_ENTRIES:,} are read"
+            f"the node data is of {len(entries):,} nodes: at most {MOST_ENTRIES:,} are read"
         )
-    if any(isinstance(value, str) for value in found.values()):
-        found = {
+    if any(isinstance(value, str) for value in entries.values()):
+        entries = {
             key: value if isinstance(value, str) else number_text(value)
-            for key, value in found.items()
+            for key, value in entries.items()
         }
     addresses, names = _index(model)
     by_address = {
-        address: value for key, value in found.items() if (address := _address(key, addresses))
+        address: value for key, value in entries.items() if (address := _address(key, addresses))
     }
     by_name = {
         address: value
-        for key, value in found.items()
+        for key, value in entries.items()
         if not _address(key, addresses)
         for address in names.get(key, ())
     }
-    placed = {**by_name, **by_address}  # a name may be that of several nodes
+    placed = {**by_name, **by_address}  # several nodes may have the same name
     if not placed:
-        first = next(iter(found), "")
+        first = next(iter(entries), "")
         raise ReadError(
-            f"no key of the node data is an address or a name of a node of this model; the first is {shorten(repr(first))}"
+            "no key of the node data is an address or a name of a node of this model;"
+            f" the first is {shorten(repr(first))}"
         )
     numbers = [value for value in placed.values() if not isinstance(value, str)]
     return NodeData(
@@ -183,16 +189,15 @@ def read_node_data(content: bytes, model: Model, title: str) -> NodeData:
         _kinds(value for value in placed.values() if isinstance(value, str)),
         min(numbers, default=0.0),
         max(numbers, default=0.0),
-        tuple(key for key in found if not _address(key, addresses) and key not in names),
+        tuple(key for key in entries if not _address(key, addresses) and key not in names),
     )
 
 
 def write_node_data(values: Mapping[str, Datum], model: Model) -> str:
-    """A file that Model Explorer shows on the same model, with a scale from light to dark;
-    ``values`` are by static address.
+    """Return a node data file for Model Explorer, with a scale from light to dark.
 
-    Its keys are names of nodes and of outputs, by graph as Model Explorer calls it; beside them
-    addresses, which are read here.
+    ``values`` are by static address. The keys are names of nodes and outputs by graph, as in Model
+    Explorer, and addresses for ``read_node_data``.
     """
     results = {_ADDRESSES: dict(values), **_named_results(values, model)}
     scale = (
@@ -207,11 +212,11 @@ def write_node_data(values: Mapping[str, Datum], model: Model) -> str:
 
 
 def _named_results(values: Mapping[str, Datum], model: Model) -> Mapping[str, Mapping[str, Datum]]:
-    """By graph and name, as Model Explorer calls them.
+    """Return the values by graph and name, as Model Explorer names them.
 
-    It draws an ONNX model with its bodies as one graph, in which their nodes have the names of
-    those around them in front. Bodies of other models are graphs of their own, and nodes are found
-    by their outputs too.
+    It draws an ONNX model with its bodies as one graph, in which a node's name follows the names of
+    the nodes around it. Bodies of other models are separate graphs, whose nodes it also finds by
+    outputs.
     """
     if model.dialect == "onnx":
         return {
@@ -232,8 +237,8 @@ def _named_results(values: Mapping[str, Datum], model: Model) -> Mapping[str, Ma
 
 
 def _names_through(model: Model) -> Iterator[tuple[str, str]]:
-    """Of each node of an ONNX model its name with those of the nodes around it in front, and its
-    address.
+    """Yield name and address of each ONNX node; the name follows the names of the nodes around
+    it.
     """
     before = {ROOT: ""}
     for place in graphs(model):
@@ -245,15 +250,16 @@ def _names_through(model: Model) -> Iterator[tuple[str, str]]:
             yield name, address
             for body in node.bodies:
                 before[f"{address}/{body.name}"] = (
-                    f"{name}/{_ATTRIBUTES.get(body.name, body.name)}/"
+                    f"{name}/{_BODY_ATTRIBUTES.get(body.name, body.name)}/"
                 )
 
 
-def tints(view: GraphView, run: Run | None, data: NodeData) -> dict[str, list[object]]:
-    """Of boxes: ``number`` or ``text``, the colour, the value in words. A folded box has its
-    largest number, or the text of all in it.
+def node_colours(view: GraphView, run: Run | None, data: NodeData) -> dict[str, list[object]]:
+    """Return for each box ``number`` or ``text``, the colour level, and the value as text.
+
+    A folded box has the largest number inside it, or the text that all nodes inside share.
     """
-    found: dict[str, list[object]] = {}
+    colours_by_box: dict[str, list[object]] = {}
     opened = {frame.static: frame.address for frame in run.frames()} if run is not None else {}
     for id, places in _boxes(view, data).items():
         values = [
@@ -268,20 +274,20 @@ def tints(view: GraphView, run: Run | None, data: NodeData) -> dict[str, list[ob
                 if texts
                 else max(value for value in values if not isinstance(value, str))
             )
-            found[id] = [
+            colours_by_box[id] = [
                 "text" if data.kinds else "number",
                 data.level(value),
                 value if isinstance(value, str) else number_text(value),
             ]
-    return found
+    return colours_by_box
 
 
 def _value(place: str, run: Run | None, opened: Mapping[str, str], data: NodeData) -> Datum | None:
-    """Of the iteration that is open, also before the operation has run in it; else of the last
-    one.
+    """Return the value for the open iteration, also before the operation ran in it, else for the
+    last one.
     """
     static = without_iterations(place)
-    if run is not None and static in _iterated(data):
+    if run is not None and static in _addresses_by_iteration(data):
         graph, _, label = place.rpartition("/")
         concrete = f"{opened[graph]}/{label}" if graph in opened else run.resolve(place)
         if concrete is not None and concrete in data.by_iteration:
@@ -290,52 +296,54 @@ def _value(place: str, run: Run | None, opened: Mapping[str, str], data: NodeDat
 
 
 @lru_cache(maxsize=8)
-def _iterated(data: NodeData) -> frozenset[str]:
-    """Static addresses of which there is a value by iteration."""
+def _addresses_by_iteration(data: NodeData) -> frozenset[str]:
+    """Return the static addresses that have values by iteration."""
     return frozenset(map(without_iterations, data.by_iteration))
 
 
 def _boxes(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
-    """By box, the places that it shows; found once, as long as the view lasts."""
-    kept = _places.get(view)
-    if kept is None or kept[0] is not data:
-        kept = _places[view] = (data, _places_of(view, data))
-    return kept[1]
+    """Return the places that each box shows. Cached for the lifetime of the view."""
+    cached = _places.get(view)
+    if cached is None or cached[0] is not data:
+        cached = _places[view] = (data, _places_of(view, data))
+    return cached[1]
 
 
 def _places_of(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
-    """Of one place in a copy of an unrolled loop the address with that iteration."""
+    """Compute the places that each box shows; in copies of unrolled loops, addresses with
+    iterations.
+    """
     copies: dict[str, list[ViewNode]] = {}
     for address, box in view.node_of.items():
         if "[" in address:
             copies.setdefault(without_iterations(address), []).append(box)
-    found: dict[str, list[str]] = {}
-    for static in dict.fromkeys((*data.everywhere, *_iterated(data))):
+    places: dict[str, list[str]] = {}
+    for static in dict.fromkeys((*data.everywhere, *_addresses_by_iteration(data))):
         for box in copies.get(static, ()):
-            found.setdefault(box.id, []).append(box.address)
-        shown = view.showing(static)
-        if shown is not None and static not in copies:
-            found.setdefault(shown.id, []).append(static)
-    return found
+            places.setdefault(box.id, []).append(box.address)
+        box_shown = view.showing(static)
+        if box_shown is not None and static not in copies:
+            places.setdefault(box_shown.id, []).append(static)
+    return places
 
 
 def _entries(data: object) -> Iterator[tuple[str, Datum]]:
-    """Of one graph or of several, with the values in objects or bare."""
+    """Yield key and value of the entries of one or several graphs; values may be in objects."""
     if not isinstance(data, dict):
         raise ReadError("the node data is not a JSON object of keys and values")
     results = data.get("results")
     if isinstance(data.get(_ADDRESSES), dict):
         data = {_ADDRESSES: data[_ADDRESSES]}
     graphs_of = [
-        one
-        for one in data.values()
-        if isinstance(one, dict) and isinstance(one.get("results"), dict)
+        graph_data
+        for graph_data in data.values()
+        if isinstance(graph_data, dict) and isinstance(graph_data.get("results"), dict)
     ]
     if isinstance(results, dict):
         graphs_of = [data]
-    for one in [one["results"] for one in graphs_of] or [data]:
-        for key, given in one.items():
-            yield key, _datum(key, given.get("value") if isinstance(given, dict) else given)
+    for graph_data in [graph_data["results"] for graph_data in graphs_of] or [data]:
+        for key, entry in graph_data.items():
+            yield key, _datum(key, entry.get("value") if isinstance(entry, dict) else entry)
 
 
 def _datum(key: str, value: object) -> Datum:
@@ -350,8 +358,9 @@ def _datum(key: str, value: object) -> Datum:
 
 
 def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
-    """All static addresses, and those that a name may mean: of a node, of an output, or Model
-    Explorer's.
+    """Return all static addresses, and the addresses that each name may refer to.
+
+    A name is that of a node, of an output, or Model Explorer's.
     """
     addresses: set[str] = set()
     names: dict[str, list[str]] = {}
@@ -371,7 +380,7 @@ def _index(model: Model) -> tuple[frozenset[str], Mapping[str, list[str]]]:
 
 
 def _address(key: str, addresses: frozenset[str]) -> str:
-    """The address that a key is, also without ``main/`` at its beginning; empty for a name."""
+    """Return the address that a key denotes, with or without ``main/``; empty for a name."""
     return next(
         (address for address in (key, f"main/{key}") if without_iterations(address) in addresses),
         "",

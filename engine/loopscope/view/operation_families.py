@@ -1,4 +1,4 @@
-"""Families of operations: the kinds that a picture distinguishes by colour."""
+"""Families of operations, which a picture distinguishes by colour."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAMILIES: Mapping[Family, str] = MappingProxyType(
         "other": "other",
     }
 )
-"""In the order of the legend, with the words that it shows."""
+"""Words of the legend by family, in order."""
 
 _FAMILY_OF: Mapping[str, Family] = MappingProxyType(
     {
@@ -96,7 +96,7 @@ _FIXED: Mapping[str, Family] = MappingProxyType(
 
 @lru_cache(maxsize=4096)
 def family_of(type: str) -> Family:
-    """The family of an operation type; ``other`` when the catalogue does not hold it."""
+    """Return the family of an operation type; ``other`` if no catalogue contains the type."""
     if type in _FIXED:
         return _FIXED[type]
     versions = CATALOGUE.versions(type)
@@ -106,7 +106,7 @@ def family_of(type: str) -> Family:
 
 
 def _category_elsewhere(type: str) -> str:
-    # Only here: it imports the onnx package, which a model of OpenVINO's does not need.
+    # Imported here because it imports the onnx package, which OpenVINO models do not need.
     from loopscope.ops.microsoft.catalogue import CATEGORY
 
     return CATEGORY.get(type, "")

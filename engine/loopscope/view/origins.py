@@ -1,6 +1,4 @@
-"""Which boxes and lines of a picture a value came through: its provenance, followed back along
-the lines that are drawn.
-"""
+"""Provenance on a picture: the boxes and drawn lines along which a value was computed."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from loopscope.explain.provenance import ProvenanceStep, Role
 from loopscope.view.graph import EdgeKind, GraphView, ViewEdge, ViewNode, without_iterations
 
 FARTHEST = 5
-"""Shades end at this distance."""
-_ARRIVES: Mapping[Role, frozenset[EdgeKind]] = {
+"""Largest distance with a shade of its own."""
+_ARRIVAL_KINDS: Mapping[Role, frozenset[EdgeKind]] = {
     "operand": frozenset({"data"}),
     "back edge": frozenset({"back", "carried"}),
     "initial value": frozenset({"input_map", "carried"}),
@@ -27,30 +25,31 @@ _ARRIVES: Mapping[Role, frozenset[EdgeKind]] = {
     "condition": frozenset({"condition", "start", "again"}),
     "trip count": frozenset({"trip_count"}),
 }
-"""The lines on which a value of each role arrives."""
+"""Kinds of lines on which a value of each role arrives."""
 _INTO_FOLDED: frozenset[EdgeKind] = frozenset(
     {"data", "trip_count", "start", "condition", "input_map", "carried"}
 )
-_PASSED_ON: frozenset[EdgeKind] = frozenset({"data", "cut_end", "input_map"})
-_LONGEST_WAY = 4
+_PASSING_KINDS: frozenset[EdgeKind] = frozenset({"data", "cut_end", "input_map"})
+_MAX_PATH = 4
 
 
 @dataclass(slots=True)
-class Lit:
-    """What lights up, by id, with its distance from the value that was asked about."""
+class Highlight:
+    """Highlighted boxes and lines by id, with their distance from the traced value."""
 
     boxes: dict[str, int] = field(default_factory=dict[str, int])
     lines: dict[str, int] = field(default_factory=dict[str, int])
 
 
-def lit(view: GraphView, steps: Sequence[ProvenanceStep]) -> Lit:
-    """A provenance (``loopscope.explain.provenance.provenance``) on a picture; what is not on
-    the picture is left out.
+def highlight(view: GraphView, steps: Sequence[ProvenanceStep]) -> Highlight:
+    """Return the boxes and lines of a provenance (``loopscope.explain.provenance.provenance``).
+
+    Steps that the picture does not contain are left out.
     """
-    return _Lighting(view).light(steps)
+    return _Highlighter(view).run(steps)
 
 
-class _Lighting:
+class _Highlighter:
     def __init__(self, view: GraphView) -> None:
         self.view = view
         self.nodes = {node.id: node for node in view.nodes}
@@ -58,94 +57,99 @@ class _Lighting:
         for edge in view.edges:
             self.arriving[edge.target].append(edge)
         self.near: dict[str, str] = {}
-        """Of each cut line the end at its source, by number: it comes before the other."""
+        """Id of the end near the source of each cut line, by the line's number. It precedes the far
+        end.
+        """
         for node in view.nodes:
             if node.kind == "cut_end":
                 self.near.setdefault(node.title, node.id)
-        self.found = Lit()
-        self._ways: dict[tuple[str, frozenset[EdgeKind]], Mapping[str, tuple[ViewEdge, ...]]] = {}
+        self.result = Highlight()
+        self._paths: dict[tuple[str, frozenset[EdgeKind]], Mapping[str, tuple[ViewEdge, ...]]] = {}
 
-    def light(self, steps: Sequence[ProvenanceStep]) -> Lit:
+    def run(self, steps: Sequence[ProvenanceStep]) -> Highlight:
         for step in steps:
-            made = self._box(step.address)
-            if made is None:
+            box = self._box(step.address)
+            if box is None:
                 continue
-            self._mark(self.found.boxes, made.id, step.distance)
+            self._mark(self.result.boxes, box.id, step.distance)
             for link in step.links:
                 source = self._box(link.address)
-                if source is not None and source is not made:
-                    self._mark(self.found.boxes, source.id, step.distance + 1)
-                    self._light_way(
-                        source, self._arrival(made, link.role), link.role, step.distance
-                    )
-        return self.found
+                if source is not None and source is not box:
+                    self._mark(self.result.boxes, source.id, step.distance + 1)
+                    self._mark_path(source, self._arrival(box, link.role), link.role, step.distance)
+        return self.result
 
-    def _light_way(self, source: ViewNode, target: ViewNode, role: Role, distance: int) -> None:
-        allowed = _INTO_FOLDED if target.kind == "folded" else _ARRIVES[role]
+    def _mark_path(self, source: ViewNode, target: ViewNode, role: Role, distance: int) -> None:
+        allowed = _INTO_FOLDED if target.kind == "folded" else _ARRIVAL_KINDS[role]
         key = target.id, allowed
-        if key not in self._ways:
-            self._ways[key] = self._ways_to(*key)
-        for edge in self._ways[key].get(source.id, ()):
-            self._mark(self.found.lines, edge.id, distance + (edge.target != target.id))
+        if key not in self._paths:
+            self._paths[key] = self._paths_to(*key)
+        for edge in self._paths[key].get(source.id, ()):
+            self._mark(self.result.lines, edge.id, distance + (edge.target != target.id))
             for end in (edge.source, edge.target):
-                self._mark(self.found.boxes, end, distance + (end != target.id))
+                self._mark(self.result.boxes, end, distance + (end != target.id))
 
-    def _ways_to(
+    def _paths_to(
         self, target: str, allowed: frozenset[EdgeKind]
     ) -> Mapping[str, tuple[ViewEdge, ...]]:
-        """For each box from which lines lead to another through boxes that only pass values on,
-        the fewest such lines.
+        """Return the shortest path of lines to a box from each box that reaches it.
+
+        Boxes in between only pass values on.
         """
-        found: dict[str, tuple[ViewEdge, ...]] = {}
-        waiting: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = [
+        paths: dict[str, tuple[ViewEdge, ...]] = {}
+        frontier: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = [
             (target, allowed, ())
         ]
-        for _ in range(_LONGEST_WAY + 1):
-            new: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = []
-            for box, kinds, way in waiting:
+        for _ in range(_MAX_PATH + 1):
+            next_frontier: list[tuple[str, frozenset[EdgeKind], tuple[ViewEdge, ...]]] = []
+            for box, kinds, path in frontier:
                 for edge in self.arriving[box]:
-                    if edge.kind in kinds and edge.source not in found:
-                        found[edge.source] = (*way, edge)
+                    if edge.kind in kinds and edge.source not in paths:
+                        paths[edge.source] = (*path, edge)
                         through = self.nodes[edge.source]
-                        if self._hands_on(through):
+                        if self._passes_on(through):
                             before = (
                                 self.near[through.title]
                                 if through.kind == "cut_end"
                                 else through.id
                             )
-                            new.append((before, _PASSED_ON, found[edge.source]))
-            waiting = new
-        return found
+                            next_frontier.append((before, _PASSING_KINDS, paths[edge.source]))
+            frontier = next_frontier
+        return paths
 
-    def _hands_on(self, node: ViewNode) -> bool:
-        """A Result, a cut line's end, or the one box of a Parameter that is the same in all
-        copies of an unrolled body.
+    def _passes_on(self, node: ViewNode) -> bool:
+        """Return True for boxes that only pass a value on.
+
+        These are Results, ends of cut lines, and a Parameter box that all copies of an unrolled
+        body share.
         """
         if node.kind == "parameter":
             loop = node.address.rpartition("/")[0].rpartition("/")[0]
             return not loop.endswith("]") and without_iterations(loop) in self.view.unrolled
         return node.kind in ("result", "cut_end")
 
-    def _arrival(self, made: ViewNode, role: Role) -> ViewNode:
-        """Where a value of this role arrives: what decides at the header of its If or loop."""
+    def _arrival(self, box: ViewNode, role: Role) -> ViewNode:
+        """Return the box where a value of this role arrives; for conditions the header of the If or
+        loop.
+        """
         header = (
-            self.view.node_of.get(made.address.partition(":")[0])
+            self.view.node_of.get(box.address.partition(":")[0])
             if role in ("condition", "trip count")
             else None
         )
-        return header or made
+        return header or box
 
     def _box(self, address: str) -> ViewNode | None:
-        """The box that shows a value: its own, the folded one around it, or the one of
-        iterations beside the window.
+        """Return the box of a value: its own, the folded box around it, or the box for iterations
+        beside the window.
         """
         path, _, output = self.view.place_of(address).partition(":")
-        own = self.view.node_of.get(f"{path}:{output or 0}") or self.view.node_of.get(path)
-        if own is not None:
-            return own
-        around = self.view.showing(path)
-        if around is not None and around.kind == "folded":
-            return around
+        own_box = self.view.node_of.get(f"{path}:{output or 0}") or self.view.node_of.get(path)
+        if own_box is not None:
+            return own_box
+        enclosing = self.view.showing(path)
+        if enclosing is not None and enclosing.kind == "folded":
+            return enclosing
         return next(self._beside_window(path), None) if self.view.unrolled else None
 
     def _beside_window(self, path: str) -> Iterator[ViewNode]:
@@ -153,13 +157,17 @@ class _Lighting:
             if node.kind != "more" or not path.startswith(f"{node.address}["):
                 continue
             number = _iteration(path, node.address)
-            shown = [
-                _iteration(one.address, node.address)
-                for one in self.view.clusters
-                if one.address.startswith(f"{node.address}[")
+            iterations = [
+                _iteration(cluster.address, node.address)
+                for cluster in self.view.clusters
+                if cluster.address.startswith(f"{node.address}[")
             ]
             if node.badge == (
-                "earlier" if number < min(shown) else "later" if number > max(shown) else ""
+                "earlier"
+                if number < min(iterations)
+                else "later"
+                if number > max(iterations)
+                else ""
             ):
                 yield node
 
@@ -169,7 +177,7 @@ class _Lighting:
 
 
 def _iteration(address: str, loop: str) -> int:
-    """The iteration of a loop that an address lies in.
+    """Return the iteration number of a loop in an address.
 
     >>> _iteration("main/loop[12]/body/x", "main/loop")
     12

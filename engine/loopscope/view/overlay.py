@@ -1,10 +1,9 @@
-"""How one moment of a run restyles a picture: what is current, done or skipped, and the values on
-the wires.
+"""Overlays: one moment of a run on a picture, as statuses of boxes and values on wires.
 
     marks = Marks(selected="main/loop_7/body/Add_3", breakpoints=("main/loop_7[*]/body/Add_3",))
     overlay = overlay_at(run, view, marks, previews=cache)
 
-Nothing moves: an overlay names only ids of the view that it was made for.
+An overlay does not change the layout: it refers to ids of the view that it was made for.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from loopscope.view.status import NodeStatus
 from loopscope.view.unrolled_instances import Instances, instances_at
 
 BY_HAND = "✎"
-"""Begins the text of a value that a person has set."""
+"""Prefix of the text of a value that the user has changed."""
 NOT_KEPT_TEXT = "not kept"
-"""Stands for a value that depends on weights, in a run that was saved without them."""
+"""Text of a value that depends on weights, in a run that was saved without weights."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
-_READABLE = 1_000_000
+_MAX_READABLE_BOUND = 1_000_000
 
 
 def overlay_at(
@@ -47,10 +46,10 @@ def overlay_at(
     *,
     previews: dict[str, str] | None = None,
 ) -> Overlay:
-    """Return the overlay of a view at the cursor of a run. Without a run it shows the marks only.
+    """Return the overlay of a view at the cursor of a run. Without a run it contains the marks
+    only.
 
-    ``previews`` caches texts of values by concrete address; the caller keeps it as long as the run
-    lasts.
+    ``previews`` caches texts of values by concrete address, for the lifetime of the run.
     """
     overlay = Overlay()
     if run is not None:
@@ -60,28 +59,29 @@ def overlay_at(
     return overlay
 
 
-def _together(found: set[Status]) -> NodeStatus:
-    """The status of several operations that are drawn as one."""
-    if "failed" in found:
+def _combined_status(statuses: set[Status]) -> NodeStatus:
+    """Return the status of a box that shows several operations."""
+    if "failed" in statuses:
         return "failed"
-    if "current" in found:
+    if "current" in statuses:
         return "current"
-    if found == {"skipped"}:
+    if statuses == {"skipped"}:
         return "skipped"
-    return "done" if found <= {"done", "skipped"} else "waiting"
+    return "done" if statuses <= {"done", "skipped"} else "waiting"
 
 
 def _iteration(frame: OpenGraph) -> str:
-    """The open iteration; a bound beyond a million is left out, because it is a guard rather
-    than a count.
+    """Return the words for the open iteration. A bound above a million is omitted: it is only a
+    guard.
     """
     return iteration_words(
-        frame.iteration or 0, frame.bound if frame.bound and frame.bound <= _READABLE else None
+        frame.iteration or 0,
+        frame.bound if frame.bound and frame.bound <= _MAX_READABLE_BOUND else None,
     )
 
 
 class _Painter:
-    """One moment of one run, painted on one view."""
+    """Painter of one moment of one run on one view."""
 
     def __init__(
         self, run: Run, view: GraphView, previews: dict[str, str], verdicts: Mapping[str, str]
@@ -92,8 +92,8 @@ class _Painter:
         self.verdicts = verdicts
         statuses = run.statuses()
         self.copies = instances_at(run, view, statuses) if view.unrolled else Instances()
-        self.mirrored = backward_overlay.mirrored(run)
-        statuses |= backward_overlay.statuses(run, self.mirrored)
+        self.loop_pairs = backward_overlay.loop_pairs(run)
+        statuses |= backward_overlay.statuses(run, self.loop_pairs)
         self.statuses: Mapping[str, Status] = (
             statuses | self.copies.statuses if view.unrolled else statuses
         )
@@ -114,7 +114,7 @@ class _Painter:
                 self._slice(edge)
         for cluster in self.view.clusters:
             (self._copy if cluster.kind == "copy" else self._frame)(cluster)
-        self._tell_walks()
+        self._add_backward_headers()
         return self.overlay
 
     def _node(self, node: ViewNode) -> None:
@@ -127,38 +127,42 @@ class _Painter:
                     self.overlay.nans[node.id] = True
         self.overlay.nodes[node.id] = status
         if node.loops:
-            self._with_loops(node)
+            self._folded_group(node)
         elif node.kind == "folded" and not node.members:
-            self._folded(node)
+            self._folded_loop(node)
 
     def _status(self, node: ViewNode) -> NodeStatus:
         if node.id == self.next:
             return "failed" if self.statuses.get(node.address) == "failed" else "current"
         if node.members:
-            return _together({self.statuses.get(member, "waiting") for member in node.members})
+            return _combined_status(
+                {self.statuses.get(member, "waiting") for member in node.members}
+            )
         address = node.address.partition(":")[0] if node.kind == "output" else node.address
         status = self.statuses.get(address) or (
             self._branch(address) if node.kind == "folded" else "waiting"
         )
         if node.kind in ("control", "condition") and status not in ("skipped", "failed"):
             return "done" if status in ("done", "running") else "waiting"
-        # The current operation may be shown by another box: its folded group, or its region's
+        # The current operation may be represented by another box: its folded group, or its region's
         # header.
         return "waiting" if status == "current" or status == "running" else status
 
     def _text(self, static: str) -> str:
-        """What is on a wire now; empty when nothing is."""
+        """Return the current text on a wire; empty without a value."""
         address, _, output = static.partition(":")
         if self.statuses.get(address, "done") in _WITHOUT_VALUE:
             return ""
         place, _, label = address.rpartition("/")
         graph = self._graphs.get(place)
         if graph is None:
-            concrete = self.run.resolve(backward_overlay.named_now(self.mirrored, address))
+            concrete = self.run.resolve(
+                backward_overlay.with_current_iteration(self.loop_pairs, address)
+            )
             if concrete is None:
                 return ""
-            # What holds for one node of a graph holds for all: parsing a thousand addresses would
-            # take longer than a step may.
+            # All nodes of a graph share its execution. To parse an address per node would be too
+            # slow for a step.
             graph = self._graphs[place] = concrete.rpartition("/")[0]
         concrete = f"{graph}/{label}:{output}" if output else f"{graph}/{label}"
         text = self.previews.get(concrete)
@@ -173,14 +177,14 @@ class _Painter:
         return text
 
     def _preview(self, graph: str, label: str, output: int) -> str:
-        """The value of a node that has run, marked when a person has set it.
+        """Return the text of a computed value, with a prefix if the user has changed it.
 
-        The way to its graph's execution is looked up once for all nodes in it.
+        The execution of the node's graph is resolved once for all nodes in it.
         """
-        found = self._rows.get(graph)
-        if found is None:
-            found = self._rows[graph] = self.run.rows_of(Address.parse(f"{graph}/{label}"))
-        program, row = found
+        rows = self._rows.get(graph)
+        if rows is None:
+            rows = self._rows[graph] = self.run.rows_of(Address.parse(f"{graph}/{label}"))
+        program, row = rows
         layer = program.layer_of_label.get(label)
         slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
         if slot == ABSENT:
@@ -189,15 +193,18 @@ class _Painter:
         return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
 
     def _back(self, edge: ViewEdge) -> None:
-        now, before = self._text(edge.tensor), self._text(edge.into)
-        adjoint = self._adjoint(edge.into) if now else ""
-        if now or before:
-            self.overlay.backs[edge.id] = [f"{now} · adjoint {adjoint}" if adjoint else now, before]
+        next_value, first_value = self._text(edge.tensor), self._text(edge.into)
+        adjoint = self._adjoint(edge.into) if next_value else ""
+        if next_value or first_value:
+            text = f"{next_value} · adjoint {adjoint}" if adjoint else next_value
+            self.overlay.backs[edge.id] = [text, first_value]
 
     def _adjoint(self, into: str) -> str:
-        """What came back along a back edge into a Parameter; empty where nothing has."""
+        """Return the adjoint that arrives at a Parameter along a back edge; empty if there is
+        none.
+        """
         body, _, parameter = into.rpartition("/")
-        walk = self.mirrored.get(body.rpartition("/")[0])
+        walk = self.loop_pairs.get(body.rpartition("/")[0])
         address = walk.adjoint_of(parameter) if walk is not None else ""
         graph, _, label = address.rpartition("/")
         if address and address not in self.previews:
@@ -207,16 +214,16 @@ class _Painter:
                 return ""
         return self.previews.get(address, "")
 
-    def _tell_walks(self) -> None:
-        """In the headers of loops that are walked back now, and of those that do so."""
-        told = backward_overlay.headers(self.mirrored)
-        for id, address in self.view.control_flow if told else ():
-            if address in told:
-                before = self.overlay.headers.get(id, "") if address not in self.mirrored else ""
-                self.overlay.headers[id] = ", ".join(filter(None, (before, told[address])))
+    def _add_backward_headers(self) -> None:
+        """Add the progress of the backward pass to the headers of forward and backward loops."""
+        new_headers = backward_overlay.headers(self.loop_pairs)
+        for id, address in self.view.control_flow if new_headers else ():
+            if address in new_headers:
+                before = self.overlay.headers.get(id, "") if address not in self.loop_pairs else ""
+                self.overlay.headers[id] = ", ".join(filter(None, (before, new_headers[address])))
 
     def _slice(self, edge: ViewEdge) -> None:
-        """Which part of a sliced or concatenated tensor this iteration uses."""
+        """Add the part of a sliced or concatenated tensor that this iteration uses."""
         assert edge.slices is not None
         body = (edge.into or edge.tensor).rpartition("/")[0]
         frame = self.running.get(body)
@@ -235,9 +242,7 @@ class _Painter:
         )
 
     def _copy(self, cluster: ViewCluster) -> None:
-        """The header of one iteration of an unrolled loop: its place among all, and whether it
-        is running or never ran.
-        """
+        """Set header and status of one iteration of an unrolled loop."""
         state, total = self.copies.state[cluster.id], self.copies.total.get(cluster.body)
         self.overlay.frames[cluster.id] = state
         words = {"active": "now", "waiting": "", "skipped": "did not run", "done": ""}[state]
@@ -248,9 +253,9 @@ class _Painter:
     def _frame(self, cluster: ViewCluster) -> None:
         frame = self.running.get(cluster.body)
         if cluster.kind in ("then", "else"):
-            found = self._branch(cluster.address)
-            if found != "waiting":
-                self.overlay.frames[cluster.id] = "skipped" if found == "skipped" else "taken"
+            status = self._branch(cluster.address)
+            if status != "waiting":
+                self.overlay.frames[cluster.id] = "skipped" if status == "skipped" else "taken"
             return
         if frame is not None and frame.iteration is not None:
             self.overlay.frames[cluster.id] = "active"
@@ -263,8 +268,8 @@ class _Painter:
         elif cluster.address in self.verdicts:
             self.overlay.headers[cluster.id] = self.verdicts[cluster.address]
 
-    def _folded(self, node: ViewNode) -> None:
-        """What a folded loop is at, or how it ended."""
+    def _folded_loop(self, node: ViewNode) -> None:
+        """Set the header of a folded loop: the current iteration, or how the loop ended."""
         inside = next(
             (
                 frame
@@ -280,8 +285,10 @@ class _Painter:
         if node.spark:
             self._spark(node, inside)
 
-    def _with_loops(self, node: ViewNode) -> None:
-        """What the loops of a folded group are at, or how they ended."""
+    def _folded_group(self, node: ViewNode) -> None:
+        """Set the header of a folded group with loops: the current iteration, or how the loops
+        ended.
+        """
         word = "loop" if len(node.loops) == 1 else f"{len(node.loops)} loops"
         running = next(
             (
@@ -294,7 +301,7 @@ class _Painter:
         if running is not None and running.iteration is not None:
             self.overlay.headers[node.id] = f"{word}: {_iteration(running)}{self.outlook}"
         elif ended := dict.fromkeys(
-            self.verdicts[one] for one in node.loops if one in self.verdicts
+            self.verdicts[loop] for loop in node.loops if loop in self.verdicts
         ):
             self.overlay.headers[node.id] = f"{word}: {' · '.join(ended)}"
 
@@ -303,28 +310,28 @@ class _Painter:
         if not graph:
             return
         label = node.spark.rpartition("/")[2]
-        place = (
+        parameter = (
             f"{graph.rpartition('/')[0]}/body/{label}"
             if inside is not None
             else f"{graph}/body/{label}"
         )
-        found = sparkline(self.run, place, inside.iteration if inside is not None else None)
-        if found is not None:
-            self.overlay.sparks[node.id] = found.as_data()
+        line = sparkline(self.run, parameter, inside.iteration if inside is not None else None)
+        if line is not None:
+            self.overlay.sparks[node.id] = line.as_data()
 
     def _branch(self, body: str) -> Literal["done", "skipped", "waiting"]:
-        """Whether a branch was taken: it is running, or its nodes say so."""
+        """Return the status of a branch, from the run or from the statuses of its nodes."""
         if body in self.running:
             return "done"
-        return self._told_by_nodes.get(body, "waiting")
+        return self._graph_statuses.get(body, "waiting")
 
     @cached_property
-    def _told_by_nodes(self) -> Mapping[str, Literal["done", "skipped"]]:
-        """Of each graph, the status of its nodes that were decided upon."""
-        found: dict[str, Literal["done", "skipped"]] = {}
+    def _graph_statuses(self) -> Mapping[str, Literal["done", "skipped"]]:
+        """Status of each graph by those of its nodes that are not waiting."""
+        status_of: dict[str, Literal["done", "skipped"]] = {}
         for address, status in self.statuses.items():
             if status != "waiting":
                 body = address.rpartition("/")[0]
-                if found.get(body) != "done":
-                    found[body] = "skipped" if status == "skipped" else "done"
-        return found
+                if status_of.get(body) != "done":
+                    status_of[body] = "skipped" if status == "skipped" else "done"
+        return status_of

@@ -1,4 +1,4 @@
-"""What restyles a picture at one moment, and what a person, a runtime or a file adds to it."""
+"""Data of an overlay, which restyles a picture at one moment of a run, and of the marks on it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a person, a runtime or a file adds to the picture of a moment."""
+    """Marks on a picture that do not follow from the run: by the user, a runtime or a file."""
 
     selected: str = ""
-    """Address, static or with iteration numbers."""
+    """Selected address, static or with iteration numbers."""
     breakpoints: Collection[str] = ()
     """Address patterns with ``*``."""
     switched_off: Collection[str] = ()
     """Address patterns of disabled breakpoints."""
     verdicts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Reasons why loops ended, by static address; shown on frames of loops that are not running."""
-    fates: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a runtime runs in place of loops and branches, by static address."""
+    """Reasons why loops ended, by static address; displayed on frames of loops that are not
+    running.
+    """
+    runtime_badges: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Badges of loops and branches that a runtime replaced, by static address."""
     times: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Share of the run time per operation, by static address; a folded box shows the sum."""
+    """Share of the run time per operation, by static address; a folded box displays the sum."""
     origins: Sequence[ProvenanceStep] = ()
     """Steps of ``loopscope.explain.provenance.provenance`` that lead to a traced value."""
     node_data: NodeData | None = None
@@ -36,52 +38,52 @@ NO_MARKS = Marks()
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What differs from the bare picture, by the view's ids; ``as_data`` gives it as JSON."""
+    """Differences from the bare picture, by the view's ids."""
 
     nodes: dict[str, NodeStatus] = field(default_factory=dict[str, NodeStatus])
-    """Of boxes: where the run is with them."""
+    """Status of each box."""
     nans: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Boxes of which a value contains NaN, each True."""
+    """Boxes with a NaN in a value, each True."""
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Texts on the wires that leave a box, by output number; empty text where there is no value."""
+    """Texts on the wires that leave a box, by output number; an empty text for a missing value."""
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """On back edges: the value handed to the next iteration, and the value that this iteration
+    """Values on back edges: the value for the next iteration, and the value that this iteration
     began with.
     """
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """On frames and folded loops: ``iteration 3 of 12``, or a verdict."""
+    """Headers of frames and folded loops: ``iteration 3 of 12``, or a verdict."""
     progress: dict[str, float] = field(default_factory=dict[str, float])
-    """Of loops that say how often they run: the part that is done, 0 to 1."""
+    """Progress of loops with a known iteration count, 0 to 1."""
     frames: dict[str, FrameStatus] = field(default_factory=dict[str, FrameStatus])
-    """Of frames: where the run is with a loop's body, a branch or a copy of an unrolled body;
-    none for a body that is not running.
+    """Status of frames: loop bodies, branches, copies of unrolled bodies. Bodies that do not run
+    are absent.
     """
     slices: dict[str, str] = field(default_factory=dict[str, str])
-    """On port maps: ``part [2] of 6``: its index from 0."""
+    """Slice texts on port maps, such as ``part [2] of 6`` with an index from 0."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """On folded loops: ``loopscope.view.sparkline.Sparkline.as_data``."""
+    """Sparklines of folded loops (``loopscope.view.sparkline.Sparkline.as_data``)."""
     next: str = ""
     """Id of the box or frame that runs next; empty at the end of the run."""
     current: str = ""
-    """Id of the box or frame that the canvas keeps in sight: what runs next, and in the end what
-    ran last.
+    """Id of the box or frame that the canvas scrolls to: the next one, or at the end the last
+    one.
     """
     selected: str = ""
     """Id of the selected box."""
     breakpoints: dict[str, BreakpointState] = field(default_factory=dict[str, BreakpointState])
-    """On boxes: a breakpoint that holds, or one that is switched off."""
+    """State of the breakpoints on boxes."""
     origins: dict[str, int] = field(default_factory=dict[str, int])
-    """Of boxes and lines that a traced value came through: the distance from it, at most
+    """Boxes and lines on a traced value's provenance: distance from the value, at most
     ``loopscope.view.origins.FARTHEST``.
     """
 
     heats: dict[str, int] = field(default_factory=dict[str, int])
-    """On boxes: share of the run time, from 1 to ``loopscope.view.runtime_marks.HOTTEST``."""
+    """Time heat of boxes, from 1 to ``loopscope.view.mark_painters.HOTTEST``."""
     tints: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """On boxes: colours by the data of a file (``loopscope.view.node_data``)."""
+    """Colours of boxes by node data (``loopscope.view.node_data``)."""
     scale: list[str] = field(default_factory=list[str])
-    """Legend of these colours; empty without data."""
+    """Legend of the node data; empty without data."""
 
     def as_data(self) -> dict[str, object]:
-        """Plain dictionaries and lists, for JSON."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return the overlay as dictionaries and lists, for JSON."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}

@@ -1,10 +1,10 @@
-"""Groups for nodes that are too many to draw one by one: name scopes where names have them, else
-repeated blocks, else stretches.
+"""Groups that divide a graph with too many nodes: name scopes if there are any, else repeated
+blocks, else stretches.
 
-A block's address says what it is called: ``main/*~A3.24~120..163`` is the third of 24 blocks A,
-``main/*~A24~34..1066`` all of them as one box, ``main/*~A1-32.1000~0..3200`` the first 32 of a
-thousand. Numbers after the last ``~`` are positions among the nodes that the text before names.
-Stars say which nodes belong to a scope (``ReadingOrder.homes``).
+The address of a block contains its title: ``main/*~A3.24~120..163`` is block 3 of 24 blocks A,
+``main/*~A24~34..1066`` is all of them as one box, and ``main/*~A1-32.1000~0..3200`` is the first 32
+of 1000. The numbers after the last ``~`` are positions among the nodes that the text before them
+names. The number of stars selects the text that decides a node's scope (``ReadingOrder.homes``).
 """
 
 from __future__ import annotations
@@ -18,118 +18,122 @@ import numpy as np
 from loopscope.ir.model import LayerId, ModelGraph
 from loopscope.view.reading_order import ReadingOrder, reading_order
 from loopscope.view.repeats import Repeat, kinds, repeats
-from loopscope.view.scope_cut import box_of, flows, scope_cut
+from loopscope.view.scope_cut import box_of, is_readable_cut, scope_cut
 
 MOST_SIBLINGS = 120
-"""Boxes that stand side by side in an opened group at most."""
-_WAY = re.compile(r"(\*+)")
+"""Largest number of boxes side by side in an opened group."""
+_STARS = re.compile(r"(\*+)")
 _SPAN = re.compile(r"~(\d{1,9})\.\.(\d{1,9})")
 _COPIES = re.compile(
-    r"~(?P<letter>[A-Z]+)(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})\.(?P<total>\d{1,9}))?~\d{1,9}\.\.\d{1,9}$"
+    r"~(?P<letter>[A-Z]+)(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})\.(?P<total>\d{1,9}))?"
+    r"~\d{1,9}\.\.\d{1,9}$"
 )
-"""The end of an address that names several copies of a block."""
-_TELLING = 8
-"""Where scopes make so many boxes, no other reading of the names is tried."""
-_STRETCH = 60
-"""Operations of one box that is named by what most of them are, where there is room for several
-boxes.
-"""
-_SMALLEST_BLOCK = 4
-"""Copies of fewer nodes are drawn as one box for all of them."""
+"""End of an address that names several copies of a block."""
+_ENOUGH_BOXES = 8
+"""Number of boxes from which scopes are used without trying another reading of the names."""
+_STRETCH_LENGTH = 60
+"""Number of operations per stretch, if there is room for several boxes."""
+_MIN_BLOCK_NODES = 4
+"""Number of nodes from which copies of a block are drawn as separate boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of a sequence: one box, or nodes that stand for themselves."""
+    """Part of a sequence: one box, or nodes with a box each."""
 
     begin: int
     end: int
     name: str = ""
-    """Of blocks; a stretch has none."""
+    """Name of a block; empty for a stretch."""
     loose: bool = False
 
 
 def has_span(address: str) -> bool:
-    """Whether a group is a stretch or a block, not a scope."""
+    """Return True if a group is a stretch or a block instead of a scope."""
     return _SPAN.search(address) is not None
 
 
 def holds_blocks(address: str, nodes: int) -> bool:
-    """Whether a group of so many nodes is opened as blocks, because it is several copies of one
-    that is worth a box.
+    """Return True if a group with this number of nodes opens into blocks.
+
+    That is a group of several copies of a block that is large enough for a box.
     """
-    found = _copies_in(address)
-    return found is not None and nodes >= _SMALLEST_BLOCK * found[1]
+    copies = _parse_copies(address)
+    return copies is not None and nodes >= _MIN_BLOCK_NODES * copies[1]
 
 
-def _copies_in(address: str) -> tuple[str, int, int, int] | None:
-    """Of a group that is several copies of a block: its letter, how many they are, the number of
-    the first, and of all there are.
+def _parse_copies(address: str) -> tuple[str, int, int, int] | None:
+    """Parse a group of several copies of a block: letter, count, number of the first, total number.
 
-    >>> _copies_in("main/*~B24~3..27"), _copies_in("main/*~B5-8.24~3..27"), _copies_in("main/*~B5.24~3..27")
-    (('B', 24, 1, 24), ('B', 4, 5, 24), None)
+    >>> _parse_copies("main/*~B24~3..27"), _parse_copies("main/*~B5-8.24~3..27")
+    (('B', 24, 1, 24), ('B', 4, 5, 24))
+    >>> _parse_copies("main/*~B5.24~3..27")
     """
-    found = _COPIES.search(address)
-    if found is None:
+    match = _COPIES.search(address)
+    if match is None:
         return None
-    first, last = int(found["first"]), int(found["last"] or 0)
+    first, last = int(match["first"]), int(match["last"] or 0)
     return (
-        (found["letter"], last - first + 1, first, int(found["total"]))
+        (match["letter"], last - first + 1, first, int(match["total"]))
         if last
-        else (found["letter"], first, 1, first)
+        else (match["letter"], first, 1, first)
     )
 
 
 def members_of(address: str, place: str, order: ReadingOrder) -> tuple[LayerId, ...]:
-    """The nodes that a group of this kind holds, in reading order, constants left out."""
-    prefix, way, spans = _WAY.split(address[len(place) + 1 :], maxsplit=1)
-    found = order.beginning_with(prefix, way)
+    """Return the nodes of a group in reading order, without constants."""
+    prefix, stars, spans = _STARS.split(address[len(place) + 1 :], maxsplit=1)
+    layers = order.beginning_with(prefix, stars)
     for begin, end in _SPAN.findall(spans):
-        found = found[int(begin) : int(end)]
-    return found
+        layers = layers[int(begin) : int(end)]
+    return layers
 
 
-def partition(graph: ModelGraph, place: str, base: str, most: int) -> tuple[str, ...]:
-    """Groups that leave at most about ``most`` boxes. ``base``: address of the group to divide,
-    ``main/*`` for a whole graph.
+def partition(graph: ModelGraph, place: str, base: str, max_boxes: int) -> tuple[str, ...]:
+    """Return groups that leave about ``max_boxes`` boxes at most.
+
+    ``base`` is the address of the group to divide, ``main/*`` for a whole graph.
     """
     order = reading_order(graph)
     layers = members_of(base, place, order)
-    if copies := _copies_in(base):
+    if copies := _parse_copies(base):
         letter, count, first, total = copies
-        boxes = count if count <= MOST_SIBLINGS else most
+        boxes = count if count <= MOST_SIBLINGS else max_boxes
         return tuple(
             _address(base, piece)
-            for piece in _copies(
+            for piece in _copy_pieces(
                 Repeat(0, len(layers) // count, count), letter, boxes, first, total
             )
         )
-    boxes, scopes = (0, ()) if has_span(base) else _scopes(order, layers, place, base, most)
+    boxes, scopes = (
+        (0, ()) if has_span(base) else _best_scopes(order, layers, place, base, max_boxes)
+    )
     if len(scopes) > 1:
         return scopes
-    pieces = _pieces(graph, order, layers, most)
-    # One scope may be round everything, and say nothing of it.
+    pieces = _pieces(graph, order, layers, max_boxes)
+    # A single scope around all nodes carries no information.
     if scopes and boxes >= sum(piece.end - piece.begin if piece.loose else 1 for piece in pieces):
         return scopes
     return tuple(_address(base, piece) for piece in pieces if not piece.loose)
 
 
-def _scopes(
-    order: ReadingOrder, layers: Sequence[LayerId], place: str, base: str, most: int
+def _best_scopes(
+    order: ReadingOrder, layers: Sequence[LayerId], place: str, base: str, max_boxes: int
 ) -> tuple[int, tuple[str, ...]]:
-    """The scopes that make the most boxes, of those that make a picture, and how many boxes that
-    are; names as they are come first.
+    """Return the number of boxes and the scopes of the best readable cut, with the most boxes.
+
+    The readings of the names are tried in order, the names as they are first.
     """
-    prefix, own, _ = _WAY.split(base[len(place) + 1 :], maxsplit=1)
+    prefix, own, _ = _STARS.split(base[len(place) + 1 :], maxsplit=1)
     best: tuple[int, tuple[str, ...]] = (0, ())
-    for room in (most, MOST_SIBLINGS) if prefix else (most,):
-        for way in (own,) if prefix else order.homes:
-            text = order.homes[way]
+    for room in (max_boxes, MOST_SIBLINGS) if prefix else (max_boxes,):
+        for stars in (own,) if prefix else order.homes:
+            text = order.homes[stars]
             scopes = scope_cut(prefix, [text[layer] for layer in layers], room)
             boxes = len({box_of(text[layer], scopes) for layer in layers}) if scopes else 0
-            if boxes > best[0] and flows(text, order.inputs, layers, scopes):
-                best = boxes, tuple(f"{place}/{scope}{way}" for scope in scopes)
-            if best[0] >= _TELLING:
+            if boxes > best[0] and is_readable_cut(text, order.inputs, layers, scopes):
+                best = boxes, tuple(f"{place}/{scope}{stars}" for scope in scopes)
+            if best[0] >= _ENOUGH_BOXES:
                 return best
     return best
 
@@ -139,27 +143,27 @@ def _address(base: str, piece: Piece) -> str:
 
 
 def _pieces(
-    graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], most: int
+    graph: ModelGraph, order: ReadingOrder, layers: Sequence[LayerId], max_boxes: int
 ) -> list[Piece]:
-    """The boxes and loose nodes that a sequence is divided into."""
+    """Divide a sequence into boxes and loose nodes."""
     first, after = _between_ports(graph, layers)
     inner = layers[first:after]
-    room = max(2, most - (len(layers) - len(inner)))
+    room = max(2, max_boxes - (len(layers) - len(inner)))
     position = {layer: number for number, layer in enumerate(inner)}
-    taken_by = list(range(len(inner)))
+    last_uses = list(range(len(inner)))
     for number, layer in enumerate(inner):
         for source in order.inputs[layer]:
             if source in position:
-                taken_by[position[source]] = number
-    found = repeats(kinds(graph, inner), np.array(taken_by))
-    pieces = _with_rests(found, len(inner), room)
-    return [Piece(one.begin + first, one.end + first, one.name, one.loose) for one in pieces]
+                last_uses[position[source]] = number
+    repeated = repeats(kinds(graph, inner), np.array(last_uses))
+    pieces = _pieces_in_room(repeated, len(inner), room)
+    return [
+        Piece(piece.begin + first, piece.end + first, piece.name, piece.loose) for piece in pieces
+    ]
 
 
 def _between_ports(graph: ModelGraph, layers: Sequence[LayerId]) -> tuple[int, int]:
-    """What lies between the Parameters that a sequence begins with and the Results that it ends
-    with.
-    """
+    """Return the range between the leading Parameters and the trailing Results of a sequence."""
     first, after = 0, len(layers)
     while first < after and graph.by_id[layers[first]].type == "Parameter":
         first += 1
@@ -168,59 +172,61 @@ def _between_ports(graph: ModelGraph, layers: Sequence[LayerId]) -> tuple[int, i
     return first, after
 
 
-def _with_rests(found: Sequence[Repeat], total: int, room: int) -> list[Piece]:
-    """Blocks, and what lies between: together so many boxes as there is room for."""
-    if len(found) > room // 3:
-        # Too many kinds of blocks to tell apart: the largest, in their order.
-        largest = sorted(found, key=lambda one: one.begin - one.end)[: max(1, room // 3)]
-        found = sorted(largest, key=lambda one: one.begin)
-    edges = [0, *(edge for one in found for edge in (one.begin, one.end)), total]
+def _pieces_in_room(blocks: Sequence[Repeat], total: int, room: int) -> list[Piece]:
+    """Return pieces for the repeated blocks and the parts between them, within ``room`` boxes."""
+    if len(blocks) > room // 3:
+        # With too many kinds of blocks, only the largest are used, in their order.
+        largest = sorted(blocks, key=lambda block: block.begin - block.end)[: max(1, room // 3)]
+        blocks = sorted(largest, key=lambda block: block.begin)
+    edges = [0, *(edge for block in blocks for edge in (block.begin, block.end)), total]
     rests = [
         (begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end > begin
     ]
-    each = dict.fromkeys(found, 1)
-    spare = room - len(found) - len(rests)
-    for one in sorted(found, key=lambda repeat: repeat.count):
-        if one.length >= _SMALLEST_BLOCK and one.count - 1 <= spare:
-            each[one], spare = one.count, spare - one.count + 1
+    each = dict.fromkeys(blocks, 1)
+    spare = room - len(blocks) - len(rests)
+    for block in sorted(blocks, key=lambda repeat: repeat.count):
+        if block.length >= _MIN_BLOCK_NODES and block.count - 1 <= spare:
+            each[block], spare = block.count, spare - block.count + 1
     pieces: list[Piece] = []
-    for letter, one in zip(_letters(), found, strict=False):
-        pieces += _copies(one, letter, each[one])
+    for letter, block in zip(_letters(), blocks, strict=False):
+        pieces += _copy_pieces(block, letter, each[block])
     for begin, end in sorted(rests, key=lambda rest: rest[1] - rest[0]):
         size = end - begin
         if size - 1 <= spare:
             pieces.append(Piece(begin, end, loose=True))
             spare -= size - 1
             continue
-        share = min(spare + 1, -(-size // _STRETCH))
+        share = min(spare + 1, -(-size // _STRETCH_LENGTH))
         pieces += (
             Piece(begin + size * k // share, begin + size * (k + 1) // share) for k in range(share)
         )
         spare -= share - 1
-    return sorted(pieces, key=lambda one: one.begin)
+    return sorted(pieces, key=lambda block: block.begin)
 
 
-def _copies(
+def _copy_pieces(
     repeat: Repeat, letter: str, boxes: int, first: int = 1, total: int = 0
 ) -> Iterator[Piece]:
-    """The copies as so many boxes, or as one box for all, or as boxes of several copies each.
-    ``first``: number of the first one.
+    """Yield the copies of a block as ``boxes`` boxes: one each, several per box, or one box for
+    all.
+
+    ``first`` is the number of the first copy.
     """
     if boxes == 1 and repeat.count > 1:
         yield Piece(repeat.begin, repeat.end, f"~{letter}{repeat.count}")
         return
-    together = -(-repeat.count // boxes)
-    for number in range(0, repeat.count, together):
-        last = min(number + together, repeat.count)
-        which = (
+    per_box = -(-repeat.count // boxes)
+    for number in range(0, repeat.count, per_box):
+        last = min(number + per_box, repeat.count)
+        numbers = (
             f"{number + first}" if last == number + 1 else f"{number + first}-{last + first - 1}"
         )
-        begin, end = (repeat.begin + repeat.length * copy for copy in (number, last))
-        yield Piece(begin, end, f"~{letter}{which}.{total or repeat.count}")
+        begin, end = (repeat.begin + repeat.length * index for index in (number, last))
+        yield Piece(begin, end, f"~{letter}{numbers}.{total or repeat.count}")
 
 
 def _letters() -> Iterator[str]:
-    """A to Z, then A1 and on would read as numbers, so AA and on."""
+    """Yield A to Z, then AA, AB and so on (A1 would read as a number)."""
     alphabet = [chr(ord("A") + number) for number in range(26)]
     yield from alphabet
     yield from (first + second for first in alphabet for second in alphabet)

@@ -1,6 +1,4 @@
-"""A view as the JSON that the browser draws: geometry comes from the layout of its DOT text,
-words from here.
-"""
+"""A view as JSON for the browser, which takes the geometry from the layout of its DOT text."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from loopscope.view.rows import UnrolledRow
 
 
 def structure(view: GraphView) -> dict[str, object]:
-    """Everything of a view that does not depend on a run. ``hash`` names its content."""
+    """Return all data of a view that does not depend on a run. ``hash`` identifies the content."""
     frame_of = {node.id: node.cluster for node in view.nodes}
     data: dict[str, object] = {
         "root": view.root,
@@ -37,8 +35,8 @@ def structure(view: GraphView) -> dict[str, object]:
 
 def _row(row: UnrolledRow, text: str) -> dict[str, object]:
     copies = [
-        {"clusters": list(one.clusters), "nodes": list(one.nodes), "edges": list(one.edges)}
-        for one in row.copies
+        {"clusters": list(copy.clusters), "nodes": list(copy.nodes), "edges": list(copy.edges)}
+        for copy in row.copies
     ]
     return {
         "id": row.id,
@@ -102,9 +100,9 @@ def _edge(edge: ViewEdge, frame_of: Mapping[str, str]) -> dict[str, object]:
         "label": edge.label,
         "tensor": edge.tensor,
     }
-    told = {
+    flags = {
         "latent": edge.latent,
         "sliced": edge.slices is not None,
         "inside": edge.label and frame_of[edge.source] == frame_of[edge.target],
     }
-    return data | {name: True for name, holds in told.items() if holds}
+    return data | {name: True for name, holds in flags.items() if holds}

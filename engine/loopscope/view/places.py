@@ -1,4 +1,4 @@
-"""Graphs and control-flow nodes while they are being drawn: which box is drawn for which node."""
+"""Graphs and control-flow nodes during drawing, with the boxes of their nodes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from loopscope.view.graph import without_iterations
 
 @dataclass(slots=True)
 class DrawnRegion:
-    """A control-flow node that is drawn open, and the boxes of its inputs and outputs."""
+    """A control-flow node that is drawn open, with the boxes of its inputs and outputs."""
 
     address: str
     cluster: str
     header: str
-    """Id of the box where trip count and conditions arrive; empty when it has none."""
+    """Id of the box for trip count and conditions; empty if there is none."""
     outputs: tuple[str, ...]
     copies: list[str] = field(default_factory=list[str])
-    """Addresses of the iterations that are drawn side by side, when the loop is unrolled."""
+    """Addresses of the iterations of an unrolled loop that are drawn side by side."""
     same: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
-    """Ids of the boxes of Parameters that have the same value in all iterations, beside the
+    """Ids of the boxes for Parameters with the same value in all iterations, drawn once beside the
     copies.
     """
     outer: str = ""
-    """Id of the one box for them, where they are drawn as one."""
+    """Id of the common box for these Parameters, if they are drawn as one box."""
     earlier: str = ""
     later: str = ""
-    """Ids of the boxes for the iterations before and after the copies; empty when there are
-    none.
-    """
+    """Ids of the boxes for iterations before and after the copies; empty if there are none."""
     folded_bodies: dict[str, str] = field(default_factory=dict[str, str])
-    """Ids of the boxes of branches that are folded, by body name."""
+    """Ids of the boxes of folded branches by body name."""
 
 
 @dataclass(slots=True)
@@ -46,18 +44,22 @@ class DrawnGraph:
     body: Body | None = None
     owner: DrawnRegion | None = None
     box: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
-    """Ids of the boxes of its nodes; several nodes of a folded group share one."""
+    """Ids of the boxes of nodes; the nodes of a folded group share one."""
     region: dict[LayerId, DrawnRegion] = field(default_factory=dict[LayerId, DrawnRegion])
-    """Its control-flow nodes that are drawn open."""
+    """Control-flow nodes of the graph that are drawn open."""
     outer: str = ""
-    """Id of the box for Parameters that only hand outer values in, where they are drawn as one."""
+    """Id of the common box for Parameters that only pass outer values in, if they are drawn as one
+    box.
+    """
 
     @property
     def static(self) -> str:
-        """The address without the iterations of unrolled loops."""
+        """Address without the iterations of unrolled loops."""
         return without_iterations(self.address)
 
     def at(self, layer: LayerId, output: int = 0) -> str:
-        """Address of a node's output: static, but for the iterations of unrolled loops."""
+        """Return the address of a node's output: static, except for the iterations of unrolled
+        loops.
+        """
         address = f"{self.address}/{self.label[layer]}"
         return f"{address}:{output}" if output else address

@@ -1,6 +1,4 @@
-"""A stretch of a run sent ahead, so that a canvas can play it by itself: the first overlay
-whole, then what each step changes.
-"""
+"""A batch of steps for playback on the canvas: the first overlay, then the changes of each step."""
 
 from __future__ import annotations
 
@@ -26,52 +24,59 @@ def playback_batch(
     view: GraphView,
     first: int,
     *,
-    most: int = MOST_STEPS,
+    max_steps: int = MOST_STEPS,
     seconds: float = 0.06,
     previews: dict[str, str] | None = None,
-    fates: Mapping[str, str] | None = None,
+    runtime_badges: Mapping[str, str] | None = None,
     node_data: NodeData | None = None,
     further: bool = False,
     breakpoints: Sequence[Breakpoint] | None = None,
 ) -> dict[str, object]:
-    """Overlays of the steps from ``first`` on, as many as can be made in so many seconds; at least
-    one.
+    """Return overlays of the steps from ``first`` on, as many as can be made in ``seconds``; at
+    least one.
 
-    Only of what has run, and the debugger's cursor stays where it is; ``further`` runs and moves
-    it, each step as it is when it is new. ``stop``: the next of these steps at which a breakpoint
-    holds (the debugger's own, unless others are given).
+    By default only executed steps are included, and the debugger's cursor does not move. With
+    ``further``, the run continues and the cursor moves, so that each step is shown as the newest.
+    ``stop`` in the result is the first of these steps at which a breakpoint matches: one of
+    ``breakpoints``, by default the debugger's own.
     """
     twin = debugger if further else copy(debugger)
     first = max(0, first if further else min(first, debugger.steps))
     until = time.perf_counter() + seconds
-    found: dict[str, object] = {"first": first}
-    wanted = debugger.breakpoints.on if breakpoints is None else breakpoints
+    batch: dict[str, object] = {"first": first}
+    active_breakpoints = debugger.breakpoints.on if breakpoints is None else breakpoints
     frames: list[Frame] = []
     before: Frame = {}
-    for step in range(first, first + most if further else min(first + most, debugger.steps + 1)):
+    for step in range(
+        first, first + max_steps if further else min(first + max_steps, debugger.steps + 1)
+    ):
         if step > twin.seek(step).step:
             break
         now = overlay_at(
-            twin, view, Marks(fates=fates or {}, node_data=node_data), previews=previews
+            twin,
+            view,
+            Marks(runtime_badges=runtime_badges or {}, node_data=node_data),
+            previews=previews,
         ).as_data()
         frames.append(difference(before, now))
         before = now
-        if further and wanted and stops(twin, wanted):
-            return found | {"frames": frames, "stop": step}
+        if further and active_breakpoints and stops(twin, active_breakpoints):
+            return batch | {"frames": frames, "stop": step}
         if time.perf_counter() > until:
             break
-    found["frames"] = frames
-    stop = None if further else _next_stop(twin, first, wanted, first + len(frames))
-    return found if stop is None else found | {"stop": stop}
+    batch["frames"] = frames
+    stop = None if further else _next_stop(twin, first, active_breakpoints, first + len(frames))
+    return batch if stop is None else batch | {"stop": stop}
 
 
 def difference(before: Frame, now: Frame) -> Frame:
-    """What to change to come from one overlay to the next: None takes an entry away.
+    """Return the changes between two overlays; None removes an entry.
 
-    >>> difference({"nodes": {"n1": "current", "n2": "done"}, "current": "n1"}, {"nodes": {"n1": "done"}, "current": ""})
+    >>> before = {"nodes": {"n1": "current", "n2": "done"}, "current": "n1"}
+    >>> difference(before, {"nodes": {"n1": "done"}, "current": ""})
     {'nodes': {'n1': 'done', 'n2': None}, 'current': ''}
     """
-    found: Frame = {}
+    changes: Frame = {}
     for name, value in now.items():
         old = before.get(name)
         if value == old:
@@ -79,17 +84,17 @@ def difference(before: Frame, now: Frame) -> Frame:
         if isinstance(value, dict):
             known = old if isinstance(old, dict) else {}
             changed: dict[str, object] = {
-                key: one for key, one in value.items() if known.get(key) != one
+                key: item for key, item in value.items() if known.get(key) != item
             }
             changed.update((key, None) for key in known if key not in value)
-            found[name] = changed
+            changes[name] = changed
         else:
-            found[name] = value
-    return found
+            changes[name] = value
+    return changes
 
 
 def _next_stop(
     debugger: Debugger, step: int, breakpoints: Sequence[Breakpoint], end: int
 ) -> int | None:
-    found = [next_match(debugger, one, step, end) for one in breakpoints]
-    return min((one for one in found if one is not None), default=None)
+    matches = [next_match(debugger, breakpoint_, step, end) for breakpoint_ in breakpoints]
+    return min((breakpoint_ for breakpoint_ in matches if breakpoint_ is not None), default=None)

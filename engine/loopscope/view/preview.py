@@ -1,4 +1,4 @@
-"""A tensor in a few characters: what is written on a wire."""
+"""Short texts of tensors, as displayed on wires."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ import numpy as np
 from loopscope.errors import neutral
 from loopscope.ir.constant import Constant
 
-_SCANNED = 1 << 20
-"""Arrays beyond this many elements are not searched for NaN: a preview must not take longer than
-a step.
-"""
-_TEXT = 18
+_MAX_SCANNED = 1 << 20
+"""Number of elements that are searched for NaN, so that a preview takes no longer than a step."""
+_MAX_TEXT = 18
 
 
 def number_text(value: object) -> str:
-    """One element, short and unmistakable: integers and booleans exactly, floats to 4 significant
+    """Return a short text of one element: integers and booleans exactly, floats with 4 significant
     digits.
 
-    >>> number_text(np.float32(0.1)), number_text(np.int64(7)), number_text(np.bool_(True)), number_text(float("nan"))
-    ('0.1', '7', 'true', 'NaN')
+    >>> number_text(np.float32(0.1)), number_text(np.int64(7)), number_text(np.bool_(True))
+    ('0.1', '7', 'true')
     >>> number_text(np.float32(3)), number_text(1234567.0), number_text("abc")
     ('3.0', '1.235e+06', '"abc"')
-    >>> number_text(b"abc")  # what is neither, an array of objects may hold all the same
-    "b'abc'"
+    >>> number_text(float("nan")), number_text(b"abc")  # an array of objects may contain anything
+    ('NaN', "b'abc'")
     """
-    if isinstance(value, float):  # the most frequent first; np.float64 is one too
+    if isinstance(value, float):  # the most frequent type first; np.float64 is a float
         return _float_text(value)
     if isinstance(value, str):
-        return f'"{neutral(value, _TEXT)}"'
-    if value is None:  # an input that an ONNX function was called without
+        return f'"{neutral(value, _MAX_TEXT)}"'
+    if value is None:  # an omitted input of an ONNX function
         return "no value"
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -40,11 +38,11 @@ def number_text(value: object) -> str:
     if isinstance(value, np.void):
         return str(int(value.item()[0]))
     if isinstance(value, (complex, np.complexfloating)):
-        return neutral(f"{complex(value):.4g}", _TEXT)
+        return neutral(f"{complex(value):.4g}", _MAX_TEXT)
     try:
         return _float_text(float(value))  # type: ignore[arg-type]  # ml_dtypes' scalars convert
     except (TypeError, ValueError):
-        return neutral(repr(value), _TEXT)
+        return neutral(repr(value), _MAX_TEXT)
 
 
 def _float_text(number: float) -> str:
@@ -57,7 +55,8 @@ def _float_text(number: float) -> str:
 
 
 def scalar_text(value: object) -> str:
-    """A scalar exactly: a float with as many digits as identify it among the numbers of its type.
+    """Return a scalar exactly: a float with the digits that identify it among the numbers of its
+    type.
 
     >>> scalar_text(np.float32(0.1)), scalar_text(np.float64(1) / 3), scalar_text(np.float32(3))
     ('0.1', '0.3333333333333333', '3.0')
@@ -69,11 +68,13 @@ def scalar_text(value: object) -> str:
 
 
 def value_preview(value: object) -> str:
-    """Shape and first to last element of a tensor; a scalar exactly; NaN is named when there is
-    one.
+    """Return shape and first to last elements of a tensor, and whether it contains NaN; scalars
+    exactly.
 
-    >>> value_preview(np.float32(0.1)), value_preview(np.array([1, 2])), value_preview(np.zeros((0, 3)))
-    ('0.1', '[2] 1, 2', '[0,3] empty')
+    >>> value_preview(np.float32(0.1)), value_preview(np.array([1, 2]))
+    ('0.1', '[2] 1, 2')
+    >>> value_preview(np.zeros((0, 3)))
+    '[0,3] empty'
     >>> value_preview(np.array([[0.1, 1, 2], [3, float("nan"), 4.2]]))
     '[2,3] 0.1 … 4.2 NaN'
     >>> value_preview((np.float32(1), np.zeros(2))), value_preview(None)
@@ -90,20 +91,22 @@ def value_preview(value: object) -> str:
     if not size:
         return f"{shape} empty"
     if size <= 3:
-        return f"{shape} {', '.join(number_text(one) for one in value.reshape(-1).tolist())}"
+        return (
+            f"{shape} {', '.join(number_text(element) for element in value.reshape(-1).tolist())}"
+        )
     first, last = value.item(0), value.item(-1)
     text = f"{shape} {number_text(first)} … {number_text(last)}"
     return f"{text} NaN" if has_nan(value) and "NaN" not in text else text
 
 
 def _container_preview(value: object) -> str:
-    """What ONNX has beside tensors: a sequence by its first elements, an optional without a
-    value, a map.
+    """Return a preview of ONNX's other values: a sequence by its first elements, an optional, a
+    map.
     """
     if isinstance(value, tuple):
-        shown = ", ".join(value_preview(one) for one in value[:2])
+        elements = ", ".join(value_preview(item) for item in value[:2])
         return (
-            f"{len(value):,} in sequence: {shown}{' …' if len(value) > 2 else ''}"
+            f"{len(value):,} in sequence: {elements}{' …' if len(value) > 2 else ''}"
             if value
             else "empty sequence"
         )
@@ -112,28 +115,28 @@ def _container_preview(value: object) -> str:
         if value is None
         else f"map of {len(value):,}"
         if isinstance(value, Mapping)
-        else neutral(repr(value), _TEXT)
+        else neutral(repr(value), _MAX_TEXT)
     )
 
 
 def has_nan(value: np.ndarray | np.generic) -> bool:
-    """Whether any element is NaN; arrays of more than a million elements are looked at in their
-    first million.
-    """
+    """Return True if an element is NaN. Only the first million elements are searched."""
     if value.dtype.kind not in "fcV" or value.dtype.names:
         return False
-    flat = value.reshape(-1)[:_SCANNED] if value.size > _SCANNED else value
+    flat = value.reshape(-1)[:_MAX_SCANNED] if value.size > _MAX_SCANNED else value
     with np.errstate(all="ignore"):
         if value.dtype.kind == "f":
-            # One pass without an array of booleans; a NaN may also come from inf - inf, so look
-            # closer then.
+            # The sum is one pass without an array of booleans. A NaN may also come from inf - inf,
+            # so a NaN sum is checked element by element.
             total = flat.sum(dtype=None if value.dtype.itemsize > 2 else np.float32)
             return bool(np.isnan(total)) and bool(np.isnan(flat).any())
         return bool(np.isnan(flat.astype(np.float32)).any())
 
 
 def constant_text(constant: Constant) -> str:
-    """A constant in its consumer's box: up to four elements written out, else type and shape."""
+    """Return the text of a constant in its consumer's box: up to four elements, else type and
+    shape.
+    """
     shape = f"[{','.join(map(str, constant.shape))}]"
     described = f"{constant.element_type} {shape}"
     if constant.elements > 4 or len(constant.shape) > 1 or len(constant.data) > 256:
@@ -143,9 +146,9 @@ def constant_text(constant: Constant) -> str:
     except ValueError:
         return described
     texts = (
-        [number_text(one) for one in flat.tolist()]
+        [number_text(value) for value in flat.tolist()]
         if flat.dtype.kind in "biufO"
-        else [number_text(one) for one in flat]
+        else [number_text(value) for value in flat]
     )
     text = texts[0] if not constant.shape and texts else f"[{', '.join(texts)}]"
     return text if len(text) <= 28 else described

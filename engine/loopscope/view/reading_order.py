@@ -1,10 +1,10 @@
-"""The order in which a graph is read from above to below: what belongs together stands together, so
-that stretches of it make boxes.
+"""Reading order of a graph from top to bottom, with related nodes adjacent, so that stretches of it
+can be boxes.
 
-Every stretch of a topological order is convex: boxes made of stretches never feed each other in a
-circle. Depth first, each operation comes right after what it needs. Values that are taken far away
-(a mask that all layers take) come before everything, else the first layer to take them would hold
-what makes them, and would look unlike the others.
+Every stretch of a topological order is convex, so boxes of stretches do not feed each other in a
+cycle. In depth-first order, each operation follows its inputs. Values that are used far away (such
+as a mask that all layers use) come first. Otherwise the first layer to use them would contain their
+computation, and would differ from the other layers.
 """
 
 from __future__ import annotations
@@ -19,89 +19,91 @@ from loopscope.ir.address import labels
 from loopscope.ir.model import LayerId, ModelGraph
 
 MOST_PORTS = 6
-"""A graph's Parameters stand at the beginning and its Results at the end, unless there are more
-than so many: then each stands where it is used, and belongs to the layer that uses it.
+"""Number of Parameters (or Results) up to which they come first (or last). With more of them, each
+belongs to the layer that uses it.
 """
 SEPARATOR = re.compile(r"%2F|\.")
-"""Between the scopes of a label."""
-_FAR = 8
-"""A value is taken far away when one such part of the graph lies between."""
-_FAR_AT_LEAST = 64
+"""Separator between the scopes in a label."""
+_FAR_DIVISOR = 8
+"""Divisor of the graph's length: a value is used far away if its use is more than that part
+away.
+"""
+_MIN_FAR = 64
 
 Inputs = Mapping[LayerId, tuple[LayerId, ...]]
-"""What feeds each node, constants left out."""
+"""Source nodes of each node, without constants."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadingOrder:
-    """The nodes of one graph that are no constants. It does not hold its graph."""
+    """The nodes of a graph without constants, in reading order. It does not reference the graph."""
 
     layers: tuple[LayerId, ...]
     label: Mapping[LayerId, str]
-    """Of every node, constants too."""
+    """Label of every node, including constants."""
     inputs: Inputs
     last_use: tuple[int, ...]
-    """For each position the last position that takes what is made there; its own when none does."""
+    """Position of the last consumer of each position; its own position if there is none."""
     constants: Mapping[LayerId, tuple[LayerId, ...]]
-    """The constants that no earlier node takes."""
+    """Constants whose first consumer is the node."""
     homes: Mapping[str, Mapping[LayerId, str]]
-    """For each node the text that says where it belongs, in three ways.
+    """Texts that determine the scope of each node, in three variants.
 
-    ``*``: its own label. ``**``: that of what takes it first, for nodes that are made of constants
-    alone or have no scope in their names, which converters add between those that they name.
-    ``***``: the same with dots alone, where a scope is written in two ways (``layers.0/add`` and
+    ``*``: the node's own label. ``**``: the label of its first consumer, for nodes without a scope
+    or computed from constants alone, which converters insert. ``***``: like ``**`` with only dots
+    as separators, for scopes that are written in two ways (``layers.0/add`` and
     ``layers.0.linear/add``).
     """
     _beginning_with: dict[tuple[str, str], tuple[LayerId, ...]] = field(
         default_factory=dict[tuple[str, str], tuple[LayerId, ...]]
     )
 
-    def beginning_with(self, prefix: str, way: str = "*") -> tuple[LayerId, ...]:
-        """The nodes whose texts begin so."""
+    def beginning_with(self, prefix: str, variant: str = "*") -> tuple[LayerId, ...]:
+        """Return the nodes whose text in this variant begins with ``prefix``."""
         if not prefix:
             return self.layers
-        found = self._beginning_with.get((prefix, way))
-        if found is None:
-            text = self.homes[way]
-            found = self._beginning_with[prefix, way] = tuple(
+        layers = self._beginning_with.get((prefix, variant))
+        if layers is None:
+            text = self.homes[variant]
+            layers = self._beginning_with[prefix, variant] = tuple(
                 layer for layer in self.layers if text[layer].startswith(prefix)
             )
-        return found
+        return layers
 
     def with_constants(self, layers: Iterable[LayerId]) -> tuple[LayerId, ...]:
-        """The same nodes, each after its constants."""
-        return tuple(one for layer in layers for one in (*self.constants.get(layer, ()), layer))
+        """Return the nodes, each preceded by its constants."""
+        return tuple(node for layer in layers for node in (*self.constants.get(layer, ()), layer))
 
 
-_kept: WeakKeyDictionary[ModelGraph, ReadingOrder] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[ModelGraph, ReadingOrder] = WeakKeyDictionary()
 _lock = Lock()
 
 
 def reading_order(graph: ModelGraph) -> ReadingOrder:
-    """Made once for each graph, and forgotten with it."""
+    """Return the reading order of a graph. Cached for the lifetime of the graph."""
     with _lock:
-        found = _kept.get(graph)
-    if found is None:
-        found = _made(graph)
+        order = _cache.get(graph)
+    if order is None:
+        order = _compute_order(graph)
         with _lock:
-            _kept[graph] = found
-    return found
+            _cache[graph] = order
+    return order
 
 
-def _made(graph: ModelGraph) -> ReadingOrder:
+def _compute_order(graph: ModelGraph) -> ReadingOrder:
     drawn = [node.id for node in graph.nodes if node.constant is None]
     fixed = {node.id for node in graph.nodes if node.constant is not None}
     inputs = {
         layer: tuple(
             dict.fromkeys(
-                one.layer
-                for one in graph.sources[layer]
-                if one is not None and one.layer not in fixed
+                source.layer
+                for source in graph.sources[layer]
+                if source is not None and source.layer not in fixed
             )
         )
         for layer in drawn
     }
-    # Each once: what several nodes of a damaged file call themselves is one place.
+    # Duplicate ids in a damaged file count once.
     first, last = (
         tuple(dict.fromkeys(node.id for node in ports if node.id in inputs))
         if len(ports) <= MOST_PORTS
@@ -109,20 +111,22 @@ def _made(graph: ModelGraph) -> ReadingOrder:
         for ports in (graph.parameters, graph.results)
     )
     layers = _depth_first(inputs, first, last)
-    far = _taken_far_away(layers, inputs)
+    far = _used_far_away(layers, inputs)
     if far:
         layers = _depth_first(inputs, (*first, *far), last)
-    taken: dict[LayerId, tuple[LayerId, ...]] = {}
-    left = set(fixed)
+    constants_of: dict[LayerId, tuple[LayerId, ...]] = {}
+    unplaced = set(fixed)
     for layer in layers:
-        new = tuple(
+        placed = tuple(
             dict.fromkeys(
-                one.layer for one in graph.sources[layer] if one is not None and one.layer in left
+                source.layer
+                for source in graph.sources[layer]
+                if source is not None and source.layer in unplaced
             )
         )
-        if new:
-            taken[layer] = new
-            left.difference_update(new)
+        if placed:
+            constants_of[layer] = placed
+            unplaced.difference_update(placed)
     label = labels(graph)
     home = _homes(graph, layers, inputs, label)
     homes = {
@@ -130,49 +134,51 @@ def _made(graph: ModelGraph) -> ReadingOrder:
         "**": home,
         "***": {layer: text.replace("%2F", ".") for layer, text in home.items()},
     }
-    return ReadingOrder(layers, label, inputs, tuple(_last_uses(layers, inputs)), taken, homes)
+    return ReadingOrder(
+        layers, label, inputs, tuple(_last_uses(layers, inputs)), constants_of, homes
+    )
 
 
 def _homes(
     graph: ModelGraph, layers: Sequence[LayerId], inputs: Inputs, label: Mapping[LayerId, str]
 ) -> Mapping[LayerId, str]:
     fixed: set[LayerId] = set()
-    taken_by: dict[LayerId, LayerId] = {}
+    first_consumer: dict[LayerId, LayerId] = {}
     for layer in layers:
         if graph.by_id[layer].inputs and all(source in fixed for source in inputs[layer]):
             fixed.add(layer)
         for source in inputs[layer]:
-            taken_by.setdefault(source, layer)
+            first_consumer.setdefault(source, layer)
     home: dict[LayerId, str] = {}
     for layer in reversed(layers):
         own = home[layer] = label[layer]
-        there = home.get(taken_by.get(layer, layer), "")
+        consumer_home = home.get(first_consumer.get(layer, layer), "")
         if (
             layer in fixed or (not has_scope(own) and graph.by_id[layer].type != "Parameter")
-        ) and has_scope(there):
-            home[layer] = there
+        ) and has_scope(consumer_home):
+            home[layer] = consumer_home
     return home
 
 
 def has_scope(label: str) -> bool:
-    """Whether a node's label lies in a scope: it has a separator inside."""
+    """Return True if a label has a separator inside, so that the node belongs to a scope."""
     return SEPARATOR.search(label, 1) is not None
 
 
 def _depth_first(
     inputs: Inputs, first: Sequence[LayerId], last: Sequence[LayerId]
 ) -> tuple[LayerId, ...]:
-    """Producers before consumers, but for inputs that close a cycle."""
+    """Order producers before consumers, except for inputs that close a cycle."""
     hanging = _hanging(inputs, last)
     position = {layer: number for number, layer in enumerate(inputs)}
     used = {source for sources in inputs.values() for source in sources}
     hang = {sink for sinks in hanging.values() for sink in sinks}
     ends = [layer for layer in inputs if layer not in used and layer not in hang]
-    # The deepest first: what else hangs on the way there finds its place beside it.
+    # The deepest sink is visited first; sinks on the path to it are placed beside their source.
     deepest = sorted(hang, key=lambda layer: position[inputs[layer][0]], reverse=True)
     placed: dict[LayerId, None] = {}
     begun: set[LayerId] = set()
-    # After all ends every node once more: those on cycles have no end.
+    # All nodes are visited once more after the ends, because cycles do not have an end.
     waiting = [*reversed((*first, *ends, *deepest, *inputs))]
     while waiting:
         layer = waiting[-1]
@@ -190,28 +196,28 @@ def _depth_first(
 
 
 def _hanging(inputs: Inputs, last: Sequence[LayerId]) -> Mapping[LayerId, list[LayerId]]:
-    """By what they take, the nodes that nothing takes and that take one thing only: a Result
-    stands beside what it hands out.
+    """Return sinks with a single source by that source, so that a Result is placed beside its
+    source.
     """
     used = {source for sources in inputs.values() for source in sources}
-    found: dict[LayerId, list[LayerId]] = {}
+    sinks: dict[LayerId, list[LayerId]] = {}
     for layer, sources in inputs.items():
         if len(sources) == 1 and layer not in used and layer not in last:
-            found.setdefault(sources[0], []).append(layer)
-    return found
+            sinks.setdefault(sources[0], []).append(layer)
+    return sinks
 
 
 def _last_uses(layers: Sequence[LayerId], inputs: Inputs) -> list[int]:
     position = {layer: number for number, layer in enumerate(layers)}
-    found = list(range(len(layers)))
+    last_uses = list(range(len(layers)))
     for number, layer in enumerate(layers):
         for source in inputs[layer]:
-            found[position[source]] = max(found[position[source]], number)
-    return found
+            last_uses[position[source]] = max(last_uses[position[source]], number)
+    return last_uses
 
 
-def _taken_far_away(layers: Sequence[LayerId], inputs: Inputs) -> list[LayerId]:
-    far = max(_FAR_AT_LEAST, len(layers) // _FAR)
+def _used_far_away(layers: Sequence[LayerId], inputs: Inputs) -> list[LayerId]:
+    far = max(_MIN_FAR, len(layers) // _FAR_DIVISOR)
     return [
         layers[number]
         for number, last in enumerate(_last_uses(layers, inputs))

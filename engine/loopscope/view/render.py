@@ -1,4 +1,4 @@
-"""A view as a picture file, drawn by the ``dot`` program where the machine has it."""
+"""Pictures of a view as files, drawn by the ``dot`` program."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from loopscope.view.graph import GraphView
 
 PictureFormat = Literal["svg", "png", "pdf"]
 PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
-HOW_TO_GET_DOT = "drawing files needs the `dot` program of Graphviz: apt install graphviz, brew install graphviz or winget install graphviz brings it"
+HOW_TO_GET_DOT = (
+    "drawing files needs the `dot` program of Graphviz: apt install graphviz,"
+    " brew install graphviz or winget install graphviz brings it"
+)
 
 
 class NoPicture(EngineError):
-    """No picture could be drawn, and the message says what to do."""
+    """A picture that cannot be drawn; the message contains advice."""
 
 
 def render(view: GraphView, format: PictureFormat = "svg") -> bytes:
-    """The picture's bytes; ``NoPicture`` where there is no ``dot`` program or it fails."""
+    """Return the picture's bytes. ``NoPicture`` if the ``dot`` program is missing or fails."""
     return render_dot(dot_text(view, standalone=True), format)
 
 
 def render_dot(text: str, format: PictureFormat) -> bytes:
-    """DOT text that ``loopscope.view.dot`` made, drawn."""
+    """Draw DOT text of ``loopscope.view.dot``."""
     if shutil.which("dot") is None:
         raise NoPicture(HOW_TO_GET_DOT)
     if format == "png":
-        # Twice the density of a plain screen, so that small words stay readable.
+        # Twice the density of a standard screen, so that small words stay readable.
         text = text.replace("{", "{ graph [dpi=144];", 1)
     try:
         return bytes(graphviz.pipe("dot", format, text.encode(), quiet=True))

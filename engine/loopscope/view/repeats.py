@@ -1,8 +1,7 @@
-"""Stretches of a sequence that repeat, one right after the other: the layers of a network whose
-file has no names for them.
+"""Repeated stretches of a sequence, such as the layers of a network without names.
 
-The sequence is a graph's reading order, each node written as a number for its kind (``kinds``).
-Time is linear in its length, but for a few dozen candidates of the distance at which it repeats.
+The sequence is a graph's reading order, with a number for the kind of each node (``kinds``). The
+time is linear in its length, times a few dozen candidate distances.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from loopscope.ir.model import LayerId, ModelGraph, Node
 
 _CANDIDATES = 8
 _WINDOWS = (1, 4, 16, 64)
-"""Lengths of stretches by which the distance at which something repeats is found: few operations
-of a layer occur in it only once.
+"""Lengths of the stretches that vote for a repeat distance, because single operations often occur
+several times in a layer.
 """
-_MOST_REPEATS = 32
-_LEAST_NODES = 8
-"""What repeats has so many nodes at least, all copies together."""
-_NEAR = 0.95
-"""Of two distances that explain about as much the shorter one is taken: two layers together
-repeat as well as one does.
+_MAX_REPEATS = 32
+_MIN_NODES = 8
+"""Smallest number of nodes in a repeat, all copies together."""
+_PREFER_SHORTER = 0.95
+"""Ratio of covered lengths from which the shorter distance is preferred: two layers together repeat
+as well as one.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """``count`` copies of ``length`` nodes, from position ``begin`` on."""
+    """``count`` copies of ``length`` nodes from position ``begin`` on."""
 
     begin: int
     length: int
@@ -42,98 +41,105 @@ class Repeat:
 
 
 def kinds(graph: ModelGraph, layers: Sequence[LayerId]) -> np.ndarray:
-    """A number for each node, equal for nodes that may be the same place of two copies: by type,
-    which inputs are constants, number of outputs, and what is inside bodies. Names, shapes and
-    attributes do not count: copies may differ in them.
+    """Return a number for each node, equal for nodes that may correspond in two copies.
+
+    It depends on type, constant inputs, number of outputs, and the types inside bodies. Names,
+    shapes and attributes are ignored, because copies may differ in them.
     """
     seen: dict[object, int] = {}
-    found = []
+    numbers = []
     for layer in layers:
         node = graph.by_id[layer]
-        fed = tuple(_fed_by(graph, node))
+        input_kinds = tuple(_input_kinds(graph, node))
         inside = tuple(_types_inside(node)) if node.bodies else ()
-        found.append(seen.setdefault((node.type, fed, len(node.outputs), inside), len(seen)))
-    return np.array(found, np.int64)
+        numbers.append(
+            seen.setdefault((node.type, input_kinds, len(node.outputs), inside), len(seen))
+        )
+    return np.array(numbers, np.int64)
 
 
-def _fed_by(graph: ModelGraph, node: Node) -> Iterator[str]:
+def _input_kinds(graph: ModelGraph, node: Node) -> Iterator[str]:
     for source in graph.sources[node.id]:
-        made = None if source is None else graph.by_id[source.layer]
-        yield "" if made is None else "constant" if made.constant is not None else "value"
+        source_node = None if source is None else graph.by_id[source.layer]
+        yield (
+            ""
+            if source_node is None
+            else "constant"
+            if source_node.constant is not None
+            else "value"
+        )
 
 
 def _types_inside(node: Node) -> Iterator[str]:
     waiting = [body.graph for body in node.bodies]
     while waiting:
         graph = waiting.pop()
-        for one in graph.nodes:
-            yield one.type
-            waiting.extend(body.graph for body in one.bodies)
+        for node_inside in graph.nodes:
+            yield node_inside.type
+            waiting.extend(body.graph for body in node_inside.bodies)
 
 
 def repeats(numbers: np.ndarray, last_use: np.ndarray) -> tuple[Repeat, ...]:
-    """What repeats, from the beginning on; the largest is found first, then what lies beside it.
-    ``last_use``: for each position the last one that takes what is made there, by which copies are
-    cut where few values cross.
+    """Return the repeats in a sequence in order. The largest is found first, then those beside it.
+
+    ``last_use`` is the last consumer of each position; copies are cut where few values cross.
     """
-    found: list[Repeat] = []
+    result: list[Repeat] = []
     waiting = [(0, len(numbers))]
-    least = max(_LEAST_NODES, len(numbers) // 100)
-    while waiting and len(found) < _MOST_REPEATS:
+    min_nodes = max(_MIN_NODES, len(numbers) // 100)
+    while waiting and len(result) < _MAX_REPEATS:
         begin, end = waiting.pop(
-            max(range(len(waiting)), key=lambda at: waiting[at][1] - waiting[at][0])
+            max(range(len(waiting)), key=lambda index: waiting[index][1] - waiting[index][0])
         )
-        one = _largest(numbers, begin, end) if end - begin >= least else None
-        if (
-            one is None or one[1] - one[0] < least or one[2] == 1
-        ):  # the same operation over and over is no block
+        candidate = _largest(numbers, begin, end) if end - begin >= min_nodes else None
+        # A repeat of distance 1 is one operation several times, which is not a block.
+        if candidate is None or candidate[1] - candidate[0] < min_nodes or candidate[2] == 1:
             continue
-        repeat = _cut(*one, last_use)
-        found.append(repeat)
+        repeat = _cut(*candidate, last_use)
+        result.append(repeat)
         waiting += [(begin, repeat.begin), (repeat.end, end)]
-    return tuple(sorted(found, key=lambda repeat: repeat.begin))
+    return tuple(sorted(result, key=lambda repeat: repeat.begin))
 
 
 def _largest(numbers: np.ndarray, begin: int, end: int) -> tuple[int, int, int] | None:
-    """The longest stretch that equals itself some nodes further on: where it begins, where it
-    ends, and that distance.
-    """
+    """Return begin, end and distance of the longest stretch that equals itself at that distance."""
     part = numbers[begin:end]
     best: tuple[int, int, int] | None = None
     for distance in sorted(_distances(part)):
         first, after = _longest_run(part[distance:] == part[:-distance])
         covered = after - first + distance
-        if after - first >= distance and (best is None or covered * _NEAR > best[1] - best[0]):
+        if after - first >= distance and (
+            best is None or covered * _PREFER_SHORTER > best[1] - best[0]
+        ):
             best = begin + first, begin + first + covered, distance
     return best
 
 
 def _distances(part: np.ndarray) -> set[int]:
-    """Distances at which many nodes, and many stretches of nodes, find their like, short and
-    long ones.
-    """
+    """Return candidate distances at which many nodes and stretches have an equal one."""
     chosen = {1}
     for length in _WINDOWS:
         if len(part) < 2 * length:
             break
-        numbers = part if length == 1 else _numbered(part, length)
+        numbers = part if length == 1 else _stretch_numbers(part, length)
         by_kind = np.argsort(numbers, kind="stable")
-        again = numbers[by_kind[1:]] == numbers[by_kind[:-1]]
-        gaps = (by_kind[1:] - by_kind[:-1])[again]
+        is_equal = numbers[by_kind[1:]] == numbers[by_kind[:-1]]
+        gaps = (by_kind[1:] - by_kind[:-1])[is_equal]
         votes = np.bincount(gaps[gaps <= len(part) // 2], minlength=2)
-        far = votes * np.arange(len(votes))
+        weighted_votes = votes * np.arange(len(votes))
         chosen.update(
-            int(one)
-            for count in (votes, far)
-            for one in np.argsort(-count, kind="stable")[:_CANDIDATES]
-            if count[one]
+            int(distance)
+            for count in (votes, weighted_votes)
+            for distance in np.argsort(-count, kind="stable")[:_CANDIDATES]
+            if count[distance]
         )
     return chosen
 
 
-def _numbered(part: np.ndarray, length: int) -> np.ndarray:
-    """For each stretch of so many nodes a number, equal for equal ones: made of the numbers of
-    its two halves, again and again.
+def _stretch_numbers(part: np.ndarray, length: int) -> np.ndarray:
+    """Number all stretches of this length, equal numbers for equal stretches.
+
+    The numbers of each length are built from the numbers of the two halves.
     """
     numbers, size = part, 1
     while size < length:
@@ -143,18 +149,18 @@ def _numbered(part: np.ndarray, length: int) -> np.ndarray:
 
 
 def _longest_run(equal: np.ndarray) -> tuple[int, int]:
-    """The longest stretch of True: where it begins, and the position after it."""
+    """Return begin and end of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], equal, [False])).astype(np.int8)))
     if not len(edges):
         return 0, 0
     begins, ends = edges[::2], edges[1::2]
-    at = int(np.argmax(ends - begins))
-    return int(begins[at]), int(ends[at])
+    index = int(np.argmax(ends - begins))
+    return int(begins[index]), int(ends[index])
 
 
 def _cut(begin: int, end: int, length: int, last_use: np.ndarray) -> Repeat:
-    """Whole copies, cut where the fewest values cross from one to the next; where several cuts
-    are as good, most copies, then the first.
+    """Cut a repeat into whole copies where the fewest values cross; ties prefer more copies, then
+    the first.
     """
     crossing = _crossing(begin, end, length, last_use)
     best: tuple[float, int, int] | None = None
@@ -168,8 +174,8 @@ def _cut(begin: int, end: int, length: int, last_use: np.ndarray) -> Repeat:
 
 
 def _crossing(begin: int, end: int, length: int, last_use: np.ndarray) -> np.ndarray:
-    """Before each position of a stretch, how many values cross that are made in it and taken
-    within two copies.
+    """Return for each position the number of values that cross it and are used within two
+    copies.
     """
     positions = np.arange(begin, end)
     until = last_use[begin:end]

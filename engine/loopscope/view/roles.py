@@ -1,4 +1,4 @@
-"""What a port of a body is for, in the words of the control-flow page (section 2)."""
+"""Roles of a body's ports, in the terms of section 2 of the control-flow page."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from loopscope.view.graph import Slices
 
 
 def input_roles(body: Body) -> Mapping[LayerId, tuple[str, InputMap | None]]:
-    """For each Parameter that the body's maps or back edges name: its role, and the map entry that
-    feeds it.
+    """Return role and port map entry of each Parameter in the body's port map or back edges.
 
-    An If's inputs have no role.
+    An If's inputs have an empty role.
     """
     carried = {edge.to_layer for edge in body.back_edges}
-    found: dict[LayerId, tuple[str, InputMap | None]] = dict.fromkeys(
+    roles: dict[LayerId, tuple[str, InputMap | None]] = dict.fromkeys(
         carried, ("carried, starts at zero", None)
     )
     for entry in body.inputs:
-        found[entry.internal] = (_input_role(body, entry, entry.internal in carried), entry)
-    return found
+        roles[entry.internal] = (_input_role(body, entry, entry.internal in carried), entry)
+    return roles
 
 
 def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
@@ -36,8 +35,8 @@ def _input_role(body: Body, entry: InputMap, carried: bool) -> str:
 
 
 def handed_in(body: Body) -> tuple[LayerId, ...]:
-    """The Parameters that only pass an outer value in: those of an If, and the invariant ones of
-    a loop.
+    """Return the Parameters that only pass an outer value in: those of an If, and a loop's
+    invariants.
     """
     roles = input_roles(body)
     return tuple(
@@ -48,20 +47,21 @@ def handed_in(body: Body) -> tuple[LayerId, ...]:
 
 
 def unbound_inputs(node: Node) -> frozenset[int]:
-    """The inputs of a node with bodies that enter none of them: those of an unknown operation."""
+    """Return the inputs of an unknown operation that no body receives."""
     bound = {entry.external for body in node.bodies for entry in body.inputs}
     return frozenset(range(len(node.inputs))) - bound
 
 
 def output_role(body: Body, entry: OutputMap) -> str:
-    """How the values of a Result become the outer tensor; empty for an If."""
+    """Return how the values of a Result become the outer tensor; empty for an If."""
     if body.name != "body":
         return ""
     if entry.axis is None:
         return "last value"
-    return f"{'stacked' if entry.stacked else 'concatenated'} axis {entry.axis}{', reversed' if entry.stride < 0 else ''}"
+    kind = "stacked" if entry.stacked else "concatenated"
+    return f"{kind} axis {entry.axis}{', reversed' if entry.stride < 0 else ''}"
 
 
 def slices_of(entry: InputMap | OutputMap) -> Slices | None:
-    """How an entry cuts or joins; None when it takes whole values."""
+    """Return how an entry slices or concatenates; None if it passes whole values."""
     return None if entry.axis is None else Slices(entry.axis, entry.stride, entry.part_size)

@@ -1,9 +1,8 @@
-"""Unrolled loops as rows of copies: what is laid out once and then placed side by side, once for
-each iteration.
+"""Unrolled loops as rows of copies, for a layout that is computed once and repeated per iteration.
 
-A layout of all copies at once would make each of them look different. So the first copy of a row is
-laid out alone, the picture around it with one box in the place of the whole row, and lines that
-cross a copy's border are drawn when everything has its place.
+A layout of all copies at once would make each copy look different. Therefore the first copy of a
+row has a layout of its own, the picture around it contains one box for the row, and lines that
+cross the border of a copy are drawn at the end.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dataclasses import dataclass, field
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
 
 SIDEWAYS = frozenset({"carried", "goes_on"})
-"""Lines from one copy to the next."""
+"""Kinds of lines between consecutive copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyMembers:
-    """Ids of all that is inside the frame of one copy, in the same order for each copy of a row;
-    the frame itself comes first.
+    """Ids inside the frame of one copy, in the same order for every copy of a row; the frame itself
+    first.
     """
 
     clusters: tuple[str, ...]
@@ -38,25 +37,25 @@ class UnrolledRow:
     copies: tuple[CopyMembers, ...]
     earlier: str = ""
     later: str = ""
-    """Ids of the boxes at its ends."""
+    """Ids of the boxes at both ends of the row."""
 
 
 @dataclass(slots=True)
 class LayoutPart:
-    """What one layout sees: boxes and frames, lines between them, and rows as single boxes."""
+    """The content of one layout: boxes, frames, lines between them, and rows as single boxes."""
 
     nodes: list[ViewNode] = field(default_factory=list[ViewNode])
     clusters: list[ViewCluster] = field(default_factory=list[ViewCluster])
     edges: list[ViewEdge] = field(default_factory=list[ViewEdge])
     rows: list[UnrolledRow] = field(default_factory=list[UnrolledRow])
     pulls: dict[tuple[str, str], None] = field(default_factory=dict[tuple[str, str], None])
-    """Pairs of ids of boxes and rows between which lines are drawn later: the second one is
-    below the first.
+    """Pairs of boxes or rows with lines that are drawn later. The second one is placed below the
+    first.
     """
 
 
 class ViewRows:
-    """The rows of a view, and the parts that it is laid out in."""
+    """The rows of a view, and the parts of its layout."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -75,8 +74,9 @@ class ViewRows:
         self._more = {node.id for node in view.nodes if node.kind == "more"}
 
     def parts(self) -> tuple[LayoutPart, list[tuple[UnrolledRow, LayoutPart]]]:
-        """The outermost part, and with each row the part that is its first copy; rows inside
-        copies come before those around them.
+        """Return the outermost part, and each row with the part for its first copy.
+
+        Rows inside copies precede the rows around them.
         """
         rows = [
             self._row(loop)
@@ -108,20 +108,20 @@ class ViewRows:
                 parts[copy].pulls[source, target] = None
 
     def _stands_for(self, node: str) -> Iterator[tuple[str, str]]:
-        """For each part that contains a box, directly or in a row, the item that represents the
-        box there.
+        """Yield each part that contains a box, directly or in a row, with the item that represents
+        it there.
         """
         frame = self._cluster_of[node]
-        shown = node
+        item = node
         if node in self._more:
-            shown = self._row_of[frame]
+            item = self._row_of[frame]
         while True:
             copy = self._copy_of[frame]
-            yield copy, shown
+            yield copy, item
             if not copy:
                 return
             frame = self._frame[copy].parent
-            shown = self._row_of[frame]
+            item = self._row_of[frame]
 
     def _copies_round(self, cluster: str) -> Iterator[str]:
         while copy := self._copy_of[cluster]:

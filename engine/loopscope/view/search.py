@@ -1,4 +1,4 @@
-"""Finds nodes in all bodies of a model, by name, type, shape, element type or value."""
+"""Search for nodes in all bodies of a model, by name, type, shape, element type or value."""
 
 from __future__ import annotations
 
@@ -14,59 +14,58 @@ from loopscope.ir.walk import nodes
 
 MOST_HITS = 200
 _NUMBERS = re.compile("([0-9]+)")
-_OF_ADDRESSES = ("/", "%", STEP)
+_ADDRESS_MARKS = ("/", "%", STEP)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One node that was found."""
+    """A matching node."""
 
     address: str
     """Static address."""
     type: str
     name: str
     why: str
-    """What matched: ``address``, ``name``, ``type``, ``shape``, ``element type``, ``attribute``
-    or ``value``.
+    """Kind of the matching text: ``address``, ``name``, ``type``, ``shape``, ``element type``,
+    ``attribute`` or ``value``.
     """
     rank: int
-    """Smaller is better: exact before beginning before anywhere."""
+    """Quality of the match, smaller is better: exact, then prefix, then substring."""
 
 
 def search(
     model: Model,
     text: str,
     value_of: Callable[[str], str | None] | None = None,
-    most: int = MOST_HITS,
+    max_hits: int = MOST_HITS,
 ) -> tuple[Hit, ...]:
-    """The best hits for what a person typed, best first; words must all match, in any of a node's
-    texts.
+    """Return the best hits for a search text, best first. Every word must match a text of the node.
 
-    An address in any form, or an end of one, finds its nodes first.
-    ``value_of`` gives the preview of a node's value, by static address, where there is one.
+    An address in any form, or an end of one, ranks its nodes first. ``value_of`` returns the
+    preview of a node's value by static address, if there is one.
     """
     words = text.lower().split()
     if not words:
         return ()
-    meant = (
+    matching_addresses = (
         frozenset(addresses_ending(model, text))
-        if any(mark in text for mark in _OF_ADDRESSES)
+        if any(mark in text for mark in _ADDRESS_MARKS)
         else frozenset()
     )
     hits: list[Hit] = []
     for address, node in nodes(model):
         hit = _hit(address, node, words, value_of)
-        if address in meant:
+        if address in matching_addresses:
             hit = Hit(address, node.type, decode(address.rpartition("/")[2]), "address", -1)
         if hit is not None:
             hits.append(hit)
     hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), _by_number(hit.address)))
-    return tuple(hits[:most])
+    return tuple(hits[:max_hits])
 
 
 def _by_number(address: str) -> list[str]:
-    """An order in which ``add_2`` comes before ``add_10``: of two numbers the one with more
-    digits is the greater one.
+    """Return a sort key by which ``add_2`` precedes ``add_10``: numbers with more digits are
+    larger.
     """
     return [
         f"{len(part):09}{part}" if number % 2 else part
@@ -84,13 +83,13 @@ def _hit(
             texts.append(("value", preview.lower()))
     why, rank = "", 0
     for word in words:
-        found = min(
+        match = min(
             ((_rank(word, text), kind) for kind, text in texts if word in text), default=None
         )
-        if found is None:
+        if match is None:
             return None
-        rank += found[0]
-        why = why or found[1]
+        rank += match[0]
+        why = why or match[1]
     return Hit(address, node.type, decode(address.rpartition("/")[2]), why, rank)
 
 

@@ -1,6 +1,4 @@
-"""A loop's carried number over its iterations in a few points: what a folded loop shows of its
-run.
-"""
+"""Sparklines of folded loops: a carried number over the iterations, in a few points."""
 
 from __future__ import annotations
 
@@ -16,27 +14,28 @@ from loopscope.executor.plan.plan import LoopRegion
 from loopscope.ir.address import Address
 from loopscope.ir.model import BackEdge, Body, LayerId
 
-MOST_POINTS = 48
+MAX_POINTS = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
-    """Heights from 0 to 100 at even distances; None where the number is not finite."""
+    """Heights from 0 to 100 at equal distances; None for numbers that are not finite."""
 
     points: tuple[int | None, ...]
     now: float | None
-    """Where the cursor's iteration is, from 0 to 1; None when it is outside of the loop."""
+    """Position of the cursor's iteration, 0 to 1; None outside of the loop."""
     not_finite: float | None
-    """Where the first NaN or infinity is, from 0 to 1."""
+    """Position of the first NaN or infinity, 0 to 1."""
 
     def as_data(self) -> list[object]:
-        """Plain lists and numbers, for JSON."""
+        """Return the sparkline as lists and numbers, for JSON."""
         return [list(self.points), self.now, self.not_finite]
 
 
 def carried_number(body: Body) -> LayerId | None:
-    """The Parameter whose values make the line: a carried one that may be one number; known
-    before unknown shapes, counters last.
+    """Return the carried Parameter for the sparkline: one with one element, or of unknown shape.
+
+    Counters rank last, then unknown shapes, then integers.
     """
     best: tuple[tuple[bool, bool, bool], LayerId] | None = None
     for edge in body.back_edges:
@@ -58,17 +57,24 @@ def carried_number(body: Body) -> LayerId | None:
 
 
 def _is_counter(body: Body, edge: BackEdge) -> bool:
-    """Whether a constant is added in every iteration, which makes a straight line."""
+    """Return True if the carried value grows by a constant, which makes a straight line."""
     source = next(iter(body.graph.sources.get(edge.from_layer, ())), None)
     if source is None or body.graph.by_id[source.layer].type != "Add":
         return False
-    fed = [one.layer for one in body.graph.sources[source.layer] if one is not None]
-    return edge.to_layer in fed and any(body.graph.by_id[one].constant is not None for one in fed)
+    sources = [
+        source_ref.layer
+        for source_ref in body.graph.sources[source.layer]
+        if source_ref is not None
+    ]
+    return edge.to_layer in sources and any(
+        body.graph.by_id[source_ref].constant is not None for source_ref in sources
+    )
 
 
 def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | None:
-    """The line of a carried Parameter, by its address; None where there is nothing to see yet.
-    Reads about 50 values at most.
+    """Return the sparkline of a carried Parameter at an address, or None if there is none yet.
+
+    It reads about 50 values at most.
     """
     try:
         program, row = run.rows_of(Address.parse(parameter))
@@ -83,61 +89,75 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
     )
     slot = program.slots[layer, 0]
 
-    def numbers_at(at: int) -> list[float]:
+    def numbers_at(row_index: int) -> list[float]:
         return list(
-            np.asarray(run.values.get(run.timeline, program, at, slot))
+            np.asarray(run.values.get(run.timeline, program, row_index, slot))
             .reshape(-1)[:2]
             .astype(np.float64)
             .tolist()
         )
 
-    def number(at: int) -> float:
-        return next(iter(numbers_at(at)), math.nan)
+    def number(row_index: int) -> float:
+        return next(iter(numbers_at(row_index)), math.nan)
 
     if end - first < 2 or len(numbers_at(first)) != 1:
         return None
 
     rows = [
-        int(at)
-        for at in np.unique(
-            np.linspace(first, end - 1, min(MOST_POINTS, end - first)).astype(np.int64)
+        int(row_index)
+        for row_index in np.unique(
+            np.linspace(first, end - 1, min(MAX_POINTS, end - first)).astype(np.int64)
         )
     ]
-    found_there = [numbers_at(at) for at in rows]
-    if any(len(one) != 1 for one in found_there):  # what is carried may change its shape on the way
+    samples = [numbers_at(row_index) for row_index in rows]
+    if any(len(value) != 1 for value in samples):  # a carried value may change its shape
         return None
-    numbers = [one for (one,) in found_there]
+    numbers = [value for (value,) in samples]
     span = end - 1 - first
-    odd = next((place for place, one in enumerate(numbers) if not math.isfinite(one)), None)
-    found = None if odd is None else _first_odd(number, rows[odd - 1] if odd else first, rows[odd])
+    index_not_finite = next(
+        (index for index, value in enumerate(numbers) if not math.isfinite(value)), None
+    )
+    first_not_finite = (
+        None
+        if index_not_finite is None
+        else _first_not_finite(
+            number,
+            rows[index_not_finite - 1] if index_not_finite else first,
+            rows[index_not_finite],
+        )
+    )
     now = None if iteration is None else min(1.0, iteration / span)
-    return Sparkline(_heights(numbers), now, None if found is None else (found - first) / span)
+    return Sparkline(
+        _heights(numbers),
+        now,
+        None if first_not_finite is None else (first_not_finite - first) / span,
+    )
 
 
-def _first_odd(number: Callable[[int], float], finite: int, odd: int) -> int:
-    """Between a finite and a not finite row, as a number that is once not finite mostly stays
-    so.
+def _first_not_finite(number: Callable[[int], float], finite: int, not_finite: int) -> int:
+    """Bisect for the first row that is not finite, assuming that later rows are not finite
+    either.
     """
-    while odd - finite > 1:
-        middle = (finite + odd) // 2
+    while not_finite - finite > 1:
+        middle = (finite + not_finite) // 2
         if math.isfinite(number(middle)):
             finite = middle
         else:
-            odd = middle
-    return odd
+            not_finite = middle
+    return not_finite
 
 
 def _heights(numbers: list[float]) -> tuple[int | None, ...]:
-    finite = [one for one in numbers if math.isfinite(one)]
+    finite = [value for value in numbers if math.isfinite(value)]
     if not finite:
         return (None,) * len(numbers)
-    least, most = min(finite), max(finite)
-    height = most - least
+    lower, upper = min(finite), max(finite)
+    height = upper - lower
     return tuple(
         None
-        if not math.isfinite(one)
+        if not math.isfinite(value)
         else 50
         if not height or not math.isfinite(height)
-        else round((one - least) / height * 100)
-        for one in numbers
+        else round((value - lower) / height * 100)
+        for value in numbers
     )

@@ -1,6 +1,4 @@
-"""What a picture says of each part of it at a moment of a run: done, current, waiting, skipped
-or failed.
-"""
+"""Statuses of the parts of a picture at a moment of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from typing import Literal
 
 NodeStatus = Literal["current", "done", "waiting", "skipped", "failed"]
 FrameStatus = Literal["active", "done", "waiting", "taken", "skipped"]
-"""A loop's body is ``active`` while it runs, a copy of an unrolled one also ``done`` or
-``waiting``; a branch is ``taken`` or ``skipped``.
+"""A loop's body is ``active`` while it runs. A copy of an unrolled body may also be ``done`` or
+``waiting``. A branch is ``taken`` or ``skipped``.
 """
 BreakpointState = Literal["on", "off"]

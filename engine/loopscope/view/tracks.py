@@ -1,5 +1,5 @@
-"""The time line of a run as tracks to slide along: the whole run, and the innermost open loops
-inside others, each by itself.
+"""Timeline tracks of a run: the whole run, and one track for each of the innermost open nested
+loops.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from loopscope.timeline.timeline import Level
 
 MOST_TICKS = 60
 MOST_LOOPS = 3
-"""Loops inside others that have a track: more would leave the picture no room."""
+"""Largest number of nested loops with a track, so that there is room for the picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A stretch of the run; on a loop's track, outer iterations stay what they are at the
+    """A part of the run as a timeline. On a nested loop's track, outer iterations are those of the
     cursor.
     """
 
     title: str
     first: int
     last: int
-    """Steps at its ends."""
+    """First and last step."""
     ticks: tuple[int, ...]
-    """Steps at which iterations begin; of very many, some."""
+    """Steps at which iterations begin; a sample if there are too many."""
     iteration: int | None = None
-    """0-based iteration of the cursor."""
+    """Iteration number of the cursor, from 0."""
     count: int = 0
-    """Iterations that have begun."""
+    """Number of iterations that have begun."""
 
     def as_data(self) -> dict[str, object]:
-        """Plain numbers and lists, for JSON."""
+        """Return the track as numbers and lists, for JSON."""
         data: dict[str, object] = {
             "title": self.title,
             "first": self.first,
@@ -47,17 +47,17 @@ class Track:
 
 
 def tracks(run: Run) -> tuple[Track, ...]:
-    """The whole run with the iterations of its outermost loops, then a track for each open loop
-    inside another, innermost last.
+    """Return the track of the run with its outermost loops' iterations, then one per open nested
+    loop.
+
+    The innermost loop is the last.
     """
     moment = run.moment
     loops = [
-        (around, level)
-        for around, level in itertools.pairwise(moment)
-        if level.iteration is not None
+        (outer, level) for outer, level in itertools.pairwise(moment) if level.iteration is not None
     ]
-    found = [_whole(run, loops[0] if loops else None)]
-    return (*found, *(_loop(run, around, level) for around, level in loops[1:][-MOST_LOOPS:]))
+    result = [_whole(run, loops[0] if loops else None)]
+    return (*result, *(_loop(run, outer, level) for outer, level in loops[1:][-MOST_LOOPS:]))
 
 
 def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
@@ -71,21 +71,21 @@ def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
             rows = run.timeline.executions.rows_of(region, 0)
             ticks += _starts(run, region.program, *rows)
             count = rows[1] - rows[0]
-    shown = ticks if len(ticks) <= MOST_TICKS * 2 else ticks[:: -(-len(ticks) // (MOST_TICKS * 2))]
+    sample = ticks if len(ticks) <= MOST_TICKS * 2 else ticks[:: -(-len(ticks) // (MOST_TICKS * 2))]
     if outermost is None:
-        return Track("", 0, run.steps, tuple(shown), None, count)
+        return Track("", 0, run.steps, tuple(sample), None, count)
     first, end = _rows(run, outermost[1])
     return Track(
         _title(*outermost),
         0,
         run.steps,
-        tuple(shown),
+        tuple(sample),
         outermost[1].iteration,
         end - first if first or end else count,
     )
 
 
-def _loop(run: Run, around: Level, level: Level) -> Track:
+def _loop(run: Run, outer: Level, level: Level) -> Track:
     first, end = _rows(run, level)
     ticks = _starts(run, level.program, first, end)
     executions = run.timeline.executions
@@ -93,10 +93,10 @@ def _loop(run: Run, around: Level, level: Level) -> Track:
     last = (
         run.steps
         if is_open
-        else run.timeline.step_at(around.program, around.row, around.position + 1) - 1
+        else run.timeline.step_at(outer.program, outer.row, outer.position + 1) - 1
     )
     return Track(
-        _title(around, level),
+        _title(outer, level),
         ticks[0] if ticks else 0,
         last,
         tuple(ticks),
@@ -106,7 +106,7 @@ def _loop(run: Run, around: Level, level: Level) -> Track:
 
 
 def _rows(run: Run, level: Level) -> tuple[int, int]:
-    """All rows of the execution of a loop that a level is in."""
+    """Return the range of rows of the loop execution that a level is in."""
     assert level.iteration is not None
     executions = run.timeline.executions
     execution, _ = executions.parent_row(level.program, level.row)
@@ -117,14 +117,16 @@ def _rows(run: Run, level: Level) -> tuple[int, int]:
 
 
 def _starts(run: Run, program: Program, first: int, end: int) -> list[int]:
-    """Steps at which rows of one execution begin."""
+    """Return the steps at which rows of an execution begin, or a sample of them."""
     if end <= first:
         return []
-    at = run.timeline.step_at(program, first, 0)
+    first_step = run.timeline.step_at(program, first, 0)
     sizes = run.timeline.steps.by_program[program.index]
-    every = -(-(end - first) // MOST_TICKS)
-    return [at + sizes.before(row) - sizes.before(first) for row in range(first, end, every)]
+    stride = -(-(end - first) // MOST_TICKS)
+    return [
+        first_step + sizes.before(row) - sizes.before(first) for row in range(first, end, stride)
+    ]
 
 
-def _title(around: Level, level: Level) -> str:
-    return decode(around.program.instructions[level.program.owner].label)
+def _title(outer: Level, level: Level) -> str:
+    return decode(outer.program.instructions[level.program.owner].label)

@@ -1,4 +1,4 @@
-"""Loops drawn as copies of their body: which iterations are in sight, and how that follows the
+"""Loops drawn as copies of their body: the window of visible iterations, and how it follows the
 cursor.
 """
 
@@ -16,67 +16,73 @@ from loopscope.view.graph import without_iterations
 def unroll(
     model: Model, folding: Folding, address: str, run: Run | None = None, count: int = COPIES
 ) -> Folding:
-    """The folding with a loop drawn as copies, round the cursor's iteration; what was unrolled
-    is drawn once again.
+    """Return the folding with a loop unrolled around the cursor's iteration; or with it rolled up
+    again.
     """
     address = without_iterations(address)
     if folding.window(address) is not None:
         return replace(
-            folding, unrolled=tuple(one for one in folding.unrolled if one.address != address)
+            folding,
+            unrolled=tuple(
+                unrolled for unrolled in folding.unrolled if unrolled.address != address
+            ),
         )
     if address in folding.folded:
         folding = toggle(model, folding, address)
     iteration, total = (None, None) if run is None else run_of(run, address)
-    made = Unrolled(
+    window = Unrolled(
         address, 0, max(FEWEST_COPIES, min(count, count if total is None else total)), total
     )
-    return replace(folding, unrolled=(*folding.unrolled, _round(made, iteration)))
+    return replace(folding, unrolled=(*folding.unrolled, _around_iteration(window, iteration)))
 
 
 def shift(folding: Folding, address: str, windows: int) -> Folding:
-    """The window of an unrolled loop so many windows later, or earlier; it stays among the
-    iterations that there are.
-    """
+    """Move the window of an unrolled loop by a number of windows, within the loop's iterations."""
     return _changed(
-        folding, address, lambda one: _within(replace(one, first=one.first + windows * one.count))
+        folding,
+        address,
+        lambda window: _clamped(replace(window, first=window.first + windows * window.count)),
     )
 
 
 def resize(folding: Folding, address: str, more: int) -> Folding:
-    """So many copies more, or fewer."""
+    """Change the number of copies by ``more``."""
     return _changed(
         folding,
         address,
-        lambda one: _within(
-            replace(one, count=min(MOST_COPIES, max(FEWEST_COPIES, one.count + more)))
+        lambda window: _clamped(
+            replace(window, count=min(MOST_COPIES, max(FEWEST_COPIES, window.count + more)))
         ),
     )
 
 
 def place(folding: Folding, address: str, first: int, count: int) -> Folding:
-    """The window of an unrolled loop at an iteration, with so many copies, as far as there are
-    so many.
+    """Set the window of an unrolled loop: first iteration and number of copies, within the
+    limits.
     """
     count = min(MOST_COPIES, max(FEWEST_COPIES, count))
-    return _changed(folding, address, lambda one: _within(replace(one, first=first, count=count)))
+    return _changed(
+        folding, address, lambda window: _clamped(replace(window, first=first, count=count))
+    )
 
 
 def followed(folding: Folding, run: Run) -> Folding:
-    """The folding after the cursor has moved: windows that it has left come after it, and learn
-    how many iterations there are.
+    """Return the folding after the cursor has moved: windows follow it, and iteration counts are
+    updated.
     """
     if not folding.unrolled:
         return folding
-    made = []
-    for one in folding.unrolled:
-        iteration, total = run_of(run, one.address)
-        made.append(_round(replace(one, total=total), iteration))
-    return replace(folding, unrolled=tuple(made))
+    windows = []
+    for window in folding.unrolled:
+        iteration, total = run_of(run, window.address)
+        windows.append(_around_iteration(replace(window, total=total), iteration))
+    return replace(folding, unrolled=tuple(windows))
 
 
 def run_of(run: Run, address: str) -> tuple[int | None, int | None]:
-    """Of the loop's execution at the cursor: the iteration that the cursor is in, and how many
-    there are when it is known.
+    """Return the cursor's iteration of a loop, and the iteration count once the loop has ended.
+
+    The execution is the one at the cursor. Unknown numbers are None.
     """
     for frame in run.frames():
         if frame.iteration is not None and frame.static.rpartition("/")[0] == address:
@@ -96,16 +102,18 @@ def _changed(folding: Folding, address: str, change: Callable[[Unrolled], Unroll
     address = without_iterations(address)
     return replace(
         folding,
-        unrolled=tuple(change(one) if one.address == address else one for one in folding.unrolled),
+        unrolled=tuple(
+            change(window) if window.address == address else window for window in folding.unrolled
+        ),
     )
 
 
-def _round(one: Unrolled, iteration: int | None) -> Unrolled:
-    if iteration is None or one.first <= iteration < one.first + one.count:
-        return one
-    return _within(replace(one, first=iteration // one.count * one.count))
+def _around_iteration(window: Unrolled, iteration: int | None) -> Unrolled:
+    if iteration is None or window.first <= iteration < window.first + window.count:
+        return window
+    return _clamped(replace(window, first=iteration // window.count * window.count))
 
 
-def _within(one: Unrolled) -> Unrolled:
-    most = one.first if one.total is None else max(0, one.total - one.count)
-    return replace(one, first=max(0, min(one.first, most)))
+def _clamped(window: Unrolled) -> Unrolled:
+    last_first = window.first if window.total is None else max(0, window.total - window.count)
+    return replace(window, first=max(0, min(window.first, last_first)))

@@ -160,7 +160,7 @@ def test_lines_stay_those_of_the_text() -> None:
         ),
         (b"<layer/><!DOCTYPE net [<!ENTITY boom 'x'>]>", "not well-formed XML"),
         (b"<layer/></net><net>", "not well-formed XML"),
-        (b"<layer id='0'/>", "<layer> has no attribute 'type'"),
+        (b"<layer id='0'/>", "<layer> lacks the required attribute 'type'"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(text: bytes, says: str) -> None:

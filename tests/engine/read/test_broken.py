@@ -38,12 +38,12 @@ BROKEN = {
     "no layers": (
         "layers",
         "lawyers",
-        "line 62: there is no <layers> in it, expected <layers> and <edges>",
+        "line 62: <layers> is missing, expected <layers> and <edges>",
     ),
     "no id": (
         'layer id="2"',
         "layer",
-        "line 21: <layer> has no attribute 'id', which it must have",
+        "line 21: <layer> lacks the required attribute 'id'",
     ),
     "id no number": (
         'layer id="2"',
@@ -65,17 +65,17 @@ BROKEN = {
         'layer id="²"',
         "attribute 'id' of <layer> is '²', expected a whole number",
     ),
-    "no type": (' type="Add"', "", "line 21: <layer> has no attribute 'type', which it must have"),
+    "no type": (' type="Add"', "", "line 21: <layer> lacks the required attribute 'type'"),
     "no opset": (
         'type="Add" version="opset1"',
         'type="Add"',
-        "line 21: <layer> has no attribute 'version', which it must have",
+        "line 21: <layer> lacks the required attribute 'version'",
     ),
-    "no name": ('name="sum" ', "", "line 21: <layer> has no attribute 'name', which it must have"),
+    "no name": ('name="sum" ', "", "line 21: <layer> lacks the required attribute 'name'"),
     "output without precision": (
         '<port id="2" precision="FP32"',
         '<port id="2"',
-        "line 39, main/sum (Add opset1): <port> has no attribute 'precision', which it must have",
+        "line 39, main/sum (Add opset1): <port> lacks the required attribute 'precision'",
     ),
     "output of no type": (
         '<port id="2" precision="FP32"',
@@ -85,7 +85,7 @@ BROKEN = {
     "port without id": (
         '<port id="2" precision="FP32" names="y">',
         "<port>",
-        "line 39, main/sum (Add opset1): <port> has no attribute 'id'",
+        "line 39, main/sum (Add opset1): <port> lacks the required attribute 'id'",
     ),
     "dim no length": (
         "<dim>3</dim>",
@@ -111,7 +111,7 @@ BROKEN = {
     "edge half": (
         ' to-layer="3"',
         "",
-        "line 54: <edge> has no attribute 'to-layer', which it must have",
+        "line 54: <edge> lacks the required attribute 'to-layer'",
     ),
     "edge no number": (
         ' to-layer="3"',
@@ -141,7 +141,7 @@ BROKEN = {
     "const no size": (
         CONST,
         CONST.replace(' size="12"', ""),
-        "<data> has no attribute 'size', which it must have",
+        "<data> lacks the required attribute 'size'",
     ),
     "const small": (
         CONST,
@@ -151,7 +151,7 @@ BROKEN = {
     "const terabyte": (
         CONST,
         'element_type="f32" shape="250000000000" offset="0" size="1000000000000"',
-        "its data is said to be bytes 0 to 1000000000000 of the weights, which have 12 bytes: the weights file is cut short",
+        "its data is declared as bytes 0 to 1000000000000 of the weights, which have 12 bytes: the weights file is cut short",
     ),
     "const absurd": (
         CONST,
@@ -213,7 +213,7 @@ BROKEN = {
     "port map half": (
         "<data auto",
         "<port_map><output external_port_id='1'/></port_map><data auto",
-        "<output> has no attribute 'internal_layer_id'",
+        "<output> lacks the required attribute 'internal_layer_id'",
     ),
     "port map below": (
         "<data auto",
@@ -223,12 +223,12 @@ BROKEN = {
     "back edge half": (
         "<data auto",
         "<back_edges><edge from-layer='1'/></back_edges><data auto",
-        "<edge> has no attribute 'to-layer'",
+        "<edge> lacks the required attribute 'to-layer'",
     ),
     "body empty": (
         "<data auto",
         "<body/><data auto",
-        "main/sum/body (Add opset1): there is no <layers> in it",
+        "main/sum/body (Add opset1): <layers> is missing",
     ),
 }
 

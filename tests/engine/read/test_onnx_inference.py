@@ -28,8 +28,8 @@ from loopscope.ir.walk import graphs
 from loopscope.native.workers import WORKERS
 from loopscope.read import read_model
 from loopscope.read.onnx.scope import Scope
-from loopscope.read.onnx.scopes import Survey
-from loopscope.read.onnx.split_weights import NOTHING, Held
+from loopscope.read.onnx.scope_reader import ScopeReader
+from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 
 _WIDE = 3000
 
@@ -167,9 +167,9 @@ def test_garbage_is_collected_again_after_a_file_that_is_refused() -> None:
 _ONE_MODEL_AFTER_ANOTHER = """
 import sys, weakref
 from loopscope.read import read_model
-from loopscope.read.onnx.split_weights import NOTHING, Held
+from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 from loopscope.read.onnx.scope import Scope
-from loopscope.read.onnx.scopes import Survey
+from loopscope.read.onnx.scope_reader import ScopeReader
 
 class Circle:
     def __init__(self, model):
@@ -211,7 +211,7 @@ def test_reading_leaves_no_circles_that_hold_the_file(made: Callable[[], ModelPr
         left = {
             type(one)
             for one in gc.get_objects()
-            if isinstance(one, Scope | Survey | Held) and one is not NOTHING
+            if isinstance(one, Scope | ScopeReader | WeightViews) and one is not NO_VIEWS
         }
     finally:
         gc.enable()

@@ -134,7 +134,7 @@ def test_an_operation_that_nobody_converts_has_its_name_and_attributes(tmp_path:
         "summarize": "5",
     }
     assert model.notes[1].startswith(
-        "nobody converts Announce 1: they stand in the graph as TensorFlow has them; give what they compute with"
+        "OpenVINO does not convert Announce 1: these stay TensorFlow operations; define what they compute"
     )
     assert [found.where.address for found in loopscope.check(model).errors] == ["main/Print"]
 

@@ -11,7 +11,7 @@ from loopscope import builder
 from loopscope.builder import ops
 from loopscope.view.build import graph_view
 from loopscope.view.dot import dot_text
-from loopscope.view.drawing_order import levels, on_cycles, turned
+from loopscope.view.drawing_order import cycle_closing_arcs, levels, on_cycles
 from loopscope.view.folding import default_folding
 from tests.engine.view.models import chain
 
@@ -24,7 +24,7 @@ def test_without_the_turned_arcs_there_are_no_cycles_and_levels_grow(
     arcs: list[tuple[int, int]],
 ) -> None:
     keys = range(10)
-    closing = turned(keys, arcs)
+    closing = cycle_closing_arcs(keys, arcs)
     level = levels(keys, arcs)
     left = [arc for arc in arcs if arc not in closing and arc[0] != arc[1]]
     assert set(level) == set(keys)

@@ -9,8 +9,7 @@ import pytest
 
 from loopscope.errors import neutral
 from loopscope.view.build import graph_view
-from loopscope.view.dot import dot_text
-from loopscope.view.escape import escape
+from loopscope.view.dot import dot_text, escape
 from tests.engine.view.models import chain
 
 HOSTILE = [

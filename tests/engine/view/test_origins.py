@@ -17,7 +17,7 @@ from loopscope.ir.walk import graphs
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding
 from loopscope.view.graph import GraphView, ViewEdge, ViewNode
-from loopscope.view.origins import FARTHEST, lit
+from loopscope.view.origins import FARTHEST, highlight
 from loopscope.view.unrolling import unroll
 from tests.engine.view.models import chain, graph, node
 from tests.engine.view.test_playback import COLLATZ, debugger_of
@@ -56,7 +56,7 @@ WAYS_TO_DRAW: dict[str, Callable[[loopscope.Debugger], Folding]] = {
 
 def lines(view: GraphView, steps: tuple[ProvenanceStep, ...]) -> Counter[tuple[str, str, str]]:
     """Kinds and ends of the lines that light up."""
-    found = lit(view, steps)
+    found = highlight(view, steps)
     edges = [view.by_id[id] for id in found.lines]
     nodes = {node.id: node.address for node in view.nodes}
     return Counter(
@@ -91,7 +91,7 @@ def test_each_line_that_lights_up_leads_to_what_it_made(
         label = labels(debugger.model.graph)[source.layer]
         asked = f"main/{label}:{source.output}" if source.output else f"main/{label}"
         steps = provenance(debugger, asked)
-        found = lit(view, steps)
+        found = highlight(view, steps)
         assert found.lines or drawn == "folded", (
             "only a counter comes from nothing outside its loop"
         )
@@ -122,7 +122,7 @@ def test_each_line_that_lights_up_leads_to_what_it_made(
 def test_back_edges_slices_and_branches() -> None:
     debugger = finished("for_loop", "three_years")
     view = graph_view(debugger.model, Folding())
-    found = lit(view, provenance(debugger, f"{YEARS}[2]/body/next_balance"))
+    found = highlight(view, provenance(debugger, f"{YEARS}[2]/body/next_balance"))
     into = (f"{YEARS}/body/next_balance", f"{YEARS}/body/balance")
     distance = {
         edge.kind: found.lines[edge.id]
@@ -152,7 +152,7 @@ def test_in_copies_each_iteration_lights_up_by_itself() -> None:
     assert carried == [[f"{COLLATZ}[0]/body/next_number_result", f"{COLLATZ}[1]/body/number"]]
     later = view.node_of[COLLATZ]
     assert isinstance(later, ViewNode)
-    boxes = lit(view, provenance(debugger, f"{COLLATZ}[6]/body/number", 40)).boxes
+    boxes = highlight(view, provenance(debugger, f"{COLLATZ}[6]/body/number", 40)).boxes
     more = next(node for node in view.nodes if node.kind == "more")
     assert boxes[more.id] == 0, "what is not in the window lights the box that stands for it"
 
@@ -163,7 +163,7 @@ def test_a_cut_line_lights_up_at_both_ends() -> None:
         ProvenanceStep("main/relu_39", "Add", (ProvenanceLink("main/relu_9", "operand"),), 0),
         ProvenanceStep("main/relu_9", "Relu", (), 1),
     )
-    found = lit(view, steps)
+    found = highlight(view, steps)
     assert Counter(view.by_id[id].kind for id in found.lines) == {"cut_end": 1, "data": 1}
     assert sum(node.kind == "cut_end" and node.id in found.boxes for node in view.nodes) == 2
 
@@ -181,7 +181,7 @@ def test_thousands_of_operands_light_up_in_linear_time() -> None:
     links = tuple(ProvenanceLink(f"main/part_{number}", "operand") for number in range(count))
     assert (
         len(
-            lit(
+            highlight(
                 graph_view(model, Folding()), (ProvenanceStep("main/all", "Concat", links, 0),)
             ).lines
         )

@@ -15,7 +15,7 @@ from loopscope.view.build import graph_view
 from loopscope.view.dot import dot_text
 from loopscope.view.folding import Folding, Unrolled, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewNode
-from loopscope.view.origins import lit
+from loopscope.view.origins import highlight
 
 THEN = "main/cond/then/*~outer"
 
@@ -102,6 +102,6 @@ def test_a_value_is_followed_through_the_box() -> None:
     debugger = loopscope.Debugger(model, [*[1.5] * 9, True])
     debugger.run()
     view = graph_view(model, default_folding(model))
-    found = lit(view, provenance(debugger, "main/cond"))
+    found = highlight(view, provenance(debugger, "main/cond"))
     lines = [view.by_id[id] for id in found.lines]
     assert sum(line.kind == "input_map" for line in lines) == 9

@@ -119,10 +119,10 @@ def test_what_a_runtime_makes_of_a_loop_stands_on_its_frame() -> None:
     (loop,) = [cluster for cluster in view.clusters if cluster.kind == "loop"]
     fates = {loop.address: "OpenVINO: runs as Fused", "main/elsewhere": "kept"}
     headers = overlay_at(
-        debugger, view, Marks(verdicts={loop.address: "7 iterations"}, fates=fates)
+        debugger, view, Marks(verdicts={loop.address: "7 iterations"}, runtime_badges=fates)
     ).headers
     assert headers[loop.id] == "OpenVINO: runs as Fused · 7 iterations"
-    assert overlay_at(None, view, Marks(fates=fates)).headers == {
+    assert overlay_at(None, view, Marks(runtime_badges=fates)).headers == {
         loop.id: "OpenVINO: runs as Fused"
     }
 

@@ -102,7 +102,7 @@ def _overlay(
                 if breakpoint.pattern and not breakpoint.on
             ],
             verdicts=loop_endings(debugger, view),
-            fates=session.model.badges,
+            runtime_badges=session.model.badges,
             origins=steps,
             times=_times(session),
             node_data=session.model.node_data,

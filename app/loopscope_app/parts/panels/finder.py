@@ -61,7 +61,7 @@ def message(session: UserSession, query: str | None) -> dict[str, object]:
     model = session.model.opened.model
     values = values_at(session.run.at_rest) if session.run.at_rest else {}
     hits = (
-        search(model, query, values.get, most=sys.maxsize)
+        search(model, query, values.get, max_hits=sys.maxsize)
         if query.strip()
         else _control_flow(model)
     )

@@ -1,4 +1,4 @@
-"""ONNX models, as they are: a ModelProto becomes a Model with the file's own names."""
+"""ONNX files: a ModelProto becomes a Model with the file's own names."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ from loopscope.read.address_length import check_addresses
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.graphs import Builder, Built
 from loopscope.read.onnx.inference import Inferred, inference, nothing
-from loopscope.read.onnx.scope import NO_CALLS
-from loopscope.read.onnx.scopes import Survey
-from loopscope.read.onnx.split_weights import Held, parted
-from loopscope.read.onnx.survey import survey
+from loopscope.read.onnx.message_limit import check_message_count
+from loopscope.read.onnx.scope import NO_COLUMNS
+from loopscope.read.onnx.scope_reader import ScopeReader
+from loopscope.read.onnx.split_weights import WeightViews, split_weights
 from loopscope.read.onnx.tensors import ExternalData
 from loopscope.read.weights import Weights
 
-_MOST_INFERRED_DEPTH = 100
-_CRASHED = "ONNX's own shape inference crashes on this file: its types and shapes are those that it says itself, and those found here."
+_MAX_INFERRED_DEPTH = 100
+_CRASHED = (
+    "ONNX's own shape inference crashes on this file: its types and shapes are those that it says"
+    " itself, and those found here."
+)
 
 
 def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
-    """The Model of an ONNX file; ``file`` is where it lies, and where its external data is looked
-    for (empty for bytes).
+    """Read an ONNX file. ``file`` is its path, beside which external data is searched; "" for
+    bytes.
 
-    ``ReadError`` when no Model can be made of it. Unknown operations and names that nothing makes
-    are left to the checks.
+    ``ReadError`` if no Model can be made. Unknown operations and undefined names are reported
+    later, by the model checks.
     """
-    parts = parted(document)
+    parts = split_weights(document)
     proto = _parsed(parts.outline, file)
     notes = _notes(proto)
     with no_garbage_collection(), _types(proto, parts.outline, file, limits) as types:
-        graph = _graph(proto, parts.held, types, weights, file, limits)
+        graph = _graph(proto, parts.views, types, weights, file, limits)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
@@ -53,9 +56,14 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
 
 
 def _graph(
-    proto: ModelProto, held: Held, types: Inferred, weights: Weights, file: str, limits: ReadLimits
+    proto: ModelProto,
+    views: WeightViews,
+    types: Inferred,
+    weights: Weights,
+    file: str,
+    limits: ReadLimits,
 ) -> ModelGraph:
-    scopes = Survey(proto, file, limits, types, held).read()
+    scopes = ScopeReader(proto, file, limits, types, views).read()
     external = ExternalData(Path(file).parent if file else None, weights)
     builders = [Builder(scope, external, file) for scope in scopes]
     for builder in builders:
@@ -64,22 +72,23 @@ def _graph(
     for scope, builder in zip(reversed(scopes), reversed(builders), strict=True):
         built[id(scope)] = builder.build(built)
     for scope in scopes:
-        # Scopes inside know those around them: in a circle they would keep the whole file.
-        scope.calls = NO_CALLS
+        # Scopes form reference cycles with their parents, which would keep the whole file in
+        # memory.
+        scope.columns = NO_COLUMNS
     return built[id(scopes[0])].graph
 
 
 def _types(
     proto: ModelProto, outline: bytes, file: str, limits: ReadLimits
 ) -> AbstractContextManager[Inferred]:
-    """The types of functions are found by writing them out, which knows no bounds: these are
-    looked at before.
+    """Start type inference. Without a depth limit it expands functions, so their depth is checked
+    first.
     """
     none = Inferred(0, nothing)
     deep = (
         proto.functions
-        and max(scope.depth for scope in Survey(proto, file, limits, none).read())
-        > _MOST_INFERRED_DEPTH
+        and max(scope.depth for scope in ScopeReader(proto, file, limits, none).read())
+        > _MAX_INFERRED_DEPTH
     )
     return (
         nullcontext(none)
@@ -91,12 +100,12 @@ def _types(
 def _parsed(document: bytes, file: str) -> ModelProto:
     proto = ModelProto()
     try:
-        survey(document)
+        check_message_count(document)
     except ValueError as error:
         raise ReadError(f"the ONNX model cannot be read: {error}", Where(file)) from None
     try:
         proto.ParseFromString(document)
-    except Exception as error:  # protobuf's own DecodeError, whose package has no types
+    except Exception as error:  # protobuf's DecodeError, whose package does not have type hints
         deep = "MaxDepth" in str(error) or "recursion" in str(error).lower()
         reason = (
             "its graphs are nested deeper than protobuf files may be"
@@ -105,33 +114,33 @@ def _parsed(document: bytes, file: str) -> ModelProto:
         )
         raise ReadError(f"the ONNX model cannot be read: {reason}", Where(file)) from None
     if not proto.HasField("graph"):
-        raise ReadError("the ONNX model holds no graph", Where(file))
+        raise ReadError("the ONNX model does not contain a graph", Where(file))
     return proto
 
 
 def _meta_data(proto: ModelProto) -> dict[str, object]:
-    said = {
+    texts = {
         "producer_name": proto.producer_name,
         "producer_version": proto.producer_version,
         "domain": proto.domain,
         "doc_string": proto.doc_string,
-        **{str(one.key): one.value for one in proto.metadata_props},
+        **{str(item.key): item.value for item in proto.metadata_props},
     }
-    found: dict[str, object] = {
-        key: shorten(text, 10_000) for key, text in said.items() if text and isinstance(text, str)
+    result: dict[str, object] = {
+        key: shorten(text, 10_000) for key, text in texts.items() if text and isinstance(text, str)
     }
     if proto.model_version:
-        found["model_version"] = str(proto.model_version)
-    found["opset_import"] = ", ".join(
-        f"{one.domain or 'ai.onnx'} {one.version}" for one in proto.opset_import
+        result["model_version"] = str(proto.model_version)
+    result["opset_import"] = ", ".join(
+        f"{item.domain or 'ai.onnx'} {item.version}" for item in proto.opset_import
     )
-    return found
+    return result
 
 
 def _notes(proto: ModelProto) -> list[str]:
     notes = []
-    defaults = {one.name for one in proto.graph.initializer} & {
-        one.name for one in proto.graph.input
+    defaults = {value.name for value in proto.graph.initializer} & {
+        value.name for value in proto.graph.input
     }
     if defaults and proto.ir_version >= 4:
         names = ", ".join(repr(shorten(name, 40)) for name in sorted(defaults)[:5])

@@ -1,5 +1,6 @@
-"""AttributeProto to frozen Python values; references to a function's attributes become the
-values of its call.
+"""AttributeProto to frozen Python values.
+
+References to attributes of a function are replaced by the values of its call.
 """
 
 from __future__ import annotations
@@ -15,51 +16,59 @@ from loopscope.ir.model import NO_ATTRIBUTES
 from loopscope.read.onnx.tensors import ExternalData, array, constant, dense
 from loopscope.read.onnx.types import value_type
 
-Given = Mapping[str, AttributeProto]
-"""The attributes of a function's call (and its defaults) by name."""
+AttributeMap = Mapping[str, AttributeProto]
+"""Attributes by name, such as those of a function's call and its defaults."""
 
 
-def given_of(nodes: Sequence[NodeProto], around: Given) -> list[Given]:
-    """``given`` of each node."""
-    listed = [*map(getitem, map(_ATTRIBUTE, nodes), WHOLE)]
-    every = [*chain.from_iterable(listed)]
-    if any(map(_REFERENCE, every)):
-        return [given(one, around) for one in listed]
-    names = map(_NAME, every)
+def attributes_of(nodes: Sequence[NodeProto], outer: AttributeMap) -> list[AttributeMap]:
+    """Return the resolved attributes of each node."""
+    per_node = [*map(getitem, map(_ATTRIBUTE, nodes), WHOLE)]
+    all_attributes = [*chain.from_iterable(per_node)]
+    if any(map(_REFERENCE, all_attributes)):
+        return [resolve_attributes(items, outer) for items in per_node]
+    names = map(_NAME, all_attributes)
     return [
-        dict(zip(islice(names, len(one)), one, strict=True)) if one else _NONE for one in listed
+        dict(zip(islice(names, len(items)), items, strict=True)) if items else _NO_ATTRIBUTES
+        for items in per_node
     ]
 
 
-def given(nodes_attributes: Sequence[AttributeProto], around: Given) -> Given:
-    """The attributes of a node by name; those that refer to an attribute of the function around
-    it are resolved, or left out.
+def resolve_attributes(
+    node_attributes: Sequence[AttributeProto], outer: AttributeMap
+) -> AttributeMap:
+    """Return the attributes of a node by name.
+
+    References to an attribute of the surrounding function are resolved, or omitted if it is not
+    set.
     """
-    found: dict[str, AttributeProto] = {}
-    for attribute in nodes_attributes:
+    resolved: dict[str, AttributeProto] = {}
+    for attribute in node_attributes:
         reference = attribute.ref_attr_name
         if not reference:
-            found[attribute.name] = attribute
-        elif reference in around:
-            found[attribute.name] = around[reference]
-    return found
+            resolved[attribute.name] = attribute
+        elif reference in outer:
+            resolved[attribute.name] = outer[reference]
+    return resolved
 
 
-def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
-    """All attributes of a node but its graphs, frozen; ``ValueError`` names the first that
-    cannot be read.
+def attributes(resolved: AttributeMap, external: ExternalData) -> Mapping[str, object]:
+    """Return all attributes of a node except graphs, frozen.
+
+    ``ValueError`` names the first attribute that cannot be read.
     """
-    if not given:
+    if not resolved:
         return NO_ATTRIBUTES
     values: dict[str, object] = {}
-    for name, attribute in given.items():
+    for name, attribute in resolved.items():
         kind = attribute.type
         if kind in _GRAPHS:
             continue
         try:
-            plain = _PLAIN.get(kind)
+            read_plain = _PLAIN.get(kind)
             values[name] = (
-                plain(attribute) if plain is not None else _frozen(attribute, kind, external)
+                read_plain(attribute)
+                if read_plain is not None
+                else _frozen(attribute, kind, external)
             )
         except ValueError as error:
             raise ValueError(f"attribute {name[:60]!r}: {error}") from error
@@ -67,47 +76,53 @@ def attributes(given: Given, external: ExternalData) -> Mapping[str, object]:
 
 
 def _frozen(attribute: AttributeProto, kind: int, external: ExternalData) -> object:
-    """One attribute's value: numbers, text, tuples of them, read-only arrays, types."""
-    plain = _PLAIN.get(kind)
-    if plain is not None:
-        return plain(attribute)
-    tensors = _TENSORS.get(kind)
-    return _untyped(attribute, external) if tensors is None else tensors(attribute, external)
+    """Return an attribute's value: a number, text, tuple of them, read-only array, or type."""
+    read_plain = _PLAIN.get(kind)
+    if read_plain is not None:
+        return read_plain(attribute)
+    read_tensor = _TENSORS.get(kind)
+    return (
+        _untyped(attribute, external) if read_tensor is None else read_tensor(attribute, external)
+    )
 
 
-_NONE: Given = MappingProxyType({})
+_NO_ATTRIBUTES: AttributeMap = MappingProxyType({})
 _NAME, _ATTRIBUTE, _REFERENCE = map(attrgetter, ("name", "attribute", "ref_attr_name"))
 WHOLE = repeat(slice(None))
-"""A slice of a container of protobuf is a list, and made four times as fast as by ``list``."""
+"""Slices for protobuf containers: a slice makes a list four times as fast as ``list`` does."""
 _GRAPHS = (int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS))
 _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.FLOAT: attrgetter("f"),
     AttributeProto.INT: attrgetter("i"),
-    AttributeProto.STRING: lambda one: _text(one.s),
-    AttributeProto.FLOATS: lambda one: tuple(one.floats[:]),
-    AttributeProto.INTS: lambda one: tuple(one.ints[:]),
-    AttributeProto.STRINGS: lambda one: _texts(one.strings[:]),
-    AttributeProto.TYPE_PROTO: lambda one: value_type(one.tp),
-    AttributeProto.TYPE_PROTOS: lambda one: tuple(value_type(type) for type in one.type_protos),
+    AttributeProto.STRING: lambda proto: _text(proto.s),
+    AttributeProto.FLOATS: lambda proto: tuple(proto.floats[:]),
+    AttributeProto.INTS: lambda proto: tuple(proto.ints[:]),
+    AttributeProto.STRINGS: lambda proto: _texts(proto.strings[:]),
+    AttributeProto.TYPE_PROTO: lambda proto: value_type(proto.tp),
+    AttributeProto.TYPE_PROTOS: lambda proto: tuple(value_type(tp) for tp in proto.type_protos),
 }
 _TENSORS: Mapping[int, Callable[[AttributeProto, ExternalData], object]] = {
-    AttributeProto.TENSOR: lambda one, external: array(constant(one.t, external)),
-    AttributeProto.TENSORS: lambda one, external: tuple(
-        array(constant(tensor, external)) for tensor in one.tensors
+    AttributeProto.TENSOR: lambda proto, external: array(constant(proto.t, external)),
+    AttributeProto.TENSORS: lambda proto, external: tuple(
+        array(constant(tensor, external)) for tensor in proto.tensors
     ),
-    AttributeProto.SPARSE_TENSOR: lambda one, external: array(dense(one.sparse_tensor, external)),
-    AttributeProto.SPARSE_TENSORS: lambda one, external: tuple(
-        array(dense(tensor, external)) for tensor in one.sparse_tensors
+    AttributeProto.SPARSE_TENSOR: lambda proto, external: array(
+        dense(proto.sparse_tensor, external)
+    ),
+    AttributeProto.SPARSE_TENSORS: lambda proto, external: tuple(
+        array(dense(tensor, external)) for tensor in proto.sparse_tensors
     ),
 }
 
 
 def _untyped(attribute: AttributeProto, external: ExternalData) -> object:
-    """Files of IR version 1 do not say the type: the field that is there tells."""
-    for field, kind in _FIELDS:
-        held = getattr(attribute, field)
+    """Return the value of an attribute of IR version 1, whose type follows from the field that is
+    set.
+    """
+    for field, kind in _FIELD_TYPES:
+        content = getattr(attribute, field)
         if (
-            attribute.HasField(field) if field in ("f", "i", "s", "t") else len(held)
+            attribute.HasField(field) if field in ("f", "i", "s", "t") else len(content)
         ) and kind != attribute.type:
             typed = AttributeProto()
             typed.CopyFrom(attribute)
@@ -116,7 +131,7 @@ def _untyped(attribute: AttributeProto, external: ExternalData) -> object:
     raise ValueError("it has no value")
 
 
-_FIELDS = (
+_FIELD_TYPES = (
     ("t", AttributeProto.TENSOR),
     ("s", AttributeProto.STRING),
     ("floats", AttributeProto.FLOATS),
@@ -127,10 +142,12 @@ _FIELDS = (
 )
 
 
-def _texts(listed: Sequence[bytes]) -> tuple[str, ...]:
-    """Decode each different text once: a forest has millions of a few."""
-    decoded = {data: _text(data) for data in {*listed}}
-    return tuple([decoded[data] for data in listed])
+def _texts(texts: Sequence[bytes]) -> tuple[str, ...]:
+    """Decode each distinct text once, because a tree ensemble repeats a few texts millions of
+    times.
+    """
+    decoded = {data: _text(data) for data in {*texts}}
+    return tuple([decoded[data] for data in texts])
 
 
 def _text(data: bytes) -> str:

@@ -1,6 +1,4 @@
-"""How the bodies of Loop, If, Scan, SequenceMap and functions are bound to their surroundings,
-as port maps and back edges.
-"""
+"""Port maps and back edges for the bodies of Loop, If, Scan, SequenceMap and functions."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ def bound(
     parameters: Sequence[LayerId],
     results: Sequence[LayerId],
 ) -> Bound:
-    """Of a body with these Parameters and Results (captures are no part of them), in a node with so
-    many inputs.
+    """Return the port map of a body in a node with ``inputs`` inputs.
 
-    ``ValueError`` when a Scan's attributes contradict its inputs.
+    ``parameters`` and ``results`` do not include captures. ``ValueError`` if a Scan's attributes
+    contradict its inputs.
     """
     match kind:
         case "Loop":
@@ -62,8 +60,10 @@ def _plain_outputs(results: Sequence[LayerId]) -> tuple[OutputMap, ...]:
 
 
 def _loop(parameters: Sequence[LayerId], results: Sequence[LayerId]) -> Bound:
-    """Body inputs: iteration number, condition, carried values. Outputs: condition, carried
-    values, then what is stacked.
+    """Bind a Loop's body.
+
+    Body inputs: iteration number, condition, carried values. Body outputs: condition, carried
+    values, scan outputs.
     """
     inputs = [InputMap(number, layer) for number, layer in enumerate(parameters)]
     if parameters:
@@ -89,7 +89,7 @@ def _scan(
     parameters: Sequence[LayerId],
     results: Sequence[LayerId],
 ) -> Bound:
-    """State variables, then what is taken part by part; each input and output has an axis and a
+    """Bind a Scan's body: state variables, then scan inputs and outputs, each with axis and
     direction.
     """
     scans = int(attributes["num_scan_inputs"].i) if "num_scan_inputs" in attributes else 0
@@ -111,13 +111,16 @@ def _scan(
             InputMap(
                 states + number,
                 layer,
-                axis=_at(axes, number),
-                stride=-1 if _at(backwards, number) else 1,
+                axis=_value_or_zero(axes, number),
+                stride=-1 if _value_or_zero(backwards, number) else 1,
             )
         )
     outputs = [OutputMap(number, layer) for number, layer in enumerate(results[:states])]
     for number, layer in enumerate(results[states:]):
-        axis, stride = _at(output_axes, number), -1 if _at(output_backwards, number) else 1
+        axis, stride = (
+            _value_or_zero(output_axes, number),
+            -1 if _value_or_zero(output_backwards, number) else 1,
+        )
         outputs.append(OutputMap(states + number, layer, axis=axis, stride=stride, stacked=True))
     back_edges = tuple(
         BackEdge(result, parameter)
@@ -126,5 +129,5 @@ def _scan(
     return Bound(tuple(entries), tuple(outputs), back_edges)
 
 
-def _at(values: Sequence[int], number: int) -> int:
+def _value_or_zero(values: Sequence[int], number: int) -> int:
     return values[number] if number < len(values) else 0

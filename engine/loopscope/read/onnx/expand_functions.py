@@ -1,6 +1,4 @@
-"""Operations with graphs that ONNX defines by a function of others: that function, with the
-graphs written into it.
-"""
+"""Expansion of operations that ONNX defines by a function, with the node's graphs inside it."""
 
 from __future__ import annotations
 
@@ -14,17 +12,17 @@ from loopscope.native.onnx_functions import function_of
 from loopscope.read.onnx.types import ELEMENT_TYPES, ValueType
 
 _LARGEST_VERSION = 2**31 - 1
-"""What ONNX keeps a version in."""
+"""Largest opset version that the onnx package accepts."""
 _NUMBERS = {element_type: number for number, element_type in ELEMENT_TYPES.items()}
 
 
-def written_out(
+def expand_function(
     node: NodeProto,
     attributes: Mapping[str, AttributeProto],
     version: int,
     types: Sequence[ValueType],
 ) -> FunctionProto | None:
-    """None when ONNX knows no function for the operation, or makes none of such a node."""
+    """Return the function that defines the node, or None if ONNX does not define one for it."""
     if not 0 < version <= _LARGEST_VERSION or not _has_function(node.op_type, version, node.domain):
         return None
     resolved = NodeProto(
@@ -34,12 +32,15 @@ def written_out(
     return function_of(
         resolved,
         version,
-        [TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(one))) for one in types],
+        [
+            TypeProto(tensor_type=TypeProto.Tensor(elem_type=_number(value_type)))
+            for value_type in types
+        ],
     )
 
 
 def _has_function(type: str, version: int, domain: str) -> bool:
-    """Whether ONNX defines an operation by a function that depends on the node."""
+    """Return True if ONNX defines the operation by a function that depends on the node."""
     try:
         schema: Any = onnx.defs.get_schema(type, version, domain)
     except onnx.defs.SchemaError:
@@ -48,7 +49,7 @@ def _has_function(type: str, version: int, domain: str) -> bool:
 
 
 def _number(type: ValueType) -> int:
-    """Single precision where nothing is said."""
+    """Return ONNX's number of the element type; f32 if it is unknown."""
     return (
         _NUMBERS.get(type.element_type, TensorProto.FLOAT)
         if type.element_type is not None

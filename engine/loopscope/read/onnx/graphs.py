@@ -1,6 +1,4 @@
-"""Scopes to graphs: nodes with ports and edges, initializers as Const, captured values as
-Parameters that are bound once.
-"""
+"""Scopes to graphs: nodes with ports and edges, initializers as Const, captures as Parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from loopscope.ir.model import (
     Port,
 )
 from loopscope.ir.shape import PartialShape
-from loopscope.read.onnx.attributes import Given, attributes
+from loopscope.read.onnx.attributes import AttributeMap, attributes
 from loopscope.read.onnx.body_bindings import Bound, bound
 from loopscope.read.onnx.scope import Scope, ScopedNode
 from loopscope.read.onnx.tensors import ExternalData, constant, dense
@@ -36,52 +34,53 @@ from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType
 
 Output = tuple[LayerId, int]
 _EDGE: Callable[[tuple[LayerId, int, LayerId, int]], Edge] = partial(tuple.__new__, Edge)
-"""``Edge`` itself calls a function of Python's for this."""
+"""Constructor of ``Edge`` without the Python-level ``__new__`` of a named tuple, which is slower.
+"""
 _TENSOR = int(AttributeProto.TENSOR)
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 _ELEMENT_TYPE, _SHAPE, _FORM = map(attrgetter, ("element_type", "shape", "form"))
 
 
 class Builder(Struct, eq=False):
-    """Builds the graph of one scope, column by column, which takes half the time of node by
-    node.
-    """
+    """Builder of the graph of one scope, by columns, which takes half the time of node by node."""
 
     scope: Scope
     external: ExternalData
     file: str
     initializers: list[Node] = []
     replaced: tuple[str, ...] = ()
-    """Names of initializers that a later one of the same name replaces."""
+    """Names of initializers that a later initializer of the same name replaces."""
     values: list[Mapping[str, object]] = []
-    """The attributes of each node."""
+    """Attributes of each node."""
     data: dict[int, Constant] = {}
-    """Of nodes that are constants, by number."""
+    """Data of the constant nodes, by node index."""
     inputs: list[list[str]] = []
-    """Of each node, the names; none of a constant: what flows into it flows nowhere."""
-    made: dict[str, Output] = {}
-    """What makes each name, at the end of the graph."""
+    """Input names of each node; empty for constants, which ignore their inputs."""
+    producers: dict[str, Output] = {}
+    """Producer of each name at the end of the graph."""
     edges: list[tuple[LayerId, int, LayerId, int]] = []
     first: int = 0
-    """The number of layers before the nodes."""
+    """Number of layers before the nodes."""
     types: Mapping[str, ValueType] = {}
-    """Of the names of the scope, and of those that it captures."""
+    """Types of the scope's names and of its captures."""
 
     def prepare(self) -> None:
-        """All that needs no types, which another process may still look for; ``ReadError`` when
-        a tensor or an attribute cannot be read.
+        """Do all work that does not need types, which a worker process may still infer.
+
+        ``ReadError`` if a tensor or an attribute cannot be read.
         """
         scope = self.scope
         parameters = (*scope.inputs, *scope.captures)
-        self.made = {name: (LayerId(number), 0) for number, name in enumerate(parameters)}
+        self.producers = {name: (LayerId(number), 0) for number, name in enumerate(parameters)}
         self._initializers(len(parameters))
         self.first = len(parameters) + len(self.initializers)
         self._attributes()
         self._connect()
 
     def build(self, built: Mapping[int, Built]) -> Built:
-        """``built``: the graphs inside it, by ``id`` of their scope. ``ReadError`` when an
-        operation and its bodies do not fit.
+        """Build the graph. ``built`` contains the graphs inside it by the ``id`` of their scope.
+
+        ``ReadError`` if an operation does not fit its bodies.
         """
         scope = self.scope
         self.types = (
@@ -99,8 +98,8 @@ class Builder(Struct, eq=False):
         results = [LayerId(number) for number in range(len(nodes), len(nodes) + len(scope.outputs))]
         for layer, name in zip(results, scope.outputs, strict=True):
             nodes.append(Node(layer, name, "Result", inputs=(self._end_of_graph(name),)))
-            if name in self.made:
-                self.edges.append((*self.made[name], layer, 0))
+            if name in self.producers:
+                self.edges.append((*self.producers[name], layer, 0))
         captured = {
             name: LayerId(number) for number, name in enumerate(scope.captures, len(scope.inputs))
         }
@@ -114,26 +113,24 @@ class Builder(Struct, eq=False):
         return Built(graph, entered, captured, results)
 
     def _initializers(self, first: int) -> None:
-        """Read the last initializer of each name: the data of one that is replaced may not even
-        exist.
-        """
+        """Read the last initializer of each name; a replaced one may have missing data."""
         graph = self.scope.proto
         if not isinstance(graph, GraphProto):
             return
-        held, names = self.scope.held.initializers, self.scope.initializers
-        last = {name: number for number, name in enumerate(names)}
-        if len(last) < len(names):
+        views, names = self.scope.views.initializers, self.scope.initializers
+        last_index = {name: number for number, name in enumerate(names)}
+        if len(last_index) < len(names):
             self.replaced = tuple(
-                [name for number, name in enumerate(names) if last[name] != number]
+                [name for number, name in enumerate(names) if last_index[name] != number]
             )
         dense_tensors = len(graph.initializer)
         for number, tensor in enumerate(chain(graph.initializer[:], graph.sparse_initializer)):
             name = names[number]
-            if last[name] != number:
+            if last_index[name] != number:
                 continue
             try:
                 data = (
-                    constant(tensor, self.external, held.get(number))
+                    constant(tensor, self.external, views.get(number))
                     if number < dense_tensors
                     else dense(tensor, self.external)
                 )
@@ -150,45 +147,46 @@ class Builder(Struct, eq=False):
         return ReadError(f"{called}: {error}", Where(self.file))
 
     def _initializer(self, layer: LayerId, name: str, data: Constant | np.ndarray) -> None:
-        self.made[name] = layer, 0
+        self.producers[name] = layer, 0
         if isinstance(data, Constant):
             port = Port(0, data.element_type, _shape(data.shape), (name,))
             self.initializers.append(
                 Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data)
             )
         else:
-            # Types that OpenVINO lacks: the operation Constant gives the array.
+            # OpenVINO lacks this element type, so the initializer becomes a Constant node with the
+            # array.
             port = Port(0, None, _shape(data.shape), (name,))
             self.initializers.append(
                 Node(layer, name, "Constant", "ai.onnx 13", {"value": data}, outputs=(port,))
             )
 
     def _attributes(self) -> None:
-        calls = self.scope.calls
-        self.values = [NO_ATTRIBUTES] * len(calls.given)
-        for number in compress(range(len(calls.given)), calls.given):
-            given = calls.given[number]
+        columns = self.scope.columns
+        self.values = [NO_ATTRIBUTES] * len(columns.attributes)
+        for number in compress(range(len(columns.attributes)), columns.attributes):
+            node_attributes = columns.attributes[number]
             try:
                 if (
-                    calls.types[number] != "Constant"
-                    or not calls.opsets[number].startswith("ai.onnx ")
-                    or len(given) != 1
+                    columns.types[number] != "Constant"
+                    or not columns.opsets[number].startswith("ai.onnx ")
+                    or len(node_attributes) != 1
                 ):
-                    self.values[number] = attributes(given, self.external)
+                    self.values[number] = attributes(node_attributes, self.external)
                 else:
-                    self._constant(number, given)
+                    self._constant(number, node_attributes)
             except ValueError as error:
                 raise self._misfit(number, error) from error
 
-    def _constant(self, number: int, given: Given) -> None:
-        """Of a Constant the attribute, or the data."""
-        held = given.get("value")
-        if held is None or held.type != _TENSOR:
-            self.values[number], data = _written_out(attributes(given, self.external))
+    def _constant(self, number: int, node_attributes: AttributeMap) -> None:
+        """Store the data of a Constant node, or its attributes if they are not a tensor."""
+        value = node_attributes.get("value")
+        if value is None or value.type != _TENSOR:
+            self.values[number], data = _constant_value(attributes(node_attributes, self.external))
         else:
-            found = constant(held.t, self.external, self.scope.held.constants.get(number))
-            data = found if isinstance(found, Constant) else None
-            self.values[number] = NO_ATTRIBUTES if data is not None else {"value": found}
+            data_or_array = constant(value.t, self.external, self.scope.views.constants.get(number))
+            data = data_or_array if isinstance(data_or_array, Constant) else None
+            self.values[number] = NO_ATTRIBUTES if data is not None else {"value": data_or_array}
         if data is not None:
             self.data[number] = data
 
@@ -196,53 +194,56 @@ class Builder(Struct, eq=False):
         return ReadError(f"node {shorten(self._name(number), 60)!r}: {error}", Where(self.file))
 
     def _name(self, number: int) -> str:
-        calls = self.scope.calls
-        return calls.names[number] or f"{calls.types[number]}_{number}"
+        columns = self.scope.columns
+        return columns.names[number] or f"{columns.types[number]}_{number}"
 
     def _connect(self) -> None:
-        """The edges to the nodes, and what makes each name."""
-        calls = self.scope.calls
-        self.inputs = [*calls.inputs]
+        """Set the edges to the nodes, and the producer of each name."""
+        columns = self.scope.columns
+        self.inputs = [*columns.inputs]
         for number in self.data:
             self.inputs[number] = []
-        names = [*chain.from_iterable(calls.outputs)]
-        outputs = [*_places(self.first, calls.outputs)]
+        names = [*chain.from_iterable(columns.outputs)]
+        outputs = [*_places(self.first, columns.outputs)]
         makers = dict(zip(names, outputs, strict=True))
         makers.pop("", None)
-        if len(makers) == len(names) - names.count("") and makers.keys().isdisjoint(self.made):
-            self.made |= makers
-            sources = [*map(self.made.get, chain.from_iterable(self.inputs))]
+        if len(makers) == len(names) - names.count("") and makers.keys().isdisjoint(self.producers):
+            self.producers |= makers
+            sources = [*map(self.producers.get, chain.from_iterable(self.inputs))]
         else:
             sources = [
-                *self._made_before(dict(zip(reversed(names), reversed(outputs), strict=True)))
+                *self._producers_in_order(
+                    dict(zip(reversed(names), reversed(outputs), strict=True))
+                )
             ]
         self.edges = [
             *map(add, filter(None, sources), compress(_places(self.first, self.inputs), sources))
         ]
 
-    def _made_before(self, firsts: Mapping[str, Output]) -> Iterator[Output | None]:
-        """Of each input, where a name is made several times: the last that makes it before, else
-        the first that does so later.
+    def _producers_in_order(self, firsts: Mapping[str, Output]) -> Iterator[Output | None]:
+        """Yield the producer of each input if names have several producers.
+
+        It is the last producer before the node, else the first one after it.
         """
         for layer, (inputs, outputs) in enumerate(
-            zip(self.inputs, self.scope.calls.outputs, strict=True), self.first
+            zip(self.inputs, self.scope.columns.outputs, strict=True), self.first
         ):
             for name in inputs:
-                yield self.made.get(name) or (firsts.get(name) if name else None)
-            self.made |= {
+                yield self.producers.get(name) or (firsts.get(name) if name else None)
+            self.producers |= {
                 name: (LayerId(layer), index) for index, name in enumerate(outputs) if name
             }
 
     def _nodes(self, built: Mapping[int, Built]) -> Iterator[Node]:
-        calls = self.scope.calls
-        made = [*calls.outputs]
+        columns = self.scope.columns
+        outputs_of_nodes = [*columns.outputs]
         for number in self.data:
-            made[number] = []
-        inputs, outputs = self._ports(self.inputs, made)
+            outputs_of_nodes[number] = []
+        inputs, outputs = self._ports(self.inputs, outputs_of_nodes)
         for number, data in self.data.items():
-            outputs[number] = _of_constant(data, calls.outputs[number])
-        bodies: list[tuple[Body, ...]] = [()] * len(made)
-        for number, call in calls.within.items():
+            outputs[number] = _constant_ports(data, columns.outputs[number])
+        bodies: list[tuple[Body, ...]] = [()] * len(outputs_of_nodes)
+        for number, call in columns.within.items():
             try:
                 bodies[number] = tuple(
                     [self._body(call, body, built[id(inner)]) for body, inner in call.inner]
@@ -250,16 +251,18 @@ class Builder(Struct, eq=False):
             except ValueError as error:
                 raise self._misfit(number, error) from error
         names = (
-            calls.names if all(calls.names) else [self._name(number) for number in range(len(made))]
+            columns.names
+            if all(columns.names)
+            else [self._name(number) for number in range(len(outputs_of_nodes))]
         )
-        numbers = range(len(made))
-        layers = range(self.first, self.first + len(made))
+        numbers = range(len(outputs_of_nodes))
+        layers = range(self.first, self.first + len(outputs_of_nodes))
         return map(
             Node,
             layers,
             names,
-            calls.types,
-            calls.opsets,
+            columns.types,
+            columns.opsets,
             self.values,
             inputs,
             outputs,
@@ -268,24 +271,26 @@ class Builder(Struct, eq=False):
         )
 
     def _ports(self, *columns: Sequence[Sequence[str]]) -> list[list[tuple[Port, ...]]]:
-        """Of each node, by its names in each column: one and the same wherever a number and a
-        name are the same.
+        """Return the ports of each node for each column of names.
+
+        Ports with the same index and name are one shared object.
         """
         places = [
-            [*zip(_numbers(names), chain.from_iterable(names), strict=True)] for names in columns
+            [*zip(_output_indices(names), chain.from_iterable(names), strict=True)]
+            for names in columns
         ]
         ports = self._new_ports(dict.fromkeys(chain(*places)))
         return [
-            _in_parts(map(ports.__getitem__, found), names)
-            for found, names in zip(places, columns, strict=True)
+            _split_by_node(map(ports.__getitem__, pairs), names)
+            for pairs, names in zip(places, columns, strict=True)
         ]
 
     def _new_ports(self, places: Collection[tuple[int, str]]) -> Mapping[tuple[int, str], Port]:
-        """By number and name."""
+        """Return a new port for each index and name."""
         names = [*map(_SECOND, places)]
         types = [*map(self.types.get, names, repeat(UNKNOWN_TYPE))]
         elements, shapes, forms = (map(column, types) for column in (_ELEMENT_TYPE, _SHAPE, _FORM))
-        made = map(
+        new_ports = map(
             Port,
             map(_FIRST, places),
             elements,
@@ -294,56 +299,56 @@ class Builder(Struct, eq=False):
             repeat(NO_ATTRIBUTES),
             forms,
         )
-        ports = dict(zip(places, made, strict=True))
+        ports = dict(zip(places, new_ports, strict=True))
         if "" in names:
             ports |= {place: Port(place[0]) for place in places if not place[1]}
         return ports
 
     def _end_of_graph(self, name: str) -> Port:
-        """Of a Parameter or a Result, which is there also where its name is empty."""
+        """Return the port of a Parameter or a Result, which exists even if its name is empty."""
         type = self.types.get(name, UNKNOWN_TYPE)
         return Port(0, type.element_type, type.shape, (name,), NO_ATTRIBUTES, type.form)
 
     def _body(self, call: ScopedNode, name: BodyName, built: Built) -> Body:
         kind = "" if call.is_function else call.type
-        # Which inputs an unknown operation passes to its graphs is unknown; only their captures are
+        # It is unknown which inputs a foreign operation passes to its graphs. Only captures are
         # certain.
         port_map = (
             Bound()
             if call.is_foreign
-            else bound(kind, call.given, call.captures_from, built.parameters, built.results)
+            else bound(kind, call.attributes, call.captures_from, built.parameters, built.results)
         )
-        at = {
+        input_index = {
             captured: index
             for index, captured in reversed([*enumerate(call.inputs)][call.captures_from :])
         }
         captures = tuple(
-            [InputMap(at[captured], layer) for captured, layer in built.captured.items()]
+            [InputMap(input_index[captured], layer) for captured, layer in built.captured.items()]
         )
         return Body(
             name, built.graph, (*port_map.inputs, *captures), port_map.outputs, port_map.back_edges
         )
 
 
-def _numbers(names: Iterable[Sequence[str]]) -> Iterator[int]:
-    """Of each name that of its place among those of its node."""
+def _output_indices(names: Iterable[Sequence[str]]) -> Iterator[int]:
+    """Yield for each name its index in its node."""
     return chain.from_iterable(map(range, map(len, names)))
 
 
 def _places(first: int, names: Sequence[Sequence[str]]) -> Iterator[Output]:
-    """Of each name the layer and that number; ``first``: the layer of the first node."""
+    """Yield the layer and index of each name; ``first`` is the layer of the first node."""
     layers = map(
         repeat, cast("Sequence[LayerId]", range(first, first + len(names))), map(len, names)
     )
-    return zip(chain.from_iterable(layers), _numbers(names), strict=True)
+    return zip(chain.from_iterable(layers), _output_indices(names), strict=True)
 
 
-def _in_parts(ports: Iterator[Port], names: Iterable[Sequence[str]]) -> list[tuple[Port, ...]]:
-    """As many for each node as it has names."""
+def _split_by_node(ports: Iterator[Port], names: Iterable[Sequence[str]]) -> list[tuple[Port, ...]]:
+    """Split the ports into one tuple per node, with as many ports as the node has names."""
     return [*map(tuple, map(islice, repeat(ports), map(len, names)))]
 
 
-def _of_constant(data: Constant, names: Sequence[str]) -> tuple[Port, ...]:
+def _constant_ports(data: Constant, names: Sequence[str]) -> tuple[Port, ...]:
     return tuple(
         [
             Port(0, data.element_type, _shape(data.shape), (name,) if name else (), NO_ATTRIBUTES)
@@ -354,12 +359,12 @@ def _of_constant(data: Constant, names: Sequence[str]) -> tuple[Port, ...]:
 
 @lru_cache(maxsize=1024)
 def _shape(lengths: tuple[int, ...]) -> PartialShape:
-    """A model has few shapes for many constants."""
+    """Convert a shape. Cached, because a model has few shapes for many constants."""
     return PartialShape.of(lengths)
 
 
 class Built(Struct, frozen=True, eq=False):
-    """A finished graph, and the layers by which it is bound."""
+    """A finished graph, and the layers to which its body's port map binds."""
 
     graph: ModelGraph
     parameters: Sequence[LayerId]
@@ -367,8 +372,8 @@ class Built(Struct, frozen=True, eq=False):
     results: Sequence[LayerId]
 
 
-def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Constant | None]:
-    """A Constant that says its numbers or texts as attributes."""
+def _constant_value(values: Mapping[str, object]) -> tuple[Mapping[str, object], Constant | None]:
+    """Return attributes and data of a Constant whose value is a number, text or sparse tensor."""
     ((name, value),) = values.items()
     dtypes = {
         "value_float": np.float32,
@@ -379,11 +384,8 @@ def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Co
     if name in dtypes:
         try:
             return {}, Constant.of(np.array(value, dtypes[name]))
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-        ):  # the file says that the attribute is of another kind
+        # The file declares another kind of attribute.
+        except (TypeError, ValueError, OverflowError):
             return values, None
     if name in ("value_string", "value_strings") and _is_text(value):
         return {}, Constant.of(np.array(value, dtype=object))
@@ -397,5 +399,5 @@ def _written_out(values: Mapping[str, object]) -> tuple[Mapping[str, object], Co
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) or (
-        isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+        isinstance(value, tuple) and all(isinstance(item, str) for item in value)
     )

@@ -1,7 +1,6 @@
-"""The types and shapes that ONNX's shape inference finds, asked of a copy of the model without the
-data of its weights.
+"""Types and shapes by ONNX's shape inference, run on a copy of the model without weight data.
 
-It crashes on many a file that is not as it should be, and so works in a process of its own.
+The inference runs in a worker process, because it crashes on many invalid files.
 """
 
 from __future__ import annotations
@@ -15,61 +14,62 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from loopscope.native.workers import WORKERS, Crashed
 
-_MOST_INFERRED_BYTES = 32 * 2**20
-"""Beyond this the types and shapes of a file are taken as it says them."""
+_MAX_INFERRED_BYTES = 32 * 2**20
+"""Size of the copy in bytes above which inference is skipped."""
 _LARGE = 1024
-"""Elements of a tensor that is no shape, axes or the like: of its data no shape is computed."""
+"""Number of elements above which a tensor is not a shape, axes or similar, so its data is omitted.
+"""
 _SMALL_FILE, _SMALL_GRAPH = 2**19, 2**12
-"""Bytes of what is taken as it is: looking for large tensors in it would take longer."""
+"""Sizes in bytes up to which files and bodies are copied whole, which is faster than to search
+them for large tensors.
+"""
 _CAPTURED = 64
-"""Elements up to which a constant is a shape, axes or the like."""
+"""Number of elements up to which a captured constant may be a shape, axes or similar."""
 _WITH_BODIES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _TENSOR, _GRAPH = int(AttributeProto.TENSOR), int(AttributeProto.GRAPH)
 
 
 class Inferred:
-    """The model's graph with all types and shapes that are found, nodes and bodies as they stand
-    in it; None when none are.
+    """The model's graph with inferred types and shapes; None if there are none.
+
+    Nodes and bodies have the same order as in the model.
     """
 
     def __init__(self, nodes: int, answer: Callable[[], list[bytes]]) -> None:
         self.crashed = False
-        """The inference has ended its process, or took too long; known when the graph was asked
-        for.
+        """True if the inference crashed or took too long. Known after the first access to
+        ``graph``.
         """
         self._nodes, self._answer = nodes, answer
 
     @cached_property
     def graph(self) -> GraphProto | None:
-        """Waits for what the other process finds."""
+        """The graph with inferred types. The first access waits for the worker process."""
         try:
-            (made,) = self._answer()
-            found = ModelProto.FromString(made).graph
+            (data,) = self._answer()
+            graph = ModelProto.FromString(data).graph
         except Crashed:
             self.crashed = True
             return None
-        except (
-            Exception
-        ):  # protobuf raises many kinds, and a model that contradicts itself can still be looked at
+        # protobuf raises many kinds of errors, and an inconsistent model can still be shown.
+        except Exception:
             return None
-        return found if len(found.node) == self._nodes else None
+        return graph if len(graph.node) == self._nodes else None
 
 
 @contextmanager
 def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
-    """Asks for the types, which another process finds meanwhile. ``document``: what the model
-    was parsed from.
-    """
+    """Request type inference from a worker process. ``document`` is ``model`` as bytes."""
     nodes = len(model.graph.node)
     try:
         copied = len(document) > _SMALL_FILE or any(_bodies(node) for node in model.graph.node[:])
-        made = _outline(model) if copied else None
-        if made is not None:
-            _add_captured(made.graph, {})
-        outline = document if made is None else bytes(made.SerializeToString())
-    except Exception:  # as above
+        shortened = _outline(model) if copied else None
+        if shortened is not None:
+            _add_captured(shortened.graph, {})
+        outline = document if shortened is None else bytes(shortened.SerializeToString())
+    except Exception:  # as in Inferred.graph
         outline = b""
-    if not outline or len(outline) > _MOST_INFERRED_BYTES:
+    if not outline or len(outline) > _MAX_INFERRED_BYTES:
         yield Inferred(nodes, nothing)
         return
     with WORKERS.asking("onnx types", outline) as answer:
@@ -77,18 +77,19 @@ def inference(model: ModelProto, document: bytes) -> Iterator[Inferred]:
 
 
 def nothing() -> list[bytes]:
-    """The answer where nothing was asked."""
+    """Return the answer for a request that was not made."""
     return []
 
 
 def _add_captured(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
-    """Add the small constants that bodies capture to their initializers: ONNX's inference does
-    not look for values around a body.
+    """Add the small constants that bodies capture to the bodies' initializers.
+
+    ONNX's inference does not use values from outside of a body.
     """
     known = {**outer, **_constants(graph)}
     for node in graph.node[:]:
         for body in _bodies(node):
-            own = {one.name for one in (*body.input, *body.initializer)} | {
+            own = {value.name for value in (*body.input, *body.initializer)} | {
                 name for inner in body.node[:] for name in inner.output
             }
             names = {
@@ -103,25 +104,25 @@ def _add_captured(graph: GraphProto, outer: Mapping[str, TensorProto]) -> None:
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto]:
-    """Return the small tensors of a graph by name: its initializers that no input replaces, and
-    its Constants.
-    """
-    inputs = {one.name for one in graph.input}
-    found = {
-        one.name: one for one in graph.initializer[:] if one.name not in inputs and _is_small(one)
+    """Return the small tensors of a graph by name: non-input initializers, and Constants."""
+    inputs = {value.name for value in graph.input}
+    tensors = {
+        value.name: value
+        for value in graph.initializer[:]
+        if value.name not in inputs and _is_small(value)
     }
     for node in graph.node[:]:
         if node.op_type == "Constant" and not node.domain and node.output:
             for attribute in node.attribute:
                 tensor = _tensor_of(attribute)
                 if tensor is not None and _is_small(tensor):
-                    found[node.output[0]] = TensorProto.FromString(tensor.SerializeToString())
-                    found[node.output[0]].name = node.output[0]
-    return found
+                    tensors[node.output[0]] = TensorProto.FromString(tensor.SerializeToString())
+                    tensors[node.output[0]].name = node.output[0]
+    return tensors
 
 
 def _tensor_of(attribute: AttributeProto) -> TensorProto | None:
-    """Return the tensor that an attribute of a Constant spells."""
+    """Return the tensor in an attribute of a Constant, or None."""
     match attribute.name:
         case "value":
             return attribute.t
@@ -141,11 +142,11 @@ def _is_small(tensor: TensorProto) -> bool:
 def _bodies(node: NodeProto) -> list[GraphProto]:
     if node.op_type not in _WITH_BODIES or node.domain:
         return []
-    return [one.g for one in node.attribute[:] if one.type == _GRAPH]
+    return [attribute.g for attribute in node.attribute[:] if attribute.type == _GRAPH]
 
 
 def _outline(model: ModelProto) -> ModelProto:
-    """Only shapes and types of large tensors are copied: most of a file is weights."""
+    """Copy the model without the data of large tensors, which is most of a file."""
     outline = ModelProto(ir_version=model.ir_version)
     outline.opset_import.extend(model.opset_import)
     outline.functions.extend(model.functions)
@@ -158,26 +159,26 @@ def _fill(outline: GraphProto, graph: GraphProto) -> None:
     waiting = 0
     for number, node in enumerate(nodes):
         if (
-            node.op_type in _HOLDERS
+            node.op_type in _OPERATIONS_WITH_DATA
             and not node.domain
-            and any(_holds_much(one) for one in node.attribute[:])
+            and any(_is_large(item) for item in node.attribute[:])
         ):
             outline.node.extend(nodes[waiting:number])
             _fill_node(outline.node.add(), node)
             waiting = number + 1
     outline.node.extend(nodes[waiting:])
-    outline.initializer.extend(_without_data(one) for one in graph.initializer[:])
+    outline.initializer.extend(_without_data(item) for item in graph.initializer[:])
     outline.sparse_initializer.extend(graph.sparse_initializer)
     outline.input.extend(graph.input)
     outline.output.extend(graph.output)
     outline.value_info.extend(graph.value_info)
 
 
-_HOLDERS = frozenset({"Constant", "If", "Loop"})
-"""Operations of ONNX itself that may hold large tensors."""
+_OPERATIONS_WITH_DATA = frozenset({"Constant", "If", "Loop"})
+"""ONNX operations that may contain large tensors."""
 
 
-def _holds_much(attribute: AttributeProto) -> bool:
+def _is_large(attribute: AttributeProto) -> bool:
     if attribute.type == _GRAPH:
         return bool(attribute.g.ByteSize() > _SMALL_GRAPH)
     return attribute.type == _TENSOR and prod(attribute.t.dims[:]) > _LARGE

@@ -1,6 +1,4 @@
-"""One graph of an ONNX model, or one call of a function: its names, its nodes column by column,
-and what is known of their types.
-"""
+"""One graph of an ONNX model, or one call of a function: its names, node columns and types."""
 
 from __future__ import annotations
 
@@ -20,51 +18,51 @@ from onnx import (
 )
 
 from loopscope.ir.model import BodyName
-from loopscope.read.onnx.attributes import Given
+from loopscope.read.onnx.attributes import AttributeMap
 from loopscope.read.onnx.inference import Inferred
-from loopscope.read.onnx.split_weights import NOTHING, Held
+from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 
 FunctionKey = tuple[str, str, str]
 
 
 class ScopedNode(Struct, eq=False):
-    """A node that has scopes inside it."""
+    """A node with scopes inside it."""
 
     proto: NodeProto
     name: str
     type: str
     opset: str
     inputs: list[str]
-    """Names; empty where nothing is given. Captures are appended."""
+    """Input names, empty for omitted inputs. Captures are appended."""
     outputs: list[str]
-    given: Mapping[str, AttributeProto]
+    attributes: Mapping[str, AttributeProto]
     inner: tuple[tuple[BodyName, Scope], ...] = ()
     captures_from: int = 0
-    """The number of inputs before the captures."""
+    """Number of inputs before the captures."""
     is_function: bool = False
     is_foreign: bool = False
-    """What the operation does with its graphs is unknown."""
+    """True if it is unknown how the operation runs its graphs."""
 
 
-class Calls(Struct, frozen=True, eq=False):
-    """The nodes of a graph, column by column: of one thing at a time, protobuf gives all in half
-    the time.
+class NodeColumns(Struct, frozen=True, eq=False):
+    """The nodes of a graph as columns, because protobuf returns one field of all nodes in half the
+    time.
     """
 
     names: list[str] = []
     types: list[str] = []
     opsets: list[str] = []
     inputs: list[list[str]] = []
-    """Names; empty where nothing is given. Captures are appended."""
+    """Input names, empty for omitted inputs. Captures are appended."""
     outputs: list[list[str]] = []
-    given: list[Given] = []
+    attributes: list[AttributeMap] = []
     within: dict[int, ScopedNode] = {}
-    """Those that have scopes inside them, by number."""
+    """Nodes that have scopes inside them, by index."""
 
 
-NO_CALLS = Calls()
-"""Of a graph that was not looked at yet. It stays empty."""
+NO_COLUMNS = NodeColumns()
+"""Columns of a graph that was not read yet. They stay empty."""
 
 
 class Scope(Struct, eq=False):
@@ -78,18 +76,16 @@ class Scope(Struct, eq=False):
     """The scope whose names it may use; None for the outermost graph and for functions."""
     depth: int
     opsets: Mapping[str, int]
-    attributes: Given
+    attributes: AttributeMap
     callers: tuple[FunctionKey, ...] = ()
-    """The functions that are being called, outermost first."""
-    held: Held = NOTHING
-    """The data of its large tensors, which was not parsed."""
+    """The functions whose calls contain this scope, outermost first."""
+    views: WeightViews = NO_VIEWS
+    """Data of the graph's large tensors, which was not parsed."""
     inferred: Inferred | None = None
-    """Of the outermost graph: its types, for which another process is waited for."""
+    """Inferred types of the outermost graph; reading them waits for another process."""
     place: tuple[int, str] | None = None
-    """The node and the attribute of the graph around that hold it, by which it is found again
-    among those with types.
-    """
-    calls: Calls = NO_CALLS
+    """Node index and attribute name of this graph in its parent; they locate its typed copy."""
+    columns: NodeColumns = NO_COLUMNS
     captures: dict[str, None] = {}
     _types: dict[str, ValueType] | None = None
     _constants: dict[str, ValueType] | None = None
@@ -97,35 +93,37 @@ class Scope(Struct, eq=False):
     _is_found: bool = False
 
     def typed(self) -> GraphProto | None:
-        """The same graph with the types that were inferred: found in the graphs around it,
-        outermost first, as these may be hundreds.
+        """Return the copy of this graph with inferred types, or None.
+
+        Typed copies of the parents are found first, in a loop, because graphs may nest hundreds
+        deep.
         """
         unknown: list[Scope] = []
         scope: Scope | None = self
         while scope is not None and not scope._is_found:
             unknown.append(scope)
             scope = scope.parent
-        for one in reversed(unknown):
-            one._typed, one._is_found = one._find(), True
+        for graph_scope in reversed(unknown):
+            graph_scope._typed, graph_scope._is_found = graph_scope._find(), True
         return self._typed
 
     def _find(self) -> GraphProto | None:
-        """As ``typed``, once that of the graph around is known."""
+        """Find the typed copy of this graph inside its parent's typed copy."""
         if self.inferred is not None:
             return self.inferred.graph
         if self.place is None or self.parent is None:
             return None
         number, attribute = self.place
-        found = node_of(self.parent._typed, number)
-        for one in () if found is None else found.attribute[:]:
-            if one.name == attribute and one.HasField("g"):
-                body: GraphProto = one.g
+        node = node_of(self.parent._typed, number)
+        for attribute_proto in () if node is None else node.attribute[:]:
+            if attribute_proto.name == attribute and attribute_proto.HasField("g"):
+                body: GraphProto = attribute_proto.g
                 return body
         return None
 
     @property
     def types(self) -> Mapping[str, ValueType]:
-        """What the file says of the names here, and what was inferred of them."""
+        """Types of the names of this graph: those that the file declares, then inferred ones."""
         if self._types is None:
             typed = self.typed() or self.proto
             self._types = _types(typed.value_info)
@@ -140,14 +138,12 @@ class Scope(Struct, eq=False):
             return []
         return [
             *map(_NAME, self.proto.initializer[:]),
-            *[one.values.name for one in self.proto.sparse_initializer[:]],
+            *[sparse.values.name for sparse in self.proto.sparse_initializer[:]],
         ]
 
     @property
     def constants(self) -> Mapping[str, ValueType]:
-        """The types of initializers and of Constant nodes, which no part of the file has to
-        declare.
-        """
+        """Types of initializers and Constant nodes, which the file need not declare."""
         if self._constants is None:
             self._constants = {
                 name: _type_of_tensor(tensor) for name, tensor in _tensors(self.proto)
@@ -155,14 +151,14 @@ class Scope(Struct, eq=False):
         return self._constants
 
     def type_of(self, name: str) -> ValueType:
-        """What the file says of a name here or in the scopes around."""
+        """Return the declared or inferred type of a name of this scope or of a scope around it."""
         scope: Scope | None = self
         while scope is not None:
-            found = (scope.types if scope._types is None else scope._types).get(
+            value_type = (scope.types if scope._types is None else scope._types).get(
                 name
             ) or scope.constants.get(name)
-            if found is not None:
-                return found
+            if value_type is not None:
+                return value_type
             scope = scope.parent
         return UNKNOWN_TYPE
 
@@ -172,13 +168,13 @@ _NAME, _TYPE = map(attrgetter, ("name", "type"))
 
 def _tensors(proto: GraphProto | FunctionProto) -> Iterator[tuple[str, TensorProto]]:
     if isinstance(proto, GraphProto):
-        yield from ((one.name, one) for one in proto.initializer[:])
+        yield from ((item.name, item) for item in proto.initializer[:])
     for node in proto.node[:]:
         if node.op_type == "Constant" and len(node.output) == 1:
             yield from (
-                (node.output[0], one.t)
-                for one in node.attribute
-                if one.name == "value" and one.HasField("t")
+                (node.output[0], item.t)
+                for item in node.attribute
+                if item.name == "value" and item.HasField("t")
             )
 
 
@@ -192,21 +188,22 @@ def _type_of_tensor(tensor: TensorProto) -> ValueType:
 
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, ValueType]:
-    listed = values[:]
-    if not listed:
+    infos = values[:]
+    if not infos:
         return {}
-    written = [*map(TypeProto.SerializeToString, map(_TYPE, listed))]
+    serialized = [*map(TypeProto.SerializeToString, map(_TYPE, infos))]
     return dict(
         zip(
-            compress(map(_NAME, listed), written),
-            map(value_type_of, filter(None, written)),
+            compress(map(_NAME, infos), serialized),
+            map(value_type_of, filter(None, serialized)),
             strict=True,
         )
     )
 
 
 def node_of(typed: GraphProto | None, number: int) -> NodeProto | None:
-    """The same node of a graph with types; None where there is none, as in one of two bodies
-    that share an attribute's name.
+    """Return the node at this index of a typed graph, or None.
+
+    A graph may have fewer nodes if two bodies of a node share an attribute's name.
     """
     return None if typed is None or number >= len(typed.node) else typed.node[number]

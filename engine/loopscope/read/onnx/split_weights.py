@@ -1,8 +1,7 @@
-"""An ONNX file without the data of its large tensors, and where that data lies in it: most of a
-file is never copied nor parsed.
+"""Split of an ONNX file into an outline without large tensor data and views of that data.
 
-The data that is left out is that of initializers and of Constants, in the outermost graph and in
-bodies of If and Loop.
+Most of a file is never copied or parsed. Data is left out of initializers and Constants in the
+outermost graph and in bodies of If and Loop.
 """
 
 from __future__ import annotations
@@ -11,257 +10,270 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from loopscope.read.onnx.survey import varint
+from loopscope.read.onnx.message_limit import varint
 
 SMALL_FILE = 2**16
-"""Bytes of a file that is parsed as it is."""
+"""Size in bytes up to which a file is parsed whole."""
 _LARGE = 2**13
-"""Bytes of data that are left where they lie. No shape, axes or the like is as large, of which
-more shapes would be inferred.
+"""Size in bytes above which tensor data is left out. Shapes and axes are smaller, and inference
+needs them.
 """
-_MOST_FIELDS, _MOST_DEPTH = 2**20, 100
-"""Beyond them a file is parsed as it is."""
+_MAX_FIELDS, _MAX_DEPTH = 2**20, 100
+"""Limits on fields and nesting depth; a file beyond them is parsed whole."""
 
 _Pieces = list[bytes | memoryview]
 _Field = tuple[int, int, int, int]
-"""Where it begins, its tag, where its content begins and ends."""
+"""Start of a field, its tag, start and end of its content."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Data of one graph that was not parsed: views of the file."""
+class WeightViews:
+    """Views of the tensor data of one graph that was not parsed."""
 
     initializers: dict[int, memoryview] = field(default_factory=dict[int, memoryview])
-    """``raw_data`` by the number of the initializer."""
+    """``raw_data`` by the index of the initializer."""
     constants: dict[int, memoryview] = field(default_factory=dict[int, memoryview])
-    """``raw_data`` of ``value`` by the number of the node."""
-    bodies: dict[tuple[int, str], Held] = field(default_factory=dict[tuple[int, str], "Held"])
-    """Of graphs inside by the number of the node and the attribute."""
+    """``raw_data`` of attribute ``value`` by the index of the node."""
+    bodies: dict[tuple[int, str], WeightViews] = field(
+        default_factory=dict[tuple[int, str], "WeightViews"]
+    )
+    """Views for the graphs inside, by node index and attribute name."""
 
 
-NOTHING = Held()
-"""Of what was parsed whole. It stays empty."""
+NO_VIEWS = WeightViews()
+"""Views of a graph that was parsed whole. They stay empty."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
-    """``outline`` parses to the file's ModelProto but for what ``held`` has."""
+class SplitFile:
+    """An outline that parses to the file's ModelProto without the data in ``views``."""
 
     outline: bytes
-    held: Held = NOTHING
+    views: WeightViews = NO_VIEWS
 
 
-def parted(document: bytes, small: int = SMALL_FILE, large: int = _LARGE) -> Parted:
-    """A file that is no protobuf is given as it is: the parser says so."""
+def split_weights(document: bytes, small: int = SMALL_FILE, large: int = _LARGE) -> SplitFile:
+    """Split an ONNX file. Small files, and files that are not valid protobuf, are returned
+    unchanged.
+    """
     if len(document) <= small:
-        return Parted(document)
+        return SplitFile(document)
     try:
-        return _Parting(document, large).parted()
-    except (IndexError, _NotParted):
-        return Parted(document)
+        return _Splitter(document, large).split()
+    except (IndexError, _CannotSplit):
+        return SplitFile(document)
 
 
-class _NotParted(Exception):
-    """The fields do not fill their message, or there are too many."""
+class _CannotSplit(Exception):
+    """Invalid or too many protobuf fields, so the file is parsed whole."""
 
 
-class _Parting:
-    """One walk over the fields of the model, its graph, and what is large in it."""
+class _Splitter:
+    """One pass over the fields of the model, its graph, and the large messages in it."""
 
     def __init__(self, document: bytes, large: int) -> None:
         self.document, self.view = document, memoryview(document)
         self.large = large
         self.fields = 0
 
-    def parted(self) -> Parted:
+    def split(self) -> SplitFile:
         fields = self._fields(0, len(self.document))
-        graphs = [one for one in fields if one[1] == _GRAPH]
+        graphs = [entry for entry in fields if entry[1] == _GRAPH]
         if len(graphs) != 1:
-            raise _NotParted
-        ((start, _, at, end),) = graphs
-        held = Held()
-        # A function may stand for any operation, and take the tensors of its attributes.
+            raise _CannotSplit
+        ((start, _, begin, end),) = graphs
+        views = WeightViews()
+        # A model function may redefine any operation and use the tensors in its attributes.
         has_functions = any(tag == _FUNCTION for _, tag, _, _ in fields)
-        graph = self._graph(at, end, held, 0, enters_nodes=not has_functions)
-        return Parted(
-            b"".join((self.view[:start], *_written(_GRAPH, graph), self.view[end:])), held
+        graph = self._graph(begin, end, views, 0, enters_nodes=not has_functions)
+        return SplitFile(
+            b"".join((self.view[:start], *_encode_field(_GRAPH, graph), self.view[end:])), views
         )
 
-    def _graph(self, at: int, end: int, held: Held, depth: int, *, enters_nodes: bool) -> _Pieces:
-        if depth > _MOST_DEPTH:
-            raise _NotParted
-        pieces, kept = _Pieces(), at
-        for start, tag, inside, stop, number in self._large_fields(at, end):
-            made = None
+    def _graph(
+        self, begin: int, end: int, views: WeightViews, depth: int, *, enters_nodes: bool
+    ) -> _Pieces:
+        if depth > _MAX_DEPTH:
+            raise _CannotSplit
+        pieces, copied = _Pieces(), begin
+        for start, tag, inside, stop, number in self._large_fields(begin, end):
+            shortened = None
             if tag == _NODE and enters_nodes:
-                made = self._node(inside, stop, number, held, depth)
+                shortened = self._node(inside, stop, number, views, depth)
             elif tag == _INITIALIZER:
-                made = self._tensor(inside, stop, held.initializers, number)
-            if made is not None:
-                pieces += (self.view[kept:start], *_written(tag, made))
-                kept = stop
-        return [*pieces, self.view[kept:end]]
+                shortened = self._tensor(inside, stop, views.initializers, number)
+            if shortened is not None:
+                pieces += (self.view[copied:start], *_encode_field(tag, shortened))
+                copied = stop
+        return [*pieces, self.view[copied:end]]
 
-    def _node(self, at: int, end: int, number: int, held: Held, depth: int) -> _Pieces | None:
-        """None where it stays as it is: what is large in it is not what is known here, or is
-        said twice.
+    def _node(
+        self, begin: int, end: int, number: int, views: WeightViews, depth: int
+    ) -> _Pieces | None:
+        """Return the node without its large data, or None if the node must be parsed whole.
+
+        That is the case if the large field is not ``value.raw_data`` or a body, or a field is
+        repeated.
         """
-        fields = self._fields(at, end)
-        kind = _only(self._texts(fields, _KIND))
-        if any(self._texts(fields, _DOMAIN)) or kind not in _HOLDERS:
+        fields = self._fields(begin, end)
+        kind = _last_text(self._texts(fields, _KIND))
+        if any(self._texts(fields, _DOMAIN)) or kind not in _OPERATIONS_WITH_DATA:
             return None
-        attributes = [one for one in fields if one[1] == _ATTRIBUTE]
+        attributes = [entry for entry in fields if entry[1] == _ATTRIBUTE]
         names = [
-            _only(self._texts(self._fields(inside, stop), _NAME))
+            _last_text(self._texts(self._fields(inside, stop), _NAME))
             for _, _, inside, stop in attributes
         ]
         if len({*names}) < len(names) or (kind == b"Constant" and names != [b"value"]):
             return None
-        pieces, kept = _Pieces(), at
+        pieces, copied = _Pieces(), begin
         for (start, tag, inside, stop), name in zip(attributes, names, strict=True):
-            made = (
-                self._attribute(inside, stop, number, name, held, depth)
+            shortened = (
+                self._attribute(inside, stop, number, name, views, depth)
                 if stop - inside > self.large
                 else None
             )
-            if made is not None:
-                pieces += (self.view[kept:start], *_written(tag, made))
-                kept = stop
-        return [*pieces, self.view[kept:end]]
+            if shortened is not None:
+                pieces += (self.view[copied:start], *_encode_field(tag, shortened))
+                copied = stop
+        return [*pieces, self.view[copied:end]]
 
     def _attribute(
-        self, at: int, end: int, number: int, name: bytes, held: Held, depth: int
+        self, begin: int, end: int, number: int, name: bytes, views: WeightViews, depth: int
     ) -> _Pieces | None:
-        fields = self._fields(at, end)
+        fields = self._fields(begin, end)
         tags = [tag for _, tag, _, _ in fields]
-        wanted = _TENSOR if name == b"value" else _BODY
+        expected_tag = _TENSOR if name == b"value" else _BODY
         types = [
             varint(self.document, inside, stop)[0]
             for _, tag, inside, stop in fields
             if tag == _TYPE
         ]
         if (
-            tags.count(wanted) != 1
+            tags.count(expected_tag) != 1
             or _REFERENCE in tags
-            or types[-1:] != [_TYPES[wanted]]
+            or types[-1:] != [_ATTRIBUTE_TYPES[expected_tag]]
             or not name.isascii()
         ):
             return None
-        start, tag, inside, stop = fields[tags.index(wanted)]
+        start, tag, inside, stop = fields[tags.index(expected_tag)]
         if tag == _TENSOR:
-            made = self._tensor(inside, stop, held.constants, number)
+            shortened = self._tensor(inside, stop, views.constants, number)
         else:
-            within = held.bodies[number, name.decode()] = Held()
-            made = self._graph(inside, stop, within, depth + 1, enters_nodes=True)
+            body_views = views.bodies[number, name.decode()] = WeightViews()
+            shortened = self._graph(inside, stop, body_views, depth + 1, enters_nodes=True)
         return (
             None
-            if made is None
-            else [self.view[at:start], *_written(tag, made), self.view[stop:end]]
+            if shortened is None
+            else [self.view[begin:start], *_encode_field(tag, shortened), self.view[stop:end]]
         )
 
     def _tensor(
-        self, at: int, end: int, found: dict[int, memoryview], number: int
+        self, begin: int, end: int, views: dict[int, memoryview], number: int
     ) -> _Pieces | None:
-        """Without its data, which is put among what was found: of several the last one holds.
-        None where that is little, and stays.
+        """Return a tensor without its data and store a view of the data in ``views``; None if it is
+        small.
+
+        If ``raw_data`` is repeated, the last one counts, as in protobuf.
         """
-        pieces, kept, data = _Pieces(), at, self.view[:0]
-        for start, tag, inside, stop in self._fields(at, end):
+        pieces, copied, data = _Pieces(), begin, self.view[:0]
+        for start, tag, inside, stop in self._fields(begin, end):
             if tag == _RAW_DATA:
-                pieces.append(self.view[kept:start])
-                data, kept = self.view[inside:stop], stop
+                pieces.append(self.view[copied:start])
+                data, copied = self.view[inside:stop], stop
         if len(data) <= self.large:
             return None
-        found[number] = data
-        return [*pieces, self.view[kept:end]]
+        views[number] = data
+        return [*pieces, self.view[copied:end]]
 
-    def _texts(self, fields: Sequence[_Field], wanted: int) -> list[bytes]:
-        return [self.document[at:end] for _, tag, at, end in fields if tag == wanted]
+    def _texts(self, fields: Sequence[_Field], expected_tag: int) -> list[bytes]:
+        return [self.document[begin:end] for _, tag, begin, end in fields if tag == expected_tag]
 
-    def _large_fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Of a graph that takes these bytes, what is large; with each node and initializer, how
-        many of its like come before it.
+    def _large_fields(self, position: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield the large fields of a graph: start, tag, content start, content end, and index.
+
+        The index counts the nodes or initializers before the field.
         """
         document, large, tags = self.document, self.large, bytearray()
-        note = tags.append
+        append_tag = tags.append
         numbers, counted = Counter[int](), 0
-        for _ in range(_MOST_FIELDS):
-            if at >= end:
+        for _ in range(_MAX_FIELDS):
+            if position >= end:
                 break
-            start, tag, length = at, document[at], document[at + 1]
-            if tag in _ONE_BYTE_TAGS and (length < 128 or document[at + 2] < 128):  # nearly all
-                at += 2
+            start, tag, length = position, document[position], document[position + 1]
+            # Fast path for nearly all fields: a tag of one byte and a length of one or two.
+            if tag in _ONE_BYTE_TAGS and (length < 128 or document[position + 2] < 128):
+                position += 2
                 if length >= 128:
-                    length, at = length & 127 | document[at] << 7, at + 1
-                at += length
-                note(tag)
+                    length, position = length & 127 | document[position] << 7, position + 1
+                position += length
+                append_tag(tag)
             else:
-                _, tag, inside, at = self._field(at, end)
-                length = at - inside
-                note(tag if tag < 256 else 0)
+                _, tag, inside, position = self._field(position, end)
+                length = position - inside
+                append_tag(tag if tag < 256 else 0)
             if length > large:
-                for one in (_NODE, _INITIALIZER):
-                    numbers[one] += tags.count(one, counted, -1)
+                for kind in (_NODE, _INITIALIZER):
+                    numbers[kind] += tags.count(kind, counted, -1)
                 counted = len(tags) - 1
-                yield start, tag, at - length, at, numbers[tag]
-        self._counted(len(tags), at, end)
+                yield start, tag, position - length, position, numbers[tag]
+        self._counted(len(tags), position, end)
 
-    def _fields(self, at: int, end: int) -> list[_Field]:
-        """Of a message that takes these bytes."""
-        found = list[_Field]()
-        while at < end and len(found) <= _MOST_FIELDS:
-            found.append(self._field(at, end))
-            at = found[-1][-1]
-        self._counted(len(found), at, end)
-        return found
+    def _fields(self, position: int, end: int) -> list[_Field]:
+        """Return the fields of the message in these bytes."""
+        fields = list[_Field]()
+        while position < end and len(fields) <= _MAX_FIELDS:
+            fields.append(self._field(position, end))
+            position = fields[-1][-1]
+        self._counted(len(fields), position, end)
+        return fields
 
-    def _counted(self, fields: int, at: int, end: int) -> None:
+    def _counted(self, fields: int, position: int, end: int) -> None:
         self.fields += fields
-        if at != end or self.fields > _MOST_FIELDS:
-            raise _NotParted
+        if position != end or self.fields > _MAX_FIELDS:
+            raise _CannotSplit
 
-    def _field(self, at: int, end: int) -> _Field:
-        start, tag, length = at, self.document[at], self.document[at + 1]
+    def _field(self, position: int, end: int) -> _Field:
+        start, tag, length = position, self.document[position], self.document[position + 1]
         if length < 128 and tag in _ONE_BYTE_TAGS:
-            return start, tag, at + 2, at + 2 + length
-        tag, at = varint(self.document, start, end)
+            return start, tag, position + 2, position + 2 + length
+        tag, position = varint(self.document, start, end)
         kind = tag & 7
         if kind == 2:
-            length, at = varint(self.document, at, end)
-            return start, tag, at, at + length
+            length, position = varint(self.document, position, end)
+            return start, tag, position, position + length
         if kind == 0:
-            return start, tag, at, varint(self.document, at, end)[1]
-        if kind in _FIXED:
-            return start, tag, at, at + _FIXED[kind]
-        raise _NotParted
+            return start, tag, position, varint(self.document, position, end)[1]
+        if kind in _FIXED_SIZES:
+            return start, tag, position, position + _FIXED_SIZES[kind]
+        raise _CannotSplit
 
 
-# Fields of onnx.proto: the number, and how the content is written (0: a number, 2: bytes of a
-# length that is said before).
+# Tags of fields in onnx.proto: field number << 3 | wire type (0: varint, 2: length-delimited).
 _GRAPH, _FUNCTION = 7 << 3 | 2, 25 << 3 | 2
 _NODE, _INITIALIZER = 1 << 3 | 2, 5 << 3 | 2
 _KIND, _ATTRIBUTE, _DOMAIN = 4 << 3 | 2, 5 << 3 | 2, 7 << 3 | 2
 _NAME, _TENSOR, _BODY, _TYPE, _REFERENCE = 1 << 3 | 2, 5 << 3 | 2, 6 << 3 | 2, 20 << 3, 21 << 3 | 2
 _RAW_DATA = 9 << 3 | 2
 _ONE_BYTE_TAGS = frozenset(number << 3 | 2 for number in range(1, 16))
-"""Of bytes of a length that is said before, the tags that are one byte, as nearly all are."""
-_FIXED = {1: 8, 5: 4}
-"""Bytes of what is written otherwise."""
-_TYPES = {_TENSOR: 4, _BODY: 5}
-_HOLDERS = (b"Constant", b"If", b"Loop")
+"""One-byte tags of length-delimited fields, which nearly all fields have."""
+_FIXED_SIZES = {1: 8, 5: 4}
+"""Size in bytes of the fixed-size wire types."""
+_ATTRIBUTE_TYPES = {_TENSOR: 4, _BODY: 5}
+_OPERATIONS_WITH_DATA = (b"Constant", b"If", b"Loop")
 
 
-def _only(texts: Sequence[bytes]) -> bytes:
-    """Of a field that is said at most once, or else holds what is said last."""
+def _last_text(texts: Sequence[bytes]) -> bytes:
+    """Return the last of the texts, which protobuf uses for a repeated singular field."""
     return texts[-1] if texts else b""
 
 
-def _written(tag: int, pieces: _Pieces) -> _Pieces:
-    """A field whose content is these pieces; all tags here are one byte."""
+def _encode_field(tag: int, pieces: _Pieces) -> _Pieces:
+    """Encode a field with these pieces as content. All tags used in this module are one byte."""
     length = sum(map(len, pieces))
-    said = bytearray([tag])
+    header = bytearray([tag])
     while length >= 128:
-        said.append(length & 127 | 128)
+        header.append(length & 127 | 128)
         length >>= 7
-    said.append(length)
-    return [bytes(said), *pieces]
+    header.append(length)
+    return [bytes(header), *pieces]

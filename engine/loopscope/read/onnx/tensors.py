@@ -1,5 +1,6 @@
-"""TensorProto to Constant: data in the file as it lies there, data in other files mapped,
-nothing outside the model's folder.
+"""TensorProto to Constant: data in the file is viewed, external data is mapped.
+
+External data outside the model's folder is refused.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ from loopscope.ir.shape import is_of_an_array
 from loopscope.read.onnx.types import ELEMENT_TYPES
 from loopscope.read.weights import Weights, WeightsFile
 
-_MOST_DENSE = 1 << 24
-"""Elements that a sparse tensor may have when it is written out."""
+_MAX_DENSE_ELEMENTS = 1 << 24
+"""Largest number of elements of a sparse tensor that is made dense."""
 
 
 class ExternalData:
-    """The files beside a model that hold the data of its tensors."""
+    """The files beside a model that contain its tensor data."""
 
     def __init__(self, folder: Path | None, weights: Weights) -> None:
-        """``weights``: bytes or path of the one file of data, in place of the file that the
-        model names.
+        """``weights`` replaces all files that the model names: the bytes or path of a single data
+        file.
         """
         self._folder = folder
         self._weights = weights
         self._files: dict[str, WeightsFile] = {}
 
     def view(self, tensor: TensorProto) -> memoryview:
-        """The bytes of a tensor; ``ValueError`` when they are not there or lie where no model's
-        data may lie.
+        """Return the bytes of a tensor.
+
+        ``ValueError`` if they are missing or outside the model's folder.
         """
         entries = {str(entry.key): str(entry.value) for entry in tensor.external_data}
         location = entries.get("location", "")
@@ -59,14 +61,14 @@ class ExternalData:
         return self._files[key]
 
     def _open(self, location: str) -> WeightsFile:
-        shown = repr(shorten(location))
+        quoted = repr(shorten(location))
         if self._weights is not None:
             return WeightsFile(
                 self._weights, "give the bytes or the path of the file of data as 'weights'"
             )
         if self._folder is None:
             return WeightsFile(
-                None, f"give the file {shown} as 'weights', or open the model by its path"
+                None, f"give the file {quoted} as 'weights', or open the model by its path"
             )
         place = PurePosixPath(location)
         if (
@@ -78,16 +80,17 @@ class ExternalData:
             or ":" in location
         ):
             raise ValueError(
-                f"its data is said to lie in {shown}: only a file in the model's own folder can hold it"
+                f"its data is declared in {quoted}: only a file in the model's own folder"
+                " can hold it"
             )
-        # Unlike Path.resolve, this does not raise for links that form a circle.
+        # Unlike Path.resolve, os.path.realpath does not raise for circular links.
         folder = Path(os.path.realpath(self._folder))
         path = Path(os.path.realpath(folder / location))
         if not path.is_relative_to(folder):
             raise ValueError(
-                f"its data is said to lie in {shown}, a link that leads out of the model's folder"
+                f"its data is declared in {quoted}, a link that leads out of the model's folder"
             )
-        return WeightsFile(path, f"put {shown} into the folder of the model")
+        return WeightsFile(path, f"put {quoted} into the folder of the model")
 
 
 def _number(text: str, what: str) -> int | None:
@@ -103,13 +106,13 @@ def _number(text: str, what: str) -> int | None:
 def constant(
     tensor: TensorProto, external: ExternalData, data: memoryview | None = None
 ) -> Constant | np.ndarray:
-    """The data of a tensor; an array where no ElementType fits. ``ValueError`` says what
-    contradicts what.
+    """Return the data of a tensor; a numpy array if no ElementType fits.
 
-    ``data``: its ``raw_data``, where that was not parsed.
+    ``data`` is the tensor's ``raw_data`` if it was not parsed. ``ValueError`` if shape and data
+    contradict each other.
     """
     shape = tuple(tensor.dims[:])
-    elements = _elements(shape)
+    elements = _element_count(shape)
     element_type = ELEMENT_TYPES.get(tensor.data_type)
     if tensor.data_location == _EXTERNAL:
         data = external.view(tensor)
@@ -122,29 +125,31 @@ def constant(
         if len(raw) * 8 != elements * element_type.bits:
             size = elements * element_type.bits // 8
             raise ValueError(
-                f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes, and its data has {len(raw)} bytes"
+                f"it has the shape {list(shape)[:8]} of {element_type}, {size} bytes,"
+                f" and its data has {len(raw)} bytes"
             )
         return Constant(element_type, shape, raw)
     if data is not None:
         tensor = _with_data(tensor, bytes(data))
     elif (
         element_type is not None
-        and elements <= _FEW
-        and tensor.data_type in _LISTED
+        and elements <= _MAX_LISTED
+        and tensor.data_type in _TYPED_FIELDS
         and not tensor.HasField("segment")
     ):
-        code, listed = _LISTED[tensor.data_type]
-        numbers = listed(tensor)[:]
+        code, typed_field = _TYPED_FIELDS[tensor.data_type]
+        numbers = typed_field(tensor)[:]
         if len(numbers) == elements:
             return Constant(element_type, shape, Numbers(code, numbers).tobytes())
     try:
         array = np.asarray(numpy_helper.to_array(tensor))
     except Exception as error:
         raise ValueError(
-            f"its data is not a tensor of shape {list(shape)[:8]}: {elided(str(error), MOST_OF_A_SENTENCE)}"
+            f"its data is not a tensor of shape {list(shape)[:8]}:"
+            f" {elided(str(error), MOST_OF_A_SENTENCE)}"
         ) from error
     if element_type is ElementType.STRING:
-        array = _texts(array)
+        array = _as_texts(array)
     if element_type is None:
         array.flags.writeable = False
         return array
@@ -154,26 +159,30 @@ def constant(
 
 
 _EXTERNAL = int(TensorProto.EXTERNAL)
-_LISTED: Mapping[int, tuple[str, Callable[[TensorProto], Sequence[float]]]] = {
+_TYPED_FIELDS: Mapping[int, tuple[str, Callable[[TensorProto], Sequence[float]]]] = {
     TensorProto.FLOAT: ("f", attrgetter("float_data")),
     TensorProto.DOUBLE: ("d", attrgetter("double_data")),
     TensorProto.INT32: ("i", attrgetter("int32_data")),
     TensorProto.INT64: ("q", attrgetter("int64_data")),
 }
-"""Where a tensor says its numbers one by one, and what they are in an array of Python's: of few,
-numpy makes one in ten times as long.
+"""Array typecode and typed data field of each element type.
+
+For few elements, array.array is ten times as fast as numpy.
 """
-_FEW = 64
+_MAX_LISTED = 64
 
 
 @lru_cache(maxsize=1024)
-def _elements(shape: tuple[int, ...]) -> int:
-    """``ValueError`` where no array has the shape. A model has few shapes for many tensors."""
-    if shape and min(shape) < 0:
-        raise ValueError(f"it has the shape {list(shape)[:8]}: a length is negative")
-    if not is_of_an_array(shape):
-        raise ValueError(f"it has the shape {list(shape)[:8]}, larger than any array")
-    return math.prod(shape)
+def _element_count(lengths: tuple[int, ...]) -> int:
+    """Return the number of elements. ``ValueError`` if no array can have this shape.
+
+    Cached, because a model has few shapes for many tensors.
+    """
+    if lengths and min(lengths) < 0:
+        raise ValueError(f"it has the shape {list(lengths)[:8]}: a length is negative")
+    if not is_of_an_array(lengths):
+        raise ValueError(f"it has the shape {list(lengths)[:8]}, larger than any array")
+    return math.prod(lengths)
 
 
 def _bytes(shape: tuple[int, ...], element_type: ElementType | None) -> int:
@@ -186,34 +195,34 @@ def _with_data(tensor: TensorProto, data: bytes) -> TensorProto:
     )
 
 
-def _texts(array: np.ndarray) -> np.ndarray:
+def _as_texts(array: np.ndarray) -> np.ndarray:
     texts = np.empty(array.shape, dtype=object)
     texts.reshape(-1)[:] = [
-        one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one)
-        for one in array.reshape(-1).tolist()
+        text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+        for text in array.reshape(-1).tolist()
     ]
     return texts
 
 
 def dense(sparse: SparseTensorProto, external: ExternalData) -> Constant | np.ndarray:
-    """A sparse tensor written out."""
+    """Return a sparse tensor as a dense one."""
     shape = tuple(sparse.dims)
     elements = math.prod(shape)
-    if any(length < 0 for length in shape) or elements > _MOST_DENSE:
+    if any(length < 0 for length in shape) or elements > _MAX_DENSE_ELEMENTS:
         raise ValueError(
             f"a sparse tensor of shape {list(shape)[:8]} is too large to be written out"
         )
-    values, places = (array(constant(one, external)) for one in (sparse.values, sparse.indices))
+    values, indices = (array(constant(part, external)) for part in (sparse.values, sparse.indices))
     flat = np.zeros(elements, values.dtype)
     try:
-        where = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), shape)
-        flat[where] = values
+        positions = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        flat[positions] = values
     except (IndexError, ValueError, TypeError) as error:
         raise ValueError(f"the indices of a sparse tensor do not fit its shape: {error}") from error
     full = flat.reshape(shape)
     return Constant.of(full) if sparse.values.data_type in ELEMENT_TYPES else full
 
 
-def array(found: Constant | np.ndarray) -> np.ndarray:
-    """The numbers themselves, read-only."""
-    return found.array() if isinstance(found, Constant) else found
+def array(data: Constant | np.ndarray) -> np.ndarray:
+    """Return the data as a read-only array."""
+    return data.array() if isinstance(data, Constant) else data

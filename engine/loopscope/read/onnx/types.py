@@ -1,4 +1,6 @@
-"""ONNX types as ours: element types, partial shapes, and what is no plain tensor."""
+"""ONNX types as Loopscope's: element type, partial shape, and form (tensor, sequence, optional,
+map).
+"""
 
 from __future__ import annotations
 
@@ -30,27 +32,28 @@ ELEMENT_TYPES: dict[int, ElementType] = {
     TensorProto.FLOAT8E5M2: ElementType.F8E5M2,
     TensorProto.UINT4: ElementType.U4,
     TensorProto.INT4: ElementType.I4,
-    # By number: older onnx packages lack the names.
+    # By number, because older onnx packages lack the names.
     23: ElementType.F4E2M1,
     24: ElementType.F8E8M0,
     25: ElementType.U2,
 }
-"""ONNX element types that OpenVINO has too; the others (complex numbers, the "uz" floats, int2,
-6-bit floats) have no ElementType.
+"""ONNX element types that OpenVINO has too.
+
+Complex numbers, the "uz" floats, int2 and 6-bit floats do not have an ElementType.
 """
 
-_MOST_DIMENSIONS = 1024
+_MAX_DIMENSIONS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """What an ONNX file says of a value."""
+    """The type of a value as an ONNX file declares it."""
 
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
     form: Form = "tensor"
     text: str = ""
-    """As ONNX writes it, such as ``seq(tensor(float))``."""
+    """ONNX's notation, such as ``seq(tensor(float))``."""
 
     def __str__(self) -> str:
         return self.text
@@ -61,12 +64,12 @@ UNKNOWN_TYPE = ValueType()
 
 @lru_cache(maxsize=4096)
 def value_type_of(serialized: bytes) -> ValueType:
-    """From the bytes of a TypeProto: a model has few types for many values."""
+    """Convert a serialized TypeProto. Cached, because a model has few types for many values."""
     return value_type(TypeProto.FromString(serialized))
 
 
 def value_type(proto: TypeProto) -> ValueType:
-    """From a TypeProto; of containers the tensors in them are described."""
+    """Convert a TypeProto. Element type and shape of a container are those of its tensors."""
     forms: list[str] = []
     while True:
         match proto.WhichOneof("value"):
@@ -105,8 +108,9 @@ def _form(forms: list[str]) -> Form:
 
 
 def _shape(proto: TypeProto.Tensor) -> PartialShape:
-    if not proto.HasField("shape") or len(proto.shape.dim) > _MOST_DIMENSIONS:
+    if not proto.HasField("shape") or len(proto.shape.dim) > _MAX_DIMENSIONS:
         return DYNAMIC
     return PartialShape.of(
-        one.dim_value if one.HasField("dim_value") else None for one in proto.shape.dim
+        dimension.dim_value if dimension.HasField("dim_value") else None
+        for dimension in proto.shape.dim
     )

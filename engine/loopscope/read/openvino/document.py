@@ -1,4 +1,4 @@
-"""An IR document as graphs: layers, edges, and bodies inside bodies."""
+"""An IR document as graphs: layers, edges, and nested bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loopscope.read.openvino import fields
 from loopscope.read.openvino.constants import ConstantReader, Kind
 from loopscope.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
 from loopscope.read.openvino.expat_walk import (
-    NOTHING,
+    NO_ELEMENTS,
     Attributes,
     Elements,
     ExpatWalk,
@@ -26,8 +26,7 @@ from loopscope.read.openvino.repeated_blocks import Blocks
 from loopscope.read.weights import WeightsFile
 
 _VERSIONS = ("10", "11")
-# OpenVINO's reader takes types in any case; these are the ones that mean something to the Model
-# itself.
+# OpenVINO accepts these types in any case. The Model itself depends on their spelling.
 _OWN_CONTENT = frozenset({"Parameter", "Result", "Const", "Loop", "If", "TensorIterator"})
 _STRUCTURAL = {name.lower(): name for name in _OWN_CONTENT}
 
@@ -35,7 +34,9 @@ _edge = Edge._make
 
 
 class Document:
-    """What has been read of one document: a stack of graphs and of the layers that hold them."""
+    """The state of reading one document: stacks of open graphs and of the layers that contain
+    them.
+    """
 
     def __init__(
         self, document: bytes, file: str, weights: WeightsFile, limits: ReadLimits
@@ -50,7 +51,7 @@ class Document:
         self._rests: Blocks[tuple[Mapping[str, object], tuple[Port, ...]]] = Blocks(
             self._walk, "layer"
         )
-        """What follows the data of a Const: its rt_info and outputs."""
+        """Blocks after the data of a Const: its rt_info and outputs."""
         self._numbers = fields.Numbers()
         self._graphs: list[GraphDraft] = []
         self._layers: list[LayerDraft] = []
@@ -61,14 +62,15 @@ class Document:
             tuple[int, int], tuple[tuple[Port, ...], tuple[Port, ...]]
         ] = {}
         self._ended = False
-        """Whether ``</net>`` has come: what stands behind it does no harm, as in OpenVINO."""
+        """True after ``</net>``; as in OpenVINO, malformed text after it is ignored."""
         self.version = 0
         self.graph = ModelGraph((), ())
         self.meta_data: Mapping[str, object] = NO_ATTRIBUTES
 
     def read(self) -> None:
-        """Reads it all into ``graph``, ``version``, ``meta_data``; ``ReadError`` says what is
-        wrong and where.
+        """Read the document into ``graph``, ``version`` and ``meta_data``.
+
+        ``ReadError`` with the location of the fault.
         """
         try:
             self._walk.run(self._table())
@@ -79,8 +81,9 @@ class Document:
             raise ReadError(str(error), self._where()) from None
 
     def _where(self) -> Where:
-        """Where the walk is now; names are not yet known to be unique, so the address may lack a
-        ``~ID``.
+        """Return the current location.
+
+        The address may lack a ``~ID``, because it is not yet known which names are unique.
         """
         names = [encode(shorten(layer.name, 40)) for layer in self._layers]
         path = [
@@ -96,11 +99,11 @@ class Document:
         collect = self._walk.collect
         graph: Elements = {}
         layer: Elements = {
-            "data": (self._enter_data, NOTHING, None),
+            "data": (self._enter_data, NO_ELEMENTS, None),
             "input": (self._enter_inputs, self._inputs.elements, self._leave_inputs),
             "output": (self._enter_outputs, self._outputs.elements, self._leave_outputs),
-            "rt_info": (collect, NOTHING, self._leave_layer_information),
-            "back_edges": (None, {"edge": (self._enter_back_edge, NOTHING, None)}, None),
+            "rt_info": (collect, NO_ELEMENTS, self._leave_layer_information),
+            "back_edges": (None, {"edge": (self._enter_back_edge, NO_ELEMENTS, None)}, None),
             **self._body_elements("body", "", graph),
             **self._body_elements("then", "then_", graph),
             **self._body_elements("else", "else_", graph),
@@ -110,9 +113,9 @@ class Document:
             {"layer": (self._enter_layer, layer, self._leave_layer)},
             None,
         )
-        graph["edges"] = (self._enter_edges, NOTHING, None)
-        graph["rt_info"] = (collect, NOTHING, self._leave_graph_information)
-        net: Elements = {**graph, "meta_data": (collect, NOTHING, self._leave_meta_data)}
+        graph["edges"] = (self._enter_edges, NO_ELEMENTS, None)
+        graph["rt_info"] = (collect, NO_ELEMENTS, self._leave_graph_information)
+        net: Elements = {**graph, "meta_data": (collect, NO_ELEMENTS, self._leave_meta_data)}
         return {"net": (self._enter_net, net, self._leave_net)}
 
     def _body_elements(self, name: BodyName, prefix: str, graph: Elements) -> Elements:
@@ -121,14 +124,14 @@ class Document:
                 lambda attributes: (
                     self._layers[-1].port_map(name).inputs.append(fields.input_map(attributes))
                 ),
-                NOTHING,
+                NO_ELEMENTS,
                 None,
             ),
             "output": (
                 lambda attributes: (
                     self._layers[-1].port_map(name).outputs.append(fields.output_map(attributes))
                 ),
-                NOTHING,
+                NO_ELEMENTS,
                 None,
             ),
         }
@@ -142,9 +145,10 @@ class Document:
     def _enter_net(self, attributes: Attributes) -> None:
         version = attributes.get("version")
         if version not in _VERSIONS:
-            found = "no version" if version is None else f"version {shorten(version, 20)!r}"
+            actual = "no version" if version is None else f"version {shorten(version, 20)!r}"
             raise ValueError(
-                f"<net> has {found}, expected 10 or 11: convert the original model again with a current OpenVINO"
+                f"<net> has {actual}, expected 10 or 11:"
+                " convert the original model again with a current OpenVINO"
             )
         self.version = int(version)
         self._graphs.append(
@@ -200,7 +204,7 @@ class Document:
 
     def _enter_layer(self, attributes: Attributes) -> None:
         try:
-            layer_id, spelled, opset, given = (
+            layer_id, spelling, opset, declared_name = (
                 self._numbers[attributes["id"]],
                 attributes["type"],
                 attributes["version"],
@@ -208,19 +212,19 @@ class Document:
             )
         except KeyError:
             layer_id = fields.natural(attributes, "id", "layer")
-            spelled, opset, given = (
+            spelling, opset, declared_name = (
                 fields.required(attributes, name, "layer") for name in ("type", "version", "name")
             )
-        kind = self._kinds.get(spelled) or self._kind(spelled)
-        name = given or f"{kind}_{layer_id}"
+        kind = self._kinds.get(spelling) or self._kind(spelling)
+        name = declared_name or f"{kind}_{layer_id}"
         if len(name) + len(opset) > self._limits.name:
             self._limits.bounded_name(name, "name of a <layer>")
             self._limits.bounded_name(opset, "version of a <layer>")
         line = self._walk.line
-        known = None if kind in _OWN_CONTENT else self._contents.enter()
-        if known is not None:
-            data, rt_info, inputs, outputs = known
-            made = Node(
+        content = None if kind in _OWN_CONTENT else self._contents.enter()
+        if content is not None:
+            data, rt_info, inputs, outputs = content
+            node = Node(
                 LayerId(layer_id),
                 name,
                 kind,
@@ -234,7 +238,7 @@ class Document:
                 line,
                 (),
             )
-            self._graphs[-1].nodes.append(made)
+            self._graphs[-1].nodes.append(node)
             return
         draft = LayerDraft(LayerId(layer_id), name, kind, opset, line, NO_ATTRIBUTES, NO_ATTRIBUTES)
         if kind == "Result" and "output_names" in attributes:
@@ -242,7 +246,7 @@ class Document:
         self._layers.append(draft)
 
     def _kind(self, spelled: str) -> str:
-        """The type of an operation as the Model spells it, remembered for the next."""
+        """Return the type of an operation as the Model spells it, and cache it."""
         self._limits.bounded_name(spelled, "type of a <layer>")
         kind = self._kinds[spelled] = _STRUCTURAL.get(spelled.lower(), spelled)
         return kind
@@ -252,33 +256,34 @@ class Document:
         if layer.type == "Const":
             self._declare_constant(layer)
         elif layer.type == "Parameter":
-            layer.declare_output(*_declared(layer.attributes))
+            layer.declare_output(*_parameter_type(layer.attributes))
         elif layer.type not in _OWN_CONTENT:
             self._contents.leave((layer.attributes, layer.rt_info, layer.inputs, layer.outputs))
         self._graphs[-1].nodes.append(layer.finish())
         self._layers.pop()
 
     def _declare_constant(self, layer: LayerDraft) -> None:
-        """Its data decides type and shape of its output; what that gives is one object for equal
-        constants.
+        """Set type and shape of a Const's output from its data. Equal constants share the output
+        object.
         """
         kind = self._constant_kind
         if layer.constant is None or kind is None:
             raise ValueError("it has no <data>, expected element_type, shape, offset and size")
         if not layer.inputs and layer.port_maps is None:
             self._rests.leave((layer.rt_info, layer.outputs))
-        said = layer.outputs
-        # The objects behind both numbers live as long as the reading: ``said`` in the entry itself.
-        key = id(said), id(kind)
+        declared_outputs = layer.outputs
+        # The ids stay valid because the objects live as long as this Document; outputs are in the
+        # entry.
+        key = id(declared_outputs), id(kind)
         known = self._constant_outputs.get(key)
         if known is None:
             layer.declare_output(kind.element_type, kind.shape)
-            self._constant_outputs[key] = said, layer.outputs
+            self._constant_outputs[key] = declared_outputs, layer.outputs
         else:
             layer.outputs = known[1]
 
     def _enter_data(self, attributes: Attributes) -> None:
-        """The first of a layer counts, as in OpenVINO."""
+        """Read the first ``<data>`` of a layer; further ones are ignored, as in OpenVINO."""
         self._limits.short_texts(attributes)
         layer = self._layers[-1]
         if layer.attributes is not NO_ATTRIBUTES:
@@ -316,9 +321,9 @@ class Document:
         self._layers[-1].outputs = self._outputs.leave()
 
 
-def _declared(attributes: Mapping[str, object]) -> tuple[ElementType | None, PartialShape | None]:
-    """Type and shape in the ``<data>`` of a Parameter, which count; those of the port may be
-    wrong.
-    """
+def _parameter_type(
+    attributes: Mapping[str, object],
+) -> tuple[ElementType | None, PartialShape | None]:
+    """Return type and shape in the ``<data>`` of a Parameter. They override those of the port."""
     kind, shape = attributes.get("element_type"), attributes.get("shape")
     return fields.element_type(str(kind)), None if shape is None else PartialShape.parse(str(shape))

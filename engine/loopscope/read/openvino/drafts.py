@@ -1,4 +1,4 @@
-"""Layers and graphs while their elements are still being read."""
+"""Layers and graphs while their elements are being read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.shape import PartialShape
 
-# Bodies of one node in the order in which the Model has them.
+# Order of a node's bodies in the Model.
 _BODY_ORDER: tuple[BodyName, ...] = ("body", "then", "else")
 
 
 @dataclass(slots=True)
 class GraphDraft:
-    """A graph of which some layers and edges have been read."""
+    """A graph while its layers and edges are being read."""
 
     name: str = ""
     nodes: list[Node] = field(default_factory=list)
@@ -38,13 +38,13 @@ class GraphDraft:
 
     def finish(self) -> ModelGraph:
         if not self.has_layers:
-            raise ValueError("there is no <layers> in it, expected <layers> and <edges>")
+            raise ValueError("<layers> is missing, expected <layers> and <edges>")
         return ModelGraph(tuple(self.nodes), tuple(self.edges), self.name, self.rt_info)
 
 
 @dataclass(slots=True)
 class PortMapDraft:
-    """How one body is bound to the outside, and the body itself once it was read."""
+    """The port map and back edges of a body, and its graph once it was read."""
 
     inputs: list[InputMap] = field(default_factory=list)
     outputs: list[OutputMap] = field(default_factory=list)
@@ -58,7 +58,7 @@ LayerContent = tuple[Mapping[str, object], Mapping[str, object], tuple[Port, ...
 
 @dataclass(slots=True)
 class LayerDraft:
-    """A layer of which some elements have been read."""
+    """A layer while its elements are being read."""
 
     id: LayerId
     name: str
@@ -74,14 +74,14 @@ class LayerDraft:
     output_names: tuple[str, ...] = ()
 
     def port_map(self, name: BodyName) -> PortMapDraft:
-        """The draft of the body of that name; port map, back edges and body come in any order."""
+        """Return the draft for a body; port map, back edges and body may come in any order."""
         if self.port_maps is None:
             self.port_maps = {}
         return self.port_maps.setdefault(name, PortMapDraft())
 
     def declare_output(self, element_type: ElementType | None, shape: PartialShape | None) -> None:
-        """Its first output has this type, and this shape unless that is None, whatever the port
-        says.
+        """Set the first output's type, and its shape unless ``shape`` is None, overriding the
+        port's own.
         """
         if self.outputs:
             port, *others = self.outputs
@@ -113,7 +113,7 @@ class LayerDraft:
         )
 
     def _bodies(self) -> tuple[Body, ...]:
-        """A port map whose body is missing is dropped: the checks find the body missing."""
+        """Return the bodies. Port maps without a body are dropped; the model checks report them."""
         drafts = self.port_maps or {}
         return tuple(
             Body(

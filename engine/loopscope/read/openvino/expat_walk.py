@@ -1,74 +1,112 @@
-"""One pass of expat over an untrusted document: each element that means something has a row in
-the table of its surroundings.
-"""
+"""One expat pass over an untrusted document, driven by tables of the expected elements."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NoReturn
 from xml.parsers import expat
 
 from loopscope.errors import shorten
 from loopscope.ir.model import NO_ATTRIBUTES
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.openvino.information import InformationCollector
 
 Attributes = dict[str, str]
 Enter = Callable[[Attributes], None]
 Leave = Callable[[], None]
 Element = tuple[Enter | None, "Elements", Leave | None]
-"""What to do where it begins, what may stand inside, what to do where it ends."""
+"""Handler for the start tag, elements allowed inside, handler for the end tag."""
 Elements = dict[str, Element]
-"""What may stand inside an element; anything else is passed over with all that is in it, as
-OpenVINO does.
-"""
+"""Elements allowed inside an element. Others are skipped with their content, as in OpenVINO."""
 
-NOTHING: Elements = {}
-# What expat itself decodes, and one more name for the last of them. For any other it would ask
-# Python's codecs, which do stranger things.
+NO_ELEMENTS: Elements = {}
+# Encodings that expat decodes itself, plus an alias of the last. For others expat would use
+# Python's codecs, some of which are not text encodings.
 _ENCODINGS = frozenset(
     {"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "iso-8859-1", "latin1"}
 )
-_CUT = (
+_TRUNCATION_ERRORS = (
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
     expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN],
 )
 
-# Tags after which a block may stand that is known.
+# Start tags after which a known block may follow.
 _BLOCK = re.compile(rb"<(?:(?:layer|data) [^<>]*|input|output)>")
 
-# What says that bytes above 127 may mean something else than in UTF-8.
+# Signs that bytes above 127 may have another meaning than in UTF-8.
 _NOT_UTF_8 = re.compile(
     rb"\xff\xfe|\xfe\xff|[^\0]?\0|<\?xml[^>]*encoding\s*=\s*['\"](?!(?i:utf-8)['\"])"
 )
 
-# What should not stand before the declaration, and does no harm: OpenVINO reads it.
+# Whitespace before the XML declaration is invalid, but OpenVINO accepts it.
 _BLANK = re.compile(rb"\s+(?=<\?xml)")
 
 
 class MalformedXML(ValueError):
-    """The document is not well-formed XML."""
+    """A document that is not well-formed XML."""
 
     def __init__(self, error: expat.ExpatError, lines_left_out: int) -> None:
         self.line = error.lineno + lines_left_out
         reason = (
             "the file ends too early"
-            if error.code in _CUT
+            if error.code in _TRUNCATION_ERRORS
             else f"{expat.ErrorString(error.code)} in column {error.offset + 1}"
         )
         super().__init__(f"this is not well-formed XML: {reason}")
 
 
-class ExpatWalk:
-    """Calls what the tables say; a fault anywhere is a ``ValueError``, and ``line`` is where.
+# Elements whose key is their attribute "name" instead of their tag.
+_NAMED = ("info", "attribute")
 
-    Nothing recurses, whatever the nesting. What a DTD declares is refused; a bare DOCTYPE is
-    harmless.
+
+class InformationCollector:
+    """Collector of the elements inside one ``rt_info``; ``finished`` is the mapping after its end
+    tag.
+    """
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self._limits = limits
+        self._open: list[tuple[str, dict[str, object]]] = [("", {})]
+
+    @property
+    def depth(self) -> int:
+        """Number of open elements inside the outermost one."""
+        return len(self._open) - 1
+
+    @property
+    def finished(self) -> Mapping[str, object]:
+        return MappingProxyType(self._open[0][1])
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Enter an element. ``ValueError`` if it exceeds the limits on depth or text."""
+        if self.depth >= self._limits.information_depth:
+            raise ValueError(
+                "elements of rt_info are nested deeper than"
+                f" {self._limits.information_depth}, the limit 'information_depth'"
+            )
+        self._limits.short_texts(attributes)
+        key = attributes.pop("name", tag) if tag in _NAMED else tag
+        self._open.append((key, dict(attributes)))
+
+    def end(self) -> None:
+        """Leave the innermost element: ``<key value="..."/>`` becomes a text, any other element a
+        mapping.
+        """
+        key, inside = self._open.pop()
+        value: object = inside["value"] if inside.keys() == {"value"} else MappingProxyType(inside)
+        self._open[-1][1][key] = value
+
+
+class ExpatWalk:
+    """A pass over a document that calls the handlers of the tables.
+
+    A fault is a ``ValueError``, and ``line`` is its line. Nesting does not cause recursion. A DTD
+    with declarations is refused; a bare DOCTYPE is allowed.
     """
 
     def __init__(self, document: bytes, limits: ReadLimits) -> None:
-        self.document = _in_utf8(document)
+        self.document = _as_utf8(document)
         self._limits = limits
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -77,29 +115,27 @@ class ExpatWalk:
         self.parser.EntityDeclHandler = self.parser.ElementDeclHandler = _refuse_declaration
         self.parser.AttlistDeclHandler = self.parser.NotationDeclHandler = _refuse_declaration
         self.at = 0
-        """How much of the document expat has been given or was left out: where the piece ends
-        that it is walking over.
-        """
+        """End of the part of the document that was passed to expat or skipped."""
         self._bytes_left_out = self._lines_left_out = 0
         self._open: list[tuple[Elements, Leave | None]] = []
-        self._elements: Elements = NOTHING
+        self._elements: Elements = NO_ELEMENTS
         self._leave: Leave | None = None
         self._collector = InformationCollector(limits)
         self.information: Mapping[str, object] = NO_ATTRIBUTES
-        """What the last ``rt_info`` or ``meta_data`` held."""
+        """Content of the last ``rt_info`` or ``meta_data``."""
 
     @property
     def index(self) -> int:
-        """The byte of the document where the tag begins that the walk is at."""
+        """Offset of the current tag in the document."""
         return self.parser.CurrentByteIndex + self._bytes_left_out
 
     @property
     def line(self) -> int:
-        """Where in the document the walk is now."""
+        """Current line of the document."""
         return self.parser.CurrentLineNumber + self._lines_left_out
 
     def run(self, elements: Elements) -> None:
-        """Walks the whole document; ``elements`` names what may be its outermost element."""
+        """Parse the whole document; ``elements`` lists the allowed root elements."""
         self._elements = elements
         self._resume()
         document, parse, search = self.document, self.parser.Parse, _BLOCK.search
@@ -115,8 +151,9 @@ class ExpatWalk:
             raise MalformedXML(error, self._lines_left_out) from None
 
     def leave_out(self, end: int, lines: int) -> None:
-        """From an ``Enter`` whose tag ends the piece: the walk goes on at byte ``end`` of its
-        element, and no ``Leave`` is called.
+        """Skip the document up to offset ``end`` without calling the end-tag handler.
+
+        It must be called from a start-tag handler whose tag ends the current piece.
         """
         self._bytes_left_out += end - self.at
         self._lines_left_out += lines
@@ -124,8 +161,10 @@ class ExpatWalk:
         self._leave = None
 
     def each(self, tag: str, enter: Enter) -> None:
-        """From an ``Enter``: calls ``enter`` for each ``tag`` right inside its element, passing
-        over the rest; faster than a table.
+        """Call ``enter`` for each direct child ``tag`` of the current element, which is faster than
+        a table.
+
+        It must be called from a start-tag handler. Other children are skipped.
         """
         depth = 0
 
@@ -145,8 +184,9 @@ class ExpatWalk:
         self._divert(start, end)
 
     def collect(self, attributes: Attributes) -> None:
-        """An ``Enter`` that puts all that is inside into ``information``, ready when the
-        ``Leave`` is called.
+        """Store the content of the current element in ``information``.
+
+        It is a start-tag handler; ``information`` is set when the end-tag handler is called.
         """
         self._collector = InformationCollector(self._limits)
         self._divert(self._collector.start, self._collect_end)
@@ -173,9 +213,10 @@ class ExpatWalk:
         if element is None:
             if len(self._open) == 1:
                 raise ValueError(
-                    f"the outermost element is <{shorten(tag, 40)}>, expected <net> as in an OpenVINO IR of version 10 or 11"
+                    f"the outermost element is <{shorten(tag, 40)}>, expected <net> as in an"
+                    " OpenVINO IR of version 10 or 11"
                 )
-            self._elements, self._leave = NOTHING, None
+            self._elements, self._leave = NO_ELEMENTS, None
             return
         enter, self._elements, self._leave = element
         if enter is not None:
@@ -188,9 +229,10 @@ class ExpatWalk:
             leave()
 
 
-def _in_utf8(document: bytes) -> bytes:
-    r"""Bytes that are no UTF-8, such as names in the code page of some computer, are written
-    ``\xf6``: OpenVINO reads such documents.
+def _as_utf8(document: bytes) -> bytes:
+    r"""Replace bytes that are not UTF-8, such as names in a code page, by escapes such as ``\xf6``.
+
+    OpenVINO reads such documents.
     """
     if document.isascii() or _NOT_UTF_8.match(document):
         return document
@@ -204,7 +246,8 @@ def _in_utf8(document: bytes) -> bytes:
 def _refuse_encoding(version: str, encoding: str | None, standalone: int) -> None:
     if encoding is not None and encoding.lower() not in _ENCODINGS:
         raise ValueError(
-            f"the encoding {shorten(encoding, 40)!r} is not read, expected UTF-8: save the file as UTF-8"
+            f"the encoding {shorten(encoding, 40)!r} is not read, expected UTF-8:"
+            " save the file as UTF-8"
         )
 
 
@@ -217,5 +260,6 @@ def _refuse_external(name: str, system: str | None, public: str | None, has_subs
 
 def _refuse_declaration(*declared: object) -> NoReturn:
     raise ValueError(
-        f"the DOCTYPE declares {shorten(str(declared[0]), 40)!r}, but a model needs no declarations: remove the DOCTYPE"
+        f"the DOCTYPE declares {shorten(str(declared[0]), 40)!r}, but a model needs no"
+        " declarations: remove the DOCTYPE"
     )

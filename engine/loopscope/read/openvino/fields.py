@@ -1,6 +1,4 @@
-"""What the attributes and small texts of an IR document mean; a fault is a ``ValueError`` with a
-sentence.
-"""
+"""Parsers for the attributes and short texts of an IR document. They raise ``ValueError``."""
 
 from __future__ import annotations
 
@@ -29,19 +27,19 @@ _PRECISIONS = {
 _OPEN_PRECISIONS = {"UNSPECIFIED", "undefined", "dynamic"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _DIMENSION = re.compile(r"\s*(-1|[0-9]{1,18})\s*")
-_NAME_BORDER = re.compile(r"(?<!\\),")
+_NAME_SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def required(attributes: Attributes, name: str, element: str) -> str:
-    """The text of an attribute that an element must have."""
+    """Return the text of a required attribute."""
     text = attributes.get(name)
     if text is None:
-        raise ValueError(f"<{element}> has no attribute '{name}', which it must have")
+        raise ValueError(f"<{element}> lacks the required attribute '{name}'")
     return text
 
 
 def number(attributes: Attributes, name: str, element: str, default: int | None = None) -> int:
-    """A whole number of at most 19 digits; required when there is no default."""
+    """Return an integer of at most 19 digits; the attribute is required without a default."""
     text = attributes.get(name)
     if text is None and default is not None:
         return default
@@ -54,8 +52,8 @@ def number(attributes: Attributes, name: str, element: str, default: int | None 
 
 
 def natural(attributes: Attributes, name: str, element: str) -> int:
-    """A required whole number that is not negative: ids, offsets, sizes."""
-    # The digits of nearly every id, without a look at the rules.
+    """Return a required non-negative integer, such as an id, offset or size."""
+    # Fast path for plain digits, as in nearly every id.
     text = attributes.get(name)
     if text is not None and text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
@@ -66,9 +64,7 @@ def natural(attributes: Attributes, name: str, element: str) -> int:
 
 
 class Numbers(dict[str, int]):
-    """Natural numbers by their digits, each understood once; ``KeyError`` for a text that is
-    none, or is written unusually.
-    """
+    """Cache of natural numbers by their digits. ``KeyError`` for any other text."""
 
     def __missing__(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -78,47 +74,51 @@ class Numbers(dict[str, int]):
 
 
 def precision(attributes: Attributes, tag: str) -> ElementType | None:
-    """What a port's ``precision`` names; None when it leaves the type open. As in OpenVINO, a port
-    of an ``<output>`` must have a good one.
+    """Return the element type of a port's ``precision``; None if the type is open.
 
-    >>> precision({"precision": "FP32"}, "output"), precision({"precision": "UNSPECIFIED"}, "output"), precision({}, "input")
-    (<ElementType.F32: 'f32'>, None, None)
+    As in OpenVINO, a port of an ``<output>`` must have a valid one.
+
+    >>> precision({"precision": "FP32"}, "output"), precision({}, "input")
+    (<ElementType.F32: 'f32'>, None)
+    >>> precision({"precision": "UNSPECIFIED"}, "output")
     """
     text = attributes.get("precision")
-    found = None if text is None else _PRECISIONS.get(text)
+    element_type = None if text is None else _PRECISIONS.get(text)
     if (
-        found is None
+        element_type is None
         and tag == "output"
         and required(attributes, "precision", "port") not in _OPEN_PRECISIONS
     ):
         raise ValueError(
-            f"attribute 'precision' of <port> is {shorten(text or '', 40)!r}, expected a type such as FP32, I64 or BOOL"
+            f"attribute 'precision' of <port> is {shorten(text or '', 40)!r},"
+            " expected a type such as FP32, I64 or BOOL"
         )
-    return found
+    return element_type
 
 
 def element_type(text: str | None) -> ElementType | None:
-    """What ``element_type="f32"`` names, in letters of either case as in OpenVINO; None when it
-    is missing, dynamic or unknown.
+    """Return the type that ``element_type="f32"`` names; None if it is missing, dynamic or unknown.
+
+    Upper and lower case are equal, as in OpenVINO.
     """
     return None if text is None else _ELEMENT_TYPES.get(text) or _ELEMENT_TYPES.get(text.lower())
 
 
 def names(text: str) -> tuple[str, ...]:
-    r"""Tensor names, separated by commas; a comma inside a name is written ``\,``.
+    r"""Split tensor names at commas; a comma inside a name is written ``\,``.
 
     >>> names(r"a\,1,b\,c,d e")
     ('a,1', 'b,c', 'd e')
     """
     if "," not in text:
         return (text,) if text else ()
-    return tuple(name.replace("\\,", ",") for name in _NAME_BORDER.split(text) if name)
+    return tuple(name.replace("\\,", ",") for name in _NAME_SEPARATOR.split(text) if name)
 
 
 def port_shape(text: str) -> PartialShape:
-    """The shape of a port's ``<dim>`` texts, each followed by a comma.
+    """Return the shape of a port's ``<dim>`` texts, each followed by a comma.
 
-    No ``<dim>`` at all means a scalar or an unknown rank, and the file does not say which.
+    A port without ``<dim>`` is a scalar or of unknown rank, which the file does not distinguish.
 
     >>> str(port_shape("2,-1,")), str(port_shape(""))
     ('[2,?]', '...')
@@ -142,7 +142,7 @@ def _length(text: str) -> int:
 
 
 def edge(attributes: Attributes) -> Edge:
-    """An ``<edge>`` of ``<edges>``."""
+    """Parse an ``<edge>`` of ``<edges>``."""
     return Edge(
         LayerId(natural(attributes, "from-layer", "edge")),
         natural(attributes, "from-port", "edge"),
@@ -152,7 +152,7 @@ def edge(attributes: Attributes) -> Edge:
 
 
 def back_edge(attributes: Attributes) -> BackEdge:
-    """An ``<edge>`` of ``<back_edges>``."""
+    """Parse an ``<edge>`` of ``<back_edges>``."""
     return BackEdge(
         LayerId(natural(attributes, "from-layer", "edge")),
         LayerId(natural(attributes, "to-layer", "edge")),
@@ -160,12 +160,12 @@ def back_edge(attributes: Attributes) -> BackEdge:
 
 
 def input_map(attributes: Attributes) -> InputMap:
-    """An ``<input>`` of a port map."""
+    """Parse an ``<input>`` of a port map."""
     return InputMap(*_map_entry(attributes, "input"))
 
 
 def output_map(attributes: Attributes) -> OutputMap:
-    """An ``<output>`` of a port map."""
+    """Parse an ``<output>`` of a port map."""
     return OutputMap(*_map_entry(attributes, "output"))
 
 

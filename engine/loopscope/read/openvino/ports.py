@@ -1,18 +1,18 @@
-"""The ``<input>`` and ``<output>`` of a layer: ports, most of which a file repeats many times."""
+"""The ``<input>`` and ``<output>`` of a layer: ports, many of which repeat in a file."""
 
 from __future__ import annotations
 
 from loopscope.ir.model import NO_ATTRIBUTES, Port
 from loopscope.ir.shape import PartialShape
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.openvino.expat_walk import NOTHING, Attributes, Elements, ExpatWalk
+from loopscope.read.openvino.expat_walk import NO_ELEMENTS, Attributes, Elements, ExpatWalk
 from loopscope.read.openvino.fields import names, natural, port_shape, precision
 from loopscope.read.openvino.repeated_blocks import Blocks
 
 
 class PortElements:
-    """The elements inside one ``<input>`` or ``<output>``: equal ports are one object, equal
-    blocks are read once.
+    """Reader of ``<input>`` or ``<output>`` elements. Equal ports are one object; equal blocks are
+    parsed once.
     """
 
     def __init__(self, walk: ExpatWalk, limits: ReadLimits, tag: str) -> None:
@@ -20,8 +20,8 @@ class PortElements:
             "port": (
                 self._enter_port,
                 {
-                    "dim": (None, NOTHING, self._leave_dim),
-                    "rt_info": (walk.collect, NOTHING, self._leave_information),
+                    "dim": (None, NO_ELEMENTS, self._leave_dim),
+                    "rt_info": (walk.collect, NO_ELEMENTS, self._leave_information),
                 },
                 self._leave_port,
             )
@@ -38,12 +38,12 @@ class PortElements:
         self._shapes: dict[str, PartialShape] = {}
 
     def enter(self) -> tuple[Port, ...] | None:
-        """A block begins; its ports when they are known, and then ``leave`` is not called."""
+        """Begin a block. Return its ports if the block is known; ``leave`` is not called then."""
         self._read = []
         return self._blocks.enter()
 
     def leave(self) -> tuple[Port, ...]:
-        """The ports of the block that ends here."""
+        """End a block and return its ports."""
         ports = tuple(self._read)
         self._blocks.leave(ports)
         return ports

@@ -1,4 +1,4 @@
-"""Blocks of a document that repeat byte for byte: what one meant, the next one means too."""
+"""Cache of parsed blocks of a document that repeat byte for byte."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import Generic, TypeVar
 
 from loopscope.read.openvino.expat_walk import ExpatWalk
 
-# A longer block is not looked for again: the search for its end must stay short.
-_LONGEST = 4096
+# Longest block in bytes that is cached, so that the search for its end stays short.
+_MAX_BLOCK_BYTES = 4096
 Meaning = TypeVar("Meaning")
 
 
 class Blocks(Generic[Meaning]):
-    """The meanings of blocks, by their bytes, each of which stands between the opening and the
-    closing tag of an element.
+    """Cache of parsed element contents by their bytes.
 
-    A block is learned when expat has walked over it and came to the closing tag at its very end;
-    the same bytes after the same opening tag would lead expat there again, so that the walk leaves
-    them out. The meaning of a block must depend on nothing but its bytes.
+    A block is stored after expat parsed it and reached its closing tag exactly at the expected end.
+    The same bytes after the same opening tag are skipped later. The parsed value of a block must
+    depend on its bytes only.
     """
 
     def __init__(self, walk: ExpatWalk, tag: str) -> None:
@@ -28,15 +27,15 @@ class Blocks(Generic[Meaning]):
         self._end = -1
 
     def enter(self) -> Meaning | None:
-        """The meaning of the block after the tag that the walk is at; if it is known, the walk
-        goes on at its end.
+        """Return the parsed block after the current tag and skip it, or None if the block is
+        new.
         """
         walk = self._walk
         document, begin = walk.document, walk.at
-        # The first ">" may stand inside an attribute. Then the piece ended before the tag did, and
-        # another one has begun since.
+        # The first ">" may be inside an attribute. In that case the piece ended inside the tag, and
+        # another piece has begun since.
         whole = document.find(b">", walk.index, begin) == begin - 1
-        end = document.find(self._closing, begin, begin + _LONGEST) if whole else -1
+        end = document.find(self._closing, begin, begin + _MAX_BLOCK_BYTES) if whole else -1
         if end < 0:
             self.forget()
             return None
@@ -50,20 +49,20 @@ class Blocks(Generic[Meaning]):
         return meaning
 
     def leave(self, meaning: Meaning) -> None:
-        """The block that was entered last ends here.
+        """End the block that was entered last, and store its parsed value.
 
-        It is learned only if this is the closing tag that was seen from its beginning, which may
-        have belonged to something inside it.
+        It is stored only if this closing tag is the first in the block; an inner element may have
+        the same tag.
         """
         block = self._block
         self._block = None
         if block is None or self._walk.index != self._end or b"\r" in block:
             return
-        # Its last line is given to expat every time, so that expat's columns stay right.
+        # The last line of a block is always passed to expat, so that expat's columns stay correct.
         tail = len(block) - block.rfind(b"\n")
         if tail <= len(block) and block[-tail:].isspace():
             self._known[block] = meaning, block.count(b"\n") - 1, tail
 
     def forget(self) -> None:
-        """The block that was entered last is not to be learned."""
+        """Do not store the block that was entered last."""
         self._block = None

@@ -1,3 +1,1 @@
-"""What TensorFlow's graph files say themselves, beside what OpenVINO makes of them: nodes,
-operations without a conversion, v1 frames.
-"""
+"""TensorFlow graph files: facts that OpenVINO's conversion drops, and graphs rewritten for it."""

@@ -1,5 +1,5 @@
-"""A Print that is reached by a control input alone: OpenVINO drops it, unless what waits for it
-also reads its value.
+"""Prints that only control inputs reach, which OpenVINO drops unless a later node reads their
+value.
 """
 
 from __future__ import annotations
@@ -11,53 +11,53 @@ from loopscope.read.tensorflow.graph_file import node_name
 
 
 def with_read_prints(graph: Any) -> Any | None:
-    """Return the graph in which what waits for a Print reads its output instead of its input, which
-    is the same value.
+    """Return the graph with readers of a printed tensor rewired to the Print's output, an equal
+    value.
 
-    None where no Print is reached by control inputs alone, or nothing behind such a Print reads the
-    tensor that it prints.
+    Only nodes after the Print are rewired. None if no Print is reached by control inputs alone, or
+    no node after such a Print reads the tensor that it prints.
     """
-    made = MESSAGES["GraphDef"]()
-    made.CopyFrom(graph)
-    read = {
-        node_name(text) for node in made.node for text in node.input if not text.startswith("^")
+    rewired = MESSAGES["GraphDef"]()
+    rewired.CopyFrom(graph)
+    read_names = {
+        node_name(text) for node in rewired.node for text in node.input if not text.startswith("^")
     }
     prints = {
         node.name: node
-        for node in made.node
-        if node.op == "Print" and node.name not in read and node.input
+        for node in rewired.node
+        if node.op == "Print" and node.name not in read_names and node.input
     }
     is_changed = False
     for name, node in prints.items():
-        behind = _behind(made, name)
-        for other in made.node:
+        dependents = _dependents(rewired, name)
+        for other in rewired.node:
             places = [
                 place
                 for place, text in enumerate(other.input)
-                if _tensor(text) == _tensor(node.input[0])
+                if _without_port_zero(text) == _without_port_zero(node.input[0])
             ]
-            if other.name in behind and other.op != "Print":
+            if other.name in dependents and other.op != "Print":
                 for place in places:
                     other.input[place] = name
                     is_changed = True
-    return made if is_changed else None
+    return rewired if is_changed else None
 
 
-def _behind(graph: Any, name: str) -> set[str]:
-    """The nodes that wait for a node, by data or control."""
-    after: dict[str, list[str]] = {}
+def _dependents(graph: Any, name: str) -> set[str]:
+    """Return the nodes that depend on a node, by data or control."""
+    consumers: dict[str, list[str]] = {}
     for node in graph.node:
         for text in node.input:
-            after.setdefault(node_name(text), []).append(node.name)
-    found: set[str] = set()
-    waiting = list(after.get(name, ()))
+            consumers.setdefault(node_name(text), []).append(node.name)
+    dependents: set[str] = set()
+    waiting = list(consumers.get(name, ()))
     while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += after.get(one, ())
-    return found
+        dependent = waiting.pop()
+        if dependent not in dependents:
+            dependents.add(dependent)
+            waiting += consumers.get(dependent, ())
+    return dependents
 
 
-def _tensor(text: str) -> str:
+def _without_port_zero(text: str) -> str:
     return text.removesuffix(":0")

@@ -1,4 +1,4 @@
-"""What a conversion kept of a TensorFlow graph and what it lost, in sentences."""
+"""Notes on what the conversion of a TensorFlow graph preserved and lost."""
 
 from __future__ import annotations
 
@@ -12,29 +12,35 @@ from loopscope.ir.model import Model, ModelGraph
 from loopscope.read.tensorflow.graph_file import GraphDefFile
 
 TENSORFLOW = "tensorflow"
-"""The opset of an operation that stands in the model as TensorFlow has it."""
-_MOST_KINDS = 8
+"""Opset of operations that stay in the model unconverted."""
+_MAX_KINDS = 8
 _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 _WRITES = re.compile(
-    r"Assign(Add|Sub)?(VariableOp)?|ResourceScatter\w+|Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)|(Resource)?(Sparse)?Apply\w+"
+    r"Assign(Add|Sub)?(VariableOp)?|ResourceScatter\w+"
+    r"|Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)|(Resource)?(Sparse)?Apply\w+"
 )
 """Operations that change a variable."""
 
 
 def notes(source: GraphDefFile, model: Model, states: Sequence[str] = ()) -> tuple[str, ...]:
-    """How many nodes the model has under their names, which operations nobody converted, and which
-    variables would have changed.
+    """Return notes: nodes that kept their names, operations without a conversion, ignored
+    assignments.
 
-    ``states``: the variables that the model reads and assigns, so that nothing is lost of them.
+    ``states`` are variables that the model reads and assigns as states. With any, no assignment is
+    lost.
     """
     needed = source.needed(
         name for output in model.outputs for name in (output.name, *output.names)
     )
-    return (_kept(needed, model), *_unconverted(model), *(() if states else _assigned(needed)))
+    return (
+        _kept_note(needed, model),
+        *_unconverted_notes(model),
+        *(() if states else _assignment_notes(needed)),
+    )
 
 
 def layers(graph: ModelGraph) -> Iterator[Any]:
-    """The nodes of a graph and of all bodies in it."""
+    """Yield the nodes of a graph and of all bodies in it."""
     waiting = [graph]
     while waiting:
         inner = waiting.pop()
@@ -42,16 +48,20 @@ def layers(graph: ModelGraph) -> Iterator[Any]:
         waiting.extend(body.graph for node in inner.nodes for body in node.bodies)
 
 
-def _kept(needed: tuple[Any, ...], model: Model) -> str:
+def _kept_note(needed: tuple[Any, ...], model: Model) -> str:
     names = set(_names(model.graph))
     lost = Counter(node.op for node in needed if node.name not in names)
-    kept = len(needed) - lost.total()
-    told = f"{kept} of {len(needed)} nodes kept their names in the conversion"
-    return f"{told}; OpenVINO merged, folded or left out {_counted(lost)}" if lost else told
+    count = len(needed) - lost.total()
+    sentence = f"{count} of {len(needed)} nodes kept their names in the conversion"
+    return (
+        f"{sentence}; OpenVINO merged, folded or left out {_format_counts(lost)}"
+        if lost
+        else sentence
+    )
 
 
 def _names(graph: ModelGraph) -> Iterator[str]:
-    """Names of layers and tensors, whole and without the calls around them."""
+    """Yield the names of layers and tensors, in full and without the calls around them."""
     for layer in layers(graph):
         for name in (
             layer.name,
@@ -62,39 +72,38 @@ def _names(graph: ModelGraph) -> Iterator[str]:
             yield from ("/".join(parts[start:]) for start in range(min(len(parts), 32)))
 
 
-def _unconverted(model: Model) -> Iterator[str]:
+def _unconverted_notes(model: Model) -> Iterator[str]:
     unknown = Counter(node.type for node in layers(model.graph) if node.opset == TENSORFLOW)
     if without := sum(unknown.pop(kind, 0) for kind in _VARIABLES):
         yield (
-            f"{without} of the variables have no value here: those of a meta graph lie in the .index and .data files beside it, which are "
-            "found when it is opened by its path"
+            f"{without} of the variables have no value here: those of a meta graph lie in the"
+            " .index and .data files beside it, which are found when it is opened by its path"
         )
     if unknown:
         yield (
-            f"nobody converts {_counted(unknown)}: they stand in the graph as TensorFlow has them; give what they compute with --ops, "
-            f'for the opset "{TENSORFLOW}"'
+            f"OpenVINO does not convert {_format_counts(unknown)}: these stay TensorFlow"
+            f' operations; define what they compute with --ops, for the opset "{TENSORFLOW}"'
         )
 
 
-def _assigned(needed: tuple[Any, ...]) -> Iterator[str]:
+def _assignment_notes(needed: tuple[Any, ...]) -> Iterator[str]:
     writes = [node for node in needed if _WRITES.fullmatch(node.op)]
     if writes:
-        which = ", ".join(
-            f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MOST_KINDS]
-        )
+        names = ", ".join(f"{shorten(node.name, 60)!r} ({node.op})" for node in writes[:_MAX_KINDS])
         yield (
-            f"the model changes variables in {which}: the conversion leaves that out, every variable keeps the value that was saved, "
-            "and results differ from TensorFlow's where a variable is read after it was changed"
+            f"the model changes variables in {names}: the conversion leaves that out, every"
+            " variable keeps the value that was saved, and results differ from TensorFlow's where"
+            " a variable is read after it was changed"
         )
 
 
-def _counted(kinds: Counter[str]) -> str:
-    """Such as ``Const 3, Identity 1``, the most frequent first."""
-    most = kinds.most_common(_MOST_KINDS)
-    others = kinds.total() - sum(count for _, count in most)
+def _format_counts(kinds: Counter[str]) -> str:
+    """Format counts such as ``Const 3, Identity 1``, the most frequent first."""
+    frequent = kinds.most_common(_MAX_KINDS)
+    remaining = kinds.total() - sum(count for _, count in frequent)
     return ", ".join(
         [
-            *(f"{shorten(kind, 40)} {count}" for kind, count in most),
-            *([f"{others} others"] if others else []),
+            *(f"{shorten(kind, 40)} {count}" for kind, count in frequent),
+            *([f"{remaining} others"] if remaining else []),
         ]
     )

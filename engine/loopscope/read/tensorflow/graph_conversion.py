@@ -1,4 +1,6 @@
-"""A TensorFlow graph as a Model: what OpenVINO converts, and the rest under its own name."""
+"""Conversion of a TensorFlow graph: OpenVINO's IR, and unconverted operations under their own
+names.
+"""
 
 from __future__ import annotations
 
@@ -14,67 +16,80 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes
 from loopscope.read.tensorflow.control_prints import with_read_prints
-from loopscope.read.tensorflow.graph_file import SAVED_MODEL, GraphDefFile, parsed, read_source
+from loopscope.read.tensorflow.graph_file import (
+    SAVED_MODEL,
+    GraphDefFile,
+    parse_message,
+    read_source,
+)
 from loopscope.read.tensorflow.node_origins import with_origins
-from loopscope.read.tensorflow.unconverted import completed
+from loopscope.read.tensorflow.unconverted import add_tensorflow_attributes
 from loopscope.read.tensorflow.v1_control_flow import with_functions
-from loopscope.read.tensorflow.variable_states import restored, with_states
+from loopscope.read.tensorflow.variable_states import restore_states, with_states
 
 
-def convert_graph(path: Path, found: Format, target: Path, limits: ReadLimits) -> Model:
-    """The Model, with notes on what the conversion kept; ``ValueError`` says why there is none.
-    ``target``: where the IR may be written.
+def convert_graph(path: Path, format: Format, target: Path, limits: ReadLimits) -> Model:
+    """Return the Model, with notes on what the conversion preserved.
+
+    The IR is written to ``target``. ``ValueError`` if the graph cannot be converted.
     """
-    source, uncounted = _source(
-        path / SAVED_MODEL if found is Format.SAVED_MODEL else path, found, limits
+    source, missing_note = _read_graph(
+        path / SAVED_MODEL if format is Format.SAVED_MODEL else path, format, limits
     )
     graph = with_read_prints(source.graph) if source is not None else None
     if source is not None and graph is not None:
         path, source = (
-            _rewritten(path, found, graph, target.with_name("prints")),
+            _write_with_graph(path, format, graph, target.with_name("prints")),
             replace(source, graph=graph),
         )
-        found = Format.FROZEN if found is Format.GRAPH_TEXT else found
-    model = _with_states(path, found, source, target, limits)
+        format = Format.FROZEN if format is Format.GRAPH_TEXT else format
+    model = _with_states(path, format, source, target, limits)
     if model is not None:
         return model
-    refused = None
+    failure = None
     try:
         run_openvino(path, target, "read", limits)
     except ValueError as error:
-        refused = error
-    if refused is not None and not _convert_with_functions(path, found, source, target, limits):
-        _convert_partly(path, target, limits, refused)
+        failure = error
+    if failure is not None and not _convert_with_functions(path, format, source, target, limits):
+        _convert_partly(path, target, limits, failure)
     document = target.read_bytes()
     model = by_node_names(
-        read_converted(target, document if refused is None else completed(document, source), limits)
+        read_converted(
+            target,
+            document if failure is None else add_tensorflow_attributes(document, source),
+            limits,
+        )
     )
     if source is not None:
         model = with_origins(model, source)
-    return replace(model, notes=conversion_notes.notes(source, model) if source else (uncounted,))
+    return replace(
+        model, notes=conversion_notes.notes(source, model) if source else (missing_note,)
+    )
 
 
 def _with_states(
-    path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
+    path: Path, format: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
 ) -> Model | None:
-    """The Model with its variables as states; None where the graph assigns none, or OpenVINO
-    does not convert the rest.
+    """Convert with variables as states; None if no variable is assigned or OpenVINO fails on the
+    rest.
     """
-    has_values = _has_values(path, found)
-    if source is None or not (has_values or found in (Format.FROZEN, Format.GRAPH_TEXT)):
-        return None  # the values of a meta graph's variables lie beside it, not in its initializers
+    has_values = _has_values(path, format)
+    if source is None or not (has_values or format in (Format.FROZEN, Format.GRAPH_TEXT)):
+        # A meta graph's variables have their values in a checkpoint, not in initializers.
+        return None
     states = with_states(source, has_values)
     if states is None:
         return None
     with contextlib.suppress(ValueError):
         run_openvino(
-            _rewritten(path, found, states.graph, target.with_name("states")),
+            _write_with_graph(path, format, states.graph, target.with_name("states")),
             target,
             "read",
             limits,
         )
         model = by_node_names(
-            restored(read_converted(target, target.read_bytes(), limits), states.variables)
+            restore_states(read_converted(target, target.read_bytes(), limits), states.variables)
         )
         return replace(
             with_origins(model, source),
@@ -83,91 +98,99 @@ def _with_states(
     return None
 
 
-def _has_values(path: Path, found: Format) -> bool:
-    """True if the values of variables lie beside the graph."""
-    if found is Format.SAVED_MODEL:
+def _has_values(path: Path, format: Format) -> bool:
+    """Return True if a checkpoint beside the graph contains the values of its variables."""
+    if format is Format.SAVED_MODEL:
         return (path / "variables").is_dir()
-    return found is Format.META_GRAPH and path.with_suffix(".index").exists()
+    return format is Format.META_GRAPH and path.with_suffix(".index").exists()
 
 
 def by_node_names(model: Model) -> Model:
-    """Inputs and outputs under the names of their nodes, as TensorFlow looks operations up;
-    OpenVINO calls them ``x:0``, as tensors.
+    """Rename inputs and outputs to their nodes' names, as TensorFlow looks up operations.
 
-    Those stay names of the tensors. A name that another node has stays away.
+    OpenVINO names them as tensors (``x:0``), and these remain as tensor names. A name that another
+    node has is not used.
     """
-    taken = {node.name for node in model.graph.nodes}
+    used_names = {node.name for node in model.graph.nodes}
     nodes = []
     for node in model.graph.nodes:
         plain = node.name.removesuffix(":0")
-        if node.type in ("Parameter", "Result") and plain and plain not in taken:
-            taken.add(plain)
+        if node.type in ("Parameter", "Result") and plain and plain not in used_names:
+            used_names.add(plain)
             node = replace(node, name=plain)
         nodes.append(node)
     return replace(model, graph=replace(model.graph, nodes=tuple(nodes)))
 
 
 def _convert_with_functions(
-    path: Path, found: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
+    path: Path, format: Format, source: GraphDefFile | None, target: Path, limits: ReadLimits
 ) -> bool:
-    """Whether OpenVINO converts all or a part of the graph once its frames are loops with
-    functions: it fails on nested ones.
+    """Convert the graph with its frames as loops with functions, because OpenVINO fails on nested
+    frames.
+
+    Return True if OpenVINO converts the graph or a part of it.
     """
     graph = with_functions(source.graph) if source else None
     if graph is None:
         return False
     with contextlib.suppress(ValueError):
         run_openvino(
-            _rewritten(path, found, graph, target.with_name("functions")), target, "partly", limits
+            _write_with_graph(path, format, graph, target.with_name("functions")),
+            target,
+            "partly",
+            limits,
         )
         return True
     return False
 
 
-def _rewritten(path: Path, found: Format, graph: Any, beside: Path) -> Path:
-    """A file, or a SavedModel's folder, with another graph; the values of its variables stay
-    where they are.
+def _write_with_graph(path: Path, format: Format, graph: Any, target: Path) -> Path:
+    """Write a copy of a file or a SavedModel folder with another graph, linked to the same
+    variables.
     """
-    match found:
+    match format:
         case Format.SAVED_MODEL:
-            beside.mkdir()
+            target.mkdir()
             for part in path.iterdir():
                 if part.name != SAVED_MODEL:
-                    (beside / part.name).symlink_to(part.resolve())
-            message = parsed(path / SAVED_MODEL, found)
+                    (target / part.name).symlink_to(part.resolve())
+            message = parse_message(path / SAVED_MODEL, format)
             message.meta_graphs[0].graph_def.CopyFrom(graph)
-            (beside / SAVED_MODEL).write_bytes(message.SerializeToString())
-            return beside
+            (target / SAVED_MODEL).write_bytes(message.SerializeToString())
+            return target
         case Format.META_GRAPH:
             for part in path.parent.glob(f"{glob.escape(path.stem)}.*"):
                 if part != path:
-                    (beside.parent / part.name.replace(path.stem, beside.name, 1)).symlink_to(
+                    (target.parent / part.name.replace(path.stem, target.name, 1)).symlink_to(
                         part.resolve()
                     )
-            message, made = parsed(path, found), beside.with_suffix(".meta")
+            message, copy = parse_message(path, format), target.with_suffix(".meta")
             message.graph_def.CopyFrom(graph)
         case _:
-            message, made = graph, beside.with_suffix(".pb")
-    made.write_bytes(message.SerializeToString())
-    return made
+            message, copy = graph, target.with_suffix(".pb")
+    copy.write_bytes(message.SerializeToString())
+    return copy
 
 
-def _convert_partly(path: Path, target: Path, limits: ReadLimits, refused: ValueError) -> None:
+def _convert_partly(path: Path, target: Path, limits: ReadLimits, failure: ValueError) -> None:
     try:
         run_openvino(path, target, "partly", limits)
     except ValueError:
-        raise refused from None
+        raise failure from None
 
 
-def _source(path: Path, found: Format, limits: ReadLimits) -> tuple[GraphDefFile | None, str]:
-    """What the file itself says, or why that is not known."""
-    most = limits.graph_text_bytes if found is Format.GRAPH_TEXT else limits.file_bytes
-    if (size := path.stat().st_size) > most:
+def _read_graph(path: Path, format: Format, limits: ReadLimits) -> tuple[GraphDefFile | None, str]:
+    """Return the graph in the file, or None and a note on why it was not read."""
+    maximum = limits.graph_text_bytes if format is Format.GRAPH_TEXT else limits.file_bytes
+    if (size := path.stat().st_size) > maximum:
         return (
             None,
-            f"what the conversion kept is not counted: the graph has {size:,} bytes, more than {most:,}",
+            (
+                "what the conversion kept is not counted:"
+                f" the graph has {size:,} bytes, more than {maximum:,}"
+            ),
         )
     try:
-        return read_source(path, found), ""
+        return read_source(path, format), ""
     except ValueError as error:
         return None, f"what the conversion kept is not counted: {error}"

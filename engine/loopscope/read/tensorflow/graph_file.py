@@ -1,4 +1,4 @@
-"""The nodes of a TensorFlow graph file, with those of its functions."""
+"""TensorFlow graph files: parsing, and the nodes of a graph and its functions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from loopscope.ir.graph_messages import MESSAGES
+from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 
 SAVED_MODEL = "saved_model.pb"
-"""What the graph of a SavedModel is called in its folder."""
+"""File name of the graph in a SavedModel folder."""
 _CONTAINERS = {
     Format.FROZEN: "GraphDef",
     Format.GRAPH_TEXT: "GraphDef",
@@ -23,23 +24,24 @@ _CONTAINERS = {
     Format.SAVED_MODEL: "SavedModel",
     Format.SAVED_MODEL_TEXT: "SavedModel",
 }
-_TEXTS = (Format.GRAPH_TEXT, Format.META_GRAPH_TEXT, Format.SAVED_MODEL_TEXT)
+_TEXT_FORMATS = (Format.GRAPH_TEXT, Format.META_GRAPH_TEXT, Format.SAVED_MODEL_TEXT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphDefFile:
-    """A GraphDef message and, of a SavedModel, the nodes that its signatures call outputs."""
+    """A GraphDef message and the output nodes of its signatures."""
 
     graph: Any
     outputs: Mapping[str, str]
-    """Node by the name that a signature gives its output."""
+    """Output node by the name that a signature uses."""
 
     def functions(self) -> Mapping[str, Any]:
         return {function.signature.name: function for function in self.graph.library.function}
 
     def needed(self, names: Iterable[str]) -> tuple[Any, ...]:
-        """The nodes that these outputs depend on, those of the functions that are called
-        included; all where no output is known.
+        """Return the nodes that these outputs depend on, with the nodes of called functions.
+
+        All nodes if none of the names is known.
         """
         nodes = {node.name: node for node in self.graph.node}
         waiting = [
@@ -47,17 +49,17 @@ class GraphDefFile:
             for name in (self.outputs.get(name, node_name(name)) for name in names)
             if name in nodes
         ]
-        found: dict[str, Any] = {}
+        reached: dict[str, Any] = {}
         while waiting:
             name = waiting.pop()
-            if name in nodes and name not in found:
-                found[name] = nodes[name]
-                waiting.extend(node_name(one) for one in nodes[name].input)
-        return _with_functions(found.values() if found else nodes.values(), self.functions())
+            if name in nodes and name not in reached:
+                reached[name] = nodes[name]
+                waiting.extend(node_name(tensor) for tensor in nodes[name].input)
+        return _with_functions(reached.values() if reached else nodes.values(), self.functions())
 
 
 def node_name(tensor: str) -> str:
-    """The node of a tensor's name.
+    """Return the node name in a tensor's name.
 
     >>> node_name("add:0"), node_name("^init"), node_name("add")
     ('add', 'init', 'add')
@@ -65,11 +67,11 @@ def node_name(tensor: str) -> str:
     return tensor.lstrip("^").partition(":")[0]
 
 
-def parsed(path: Path, found: Format) -> Any:
-    """The message that a file holds; ``ValueError`` when it is no such message."""
-    message = MESSAGES[_CONTAINERS[found]]()
+def parse_message(path: Path, format: Format) -> Any:
+    """Parse the message in a file. ``ValueError`` if the file contains another message."""
+    message = MESSAGES[_CONTAINERS[format]]()
     try:
-        if found in _TEXTS:
+        if format in _TEXT_FORMATS:
             text_format.Parse(path.read_bytes(), message, allow_unknown_field=True)
         else:
             message.ParseFromString(path.read_bytes())
@@ -78,16 +80,22 @@ def parsed(path: Path, found: Format) -> Any:
     return message
 
 
-def read_source(path: Path, found: Format) -> GraphDefFile:
-    """What a file says; ``ValueError`` when it is no such message."""
-    message = parsed(path, found)
-    if found is Format.SAVED_MODEL:
+def read_source(path: Path, format: Format) -> GraphDefFile:
+    """Read the graph and signatures of a file. ``ValueError`` if the file contains another
+    message.
+    """
+    message = parse_message(path, format)
+    if format is Format.SAVED_MODEL:
         if not message.meta_graphs:
             raise ValueError("there is no graph in it")
         message = message.meta_graphs[0]
-    if found in (Format.FROZEN, Format.GRAPH_TEXT):
+    if format in (Format.FROZEN, Format.GRAPH_TEXT):
         return GraphDefFile(message, {})
-    signatures = [one for name, one in message.signature_def.items() if not name.startswith("__")]
+    signatures = [
+        signature_def
+        for name, signature_def in message.signature_def.items()
+        if not name.startswith("__")
+    ]
     outputs = {
         name: node_name(tensor.name)
         for signature in signatures
@@ -96,20 +104,34 @@ def read_source(path: Path, found: Format) -> GraphDefFile:
     return GraphDefFile(message.graph_def, outputs)
 
 
+def write_binary(text: Path, format: Format, target: Path, limits: ReadLimits) -> None:
+    """Write a ``META_GRAPH_TEXT`` or ``SAVED_MODEL_TEXT`` file in binary form to ``target``.
+
+    Unknown fields are dropped. ``ValueError`` if the text is invalid, or longer than
+    ``limits.graph_text_bytes``.
+    """
+    if (size := text.stat().st_size) > limits.graph_text_bytes:
+        raise ValueError(
+            f"it has {size:,} bytes, more than the limit 'graph_text_bytes' of"
+            f" {limits.graph_text_bytes:,}"
+        )
+    target.write_bytes(parse_message(text, format).SerializeToString())
+
+
 def _with_functions(nodes: Iterable[Any], functions: Mapping[str, Any]) -> tuple[Any, ...]:
-    found, waiting, called = list(nodes), list(nodes), set[str]()
+    all_nodes, waiting, called = list(nodes), list(nodes), set[str]()
     while waiting:
         for name in called_functions(waiting.pop()):
             if name in functions and name not in called:
                 called.add(name)
                 inside = list(functions[name].node_def)
-                found += inside
+                all_nodes += inside
                 waiting += inside
-    return tuple(found)
+    return tuple(all_nodes)
 
 
 def called_functions(node: Any) -> Iterator[str]:
-    """The functions that a node names: in an attribute, or as its operation."""
+    """Yield the functions that a node refers to: its operation and function attributes."""
     yield node.op
     for value in node.attr.values():
         yield value.func.name

@@ -1,6 +1,4 @@
-"""What the file says of nodes that OpenVINO names anew or strips: the scope of a loop or branch,
-the device of a node.
-"""
+"""Scopes of loops and branches and devices of nodes, which OpenVINO's conversion drops."""
 
 from __future__ import annotations
 
@@ -12,35 +10,35 @@ from loopscope.ir.replace import replace
 from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 
 DEVICE = "device"
-_MADE_UP = re.compile(r"(If|Loop|TensorIterator)_\d+(_\d+)*")
-"""How OpenVINO calls a node that it makes."""
+_GENERATED_NAME = re.compile(r"(If|Loop|TensorIterator)_\d+(_\d+)*")
+"""Names that OpenVINO generates for new nodes."""
 _V1_OUTPUT = re.compile(r"(Merge|Exit|Switch)(_\d+)?")
-_MOST_PARTS = 32
+_MAX_PARTS = 32
 
 
 def with_origins(model: Model, source: GraphDefFile) -> Model:
-    """Return the model with scopes as names of loops and branches, and with the devices of nodes
-    in their ``rt_info``.
+    """Return the model with loops and branches named by their scope, and node devices in
+    ``rt_info``.
     """
     functions = (node for function in source.graph.library.function for node in function.node_def)
     nodes = {node.name: node.device for group in (functions, source.graph.node) for node in group}
-    return replace(model, graph=_of_graph(model.graph, nodes))
+    return replace(model, graph=_rename_graph(model.graph, nodes))
 
 
-def _of_graph(graph: ModelGraph, devices: Mapping[str, str]) -> ModelGraph:
-    taken = {node.name for node in graph.nodes}
+def _rename_graph(graph: ModelGraph, devices: Mapping[str, str]) -> ModelGraph:
+    used_names = {node.name for node in graph.nodes}
     nodes = []
     for node in graph.nodes:
         if node.bodies:
             node = replace(
                 node,
                 bodies=tuple(
-                    replace(body, graph=_of_graph(body.graph, devices)) for body in node.bodies
+                    replace(body, graph=_rename_graph(body.graph, devices)) for body in node.bodies
                 ),
             )
-            scope = _scope(node) if _MADE_UP.fullmatch(node.name) else ""
-            if scope and scope not in taken:
-                taken.add(scope)
+            scope = _scope(node) if _GENERATED_NAME.fullmatch(node.name) else ""
+            if scope and scope not in used_names:
+                used_names.add(scope)
                 node = replace(node, name=scope)
         device = _device(node.name, devices)
         if device:
@@ -50,7 +48,7 @@ def _of_graph(graph: ModelGraph, devices: Mapping[str, str]) -> ModelGraph:
 
 
 def _scope(node: Node) -> str:
-    """The scope of TensorFlow that a loop or branch was built in; empty where nothing names it."""
+    """Return the TensorFlow scope in which a loop or branch was built; "" if it is unknown."""
     for port in node.outputs:
         for name in port.names:
             scope, _, last = node_name(name).rpartition("/")
@@ -79,9 +77,9 @@ def _scope(node: Node) -> str:
 
 
 def _device(name: str, devices: Mapping[str, str]) -> str:
-    """The device of a node; in a body, the names of the calls around it may stand before the
-    node's own.
+    """Return the device of a node; in a body, the names of outer calls may precede the node's own
+    name.
     """
     parts = name.split("/")
-    tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MOST_PARTS)))
+    tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MAX_PARTS)))
     return next((device for tail in tails if (device := devices.get(tail)) is not None), "")

@@ -1,5 +1,6 @@
-"""Operations that nobody converts: OpenVINO writes them without version and attributes, which
-the TensorFlow graph has.
+"""Operations without a conversion, which OpenVINO writes without version and attributes.
+
+Both are added from the TensorFlow graph.
 """
 
 from __future__ import annotations
@@ -25,39 +26,40 @@ _TYPES = {
     **{f"DT_INT{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
     **{f"DT_UINT{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
 }
-_OURS = {"Print": "loopscope"}
-"""The opsets of operations that OpenVINO does not have and that mean here what they mean in
-TensorFlow.
+_LOOPSCOPE_OPSETS = {"Print": "loopscope"}
+"""Opsets of operations that OpenVINO lacks and Loopscope runs with TensorFlow's meaning."""
+_MAX_PARTS = 32
+_INVALID_ATTRIBUTES = re.compile(rb'\s[\w.]+::[\w.:]+="[^"<]*"')
+"""Attributes with two colons in their names, in which OpenVINO explains a failed conversion.
+
+Such names are not valid XML.
 """
-_MOST_PARTS = 32
-_NO_NAMES = re.compile(rb'\s[\w.]+::[\w.:]+="[^"<]*"')
-"""Attributes with two colons, by which OpenVINO says why it does not convert a layer: no XML has
-such names.
-"""
-_NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
+_TYPE_NAMES = {number: _TYPES.get(name, name) for name, number in DATA_TYPES.items()}
 
 
-def completed(document: bytes, source: GraphDefFile | None) -> bytes:
-    """The IR with version "tensorflow" and TensorFlow's attributes at each layer that has no
-    version; ``ValueError`` if it is no XML.
+def add_tensorflow_attributes(document: bytes, source: GraphDefFile | None) -> bytes:
+    """Return the IR with version "tensorflow" and TensorFlow's attributes at layers without a
+    version.
+
+    ``ValueError`` if the document is not valid XML.
     """
-    document = _NO_NAMES.sub(b"", document)
+    document = _INVALID_ATTRIBUTES.sub(b"", document)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True
     )
     try:
         root = etree.fromstring(document, parser)
     except etree.XMLSyntaxError as error:
-        raise ValueError(f"what OpenVINO wrote is no XML: {error}") from error
-    nodes = _by_name(source)
+        raise ValueError(f"OpenVINO wrote an IR that is not XML: {error}") from error
+    nodes = _nodes_by_name(source)
     for layer in root.iter("layer"):
         if "version" not in layer.attrib:
             _set_attributes(layer, nodes)
-            layer.set("version", _OURS.get(layer.get("type", ""), TENSORFLOW))
+            layer.set("version", _LOOPSCOPE_OPSETS.get(layer.get("type", ""), TENSORFLOW))
     return etree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
-def _by_name(source: GraphDefFile | None) -> Mapping[str, Any]:
+def _nodes_by_name(source: GraphDefFile | None) -> Mapping[str, Any]:
     if source is None:
         return {}
     inside = (node for function in source.graph.library.function for node in function.node_def)
@@ -66,20 +68,20 @@ def _by_name(source: GraphDefFile | None) -> Mapping[str, Any]:
 
 def _set_attributes(layer: Any, nodes: Mapping[str, Any]) -> None:
     parts, kind = layer.get("name", "").split("/"), layer.get("type")
-    # In a body, the names of the calls around it may stand before the node's own.
-    tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MOST_PARTS)))
+    # In a body, the names of outer calls may precede the node's own name.
+    tails = ("/".join(parts[start:]) for start in range(min(len(parts), _MAX_PARTS)))
     node = next(
         (
-            found
+            candidate
             for tail in tails
-            if (found := nodes.get(tail)) is not None and kind in (found.op, "")
+            if (candidate := nodes.get(tail)) is not None and kind in (candidate.op, "")
         ),
         None,
     )
     for data in layer.findall("data"):
         layer.remove(data)
     if node is not None:
-        layer.set("type", node.op)  # OpenVINO writes none for a variable of which it has no value
+        layer.set("type", node.op)  # OpenVINO omits the type of a variable without a value
         texts = {
             name: _text(value)
             for name, value in sorted(node.attr.items())
@@ -103,37 +105,39 @@ def _is_writable(text: str) -> bool:
 
 
 def _text(value: Any) -> str:
-    """An attribute as an IR writes it: types by OpenVINO's names, lists with commas.
+    """Format an attribute as in an IR: OpenVINO's type names, lists with commas.
 
-    A tensor and a function are only told of.
+    Tensors and functions are only named.
     """
     for field, content in value.ListFields():
-        return _list_text(content) if field.name == "list" else _one_text(field.name, content)
+        return _list_text(content) if field.name == "list" else _item_text(field.name, content)
     return ""
 
 
 def _list_text(content: Any) -> str:
     return ",".join(
-        _one_text(field.name, one) for field, many in content.ListFields() for one in many
+        _item_text(field.name, item) for field, items in content.ListFields() for item in items
     )
 
 
-def _one_text(kind: str, content: Any) -> str:
+def _item_text(kind: str, content: Any) -> str:
     match kind:
         case "s":
             return str(content.decode("utf-8", errors="replace"))
         case "b":
             return str(content).lower()
         case "type":
-            return _NAMES.get(content, str(content))
+            return _TYPE_NAMES.get(content, str(content))
         case "shape":
             return (
                 "..."
                 if content.unknown_rank
-                else ",".join("?" if one.size < 0 else str(one.size) for one in content.dim)
+                else ",".join(
+                    "?" if dimension.size < 0 else str(dimension.size) for dimension in content.dim
+                )
             )
         case "tensor":
-            return f"a tensor of {_NAMES.get(content.dtype, 'an unknown type')}"
+            return f"a tensor of {_TYPE_NAMES.get(content.dtype, 'an unknown type')}"
         case "func":
             return str(content.name)
         case "f":

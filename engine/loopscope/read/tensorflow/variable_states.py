@@ -1,5 +1,5 @@
-"""Variables of a TensorFlow graph as values: OpenVINO converts a graph in which they are inputs
-and outputs, which become states.
+"""Variables of a TensorFlow graph as states: they become inputs and outputs for OpenVINO's
+conversion.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 _HANDLES = frozenset({"VarHandleOp"})
 _REFERENCES = frozenset({"Variable", "VariableV2"})
 _VARIABLES = _HANDLES | _REFERENCES
-_SETS = frozenset({"AssignVariableOp", "Assign"})
-_CHANGES: Mapping[str, str] = {
+_ASSIGN_OPERATIONS = frozenset({"AssignVariableOp", "Assign"})
+_UPDATE_OPERATIONS: Mapping[str, str] = {
     "AssignAddVariableOp": "AddV2",
     "AssignAdd": "AddV2",
     "AssignSubVariableOp": "Sub",
     "AssignSub": "Sub",
 }
-_ASSIGNS = _SETS | _CHANGES.keys()
+_ASSIGNS = _ASSIGN_OPERATIONS | _UPDATE_OPERATIONS.keys()
 _NOT_OUTPUTS = (
     _ASSIGNS
     | _VARIABLES
@@ -39,29 +39,29 @@ _NOT_OUTPUTS = (
 )
 _INPUTS = frozenset({"Placeholder", "PlaceholderWithDefault"})
 _STATE, _FIRST, _LAST = "loopscope_state", "loopscope_first", "loopscope_last"
-"""Scopes of what stands for a variable while OpenVINO converts: its value before, its initial
-value, its value after.
+"""Scopes of a variable's placeholders during conversion: current value, initial value, final
+value.
 """
 
 
 class Unsupported(Exception):
-    """A variable is used in a way that has no value of its own, such as in a function."""
+    """A use of a variable that cannot be rewritten, such as in a function."""
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """A graph with values in place of variables, and the variables that it assigns."""
+    """A graph with values instead of variables, and the variables that it assigns."""
 
     graph: Any
     variables: tuple[str, ...]
 
 
 def with_states(source: GraphDefFile, has_values: bool) -> States | None:
-    """Return the graph with values in place of its variables; None where it has none that this can
-    be said of.
+    """Return the graph with values instead of variables; None if there are none or they are
+    unsupported.
 
-    ``has_values``: a checkpoint holds their values, so that OpenVINO finds them; otherwise the
-    graph's initializers say them.
+    If ``has_values``, OpenVINO reads the initial values from a checkpoint; else they come from the
+    graph's initializers.
     """
     rewriting = _Rewriting({node.name: node for node in source.graph.node}, has_values)
     try:
@@ -84,82 +84,88 @@ class _Rewriting:
         assigned = dict.fromkeys(
             self._variable(node.input[0]) for node in order if node.op in _ASSIGNS
         )
-        first = {} if self.has_values else self._initial_values()
+        initial_values = {} if self.has_values else self._initial_values()
         if (
             not ends
             or not read
-            or any(variable not in first for variable in assigned if not self.has_values)
+            or any(variable not in initial_values for variable in assigned if not self.has_values)
         ):
             return None
         if not assigned and self.has_values:
-            return None  # OpenVINO reads them as they are
-        made = MESSAGES["GraphDef"]()
-        made.versions.CopyFrom(source.graph.versions)
-        made.library.CopyFrom(source.graph.library)
+            return None  # OpenVINO reads variables without assignments itself
+        graph = MESSAGES["GraphDef"]()
+        graph.versions.CopyFrom(source.graph.versions)
+        graph.library.CopyFrom(source.graph.library)
         written: set[str] = set()
         current: dict[str, str] = {}
         for variable in read:
-            current[variable] = self._begin(made, written, variable, first, variable in assigned)
+            current[variable] = self._begin(
+                graph, written, variable, initial_values, variable in assigned
+            )
         for node in order:
             if node.op not in _VARIABLES and node.name not in written:
                 written.add(node.name)
-                self._write(made, node, current)
+                self._write(graph, node, current)
         for variable in assigned:
-            _add(made, f"{_LAST}/{variable}", "Identity", [current[variable]], self._type(variable))
-        return States(made, tuple(assigned))
+            _add(
+                graph, f"{_LAST}/{variable}", "Identity", [current[variable]], self._type(variable)
+            )
+        return States(graph, tuple(assigned))
 
     def _begin(
         self,
-        made: Any,
+        graph: Any,
         written: set[str],
         variable: str,
-        first: Mapping[str, str],
+        initial_values: Mapping[str, str],
         is_assigned: bool,
     ) -> str:
-        """Write the initial value of a variable; return the tensor that it is before the first
+        """Write the initial value of a variable; return the tensor of its value before the first
         operation.
         """
         kind = self._type(variable)
         if self.has_values:
-            made.node.add().CopyFrom(_without_control(self.nodes[variable]))
+            graph.node.add().CopyFrom(_without_control(self.nodes[variable]))
             value = variable
             if self.nodes[variable].op in _HANDLES:
                 value = f"{variable}/{_FIRST}"
-                reading = _add(made, value, "ReadVariableOp", [variable], None)
+                reading = _add(graph, value, "ReadVariableOp", [variable], None)
                 reading.attr["dtype"].type = kind
-        elif variable in first:
-            value = first[variable]
+        elif variable in initial_values:
+            value = initial_values[variable]
             for node in self._ordered([node_name(value)]):
                 if node.name not in written:
                     written.add(node.name)
-                    made.node.add().CopyFrom(_without_control(node))
+                    graph.node.add().CopyFrom(_without_control(node))
         else:
             raise Unsupported(variable)
         if not is_assigned:
             return value
-        state = _add(made, f"{_STATE}/{variable}", "Placeholder", [], None)
+        state = _add(graph, f"{_STATE}/{variable}", "Placeholder", [], None)
         state.attr["dtype"].type = kind
         state.attr["shape"].CopyFrom(self.nodes[variable].attr["shape"])
-        # A constant would not stay an output, so the initial value is compared with the state; any
-        # element type can be.
-        _add(made, f"{_FIRST}/{variable}", "Equal", [value, state.name], kind)
+        # The initial value is compared with the state, because OpenVINO would drop a constant
+        # output. Equal supports every element type.
+        _add(graph, f"{_FIRST}/{variable}", "Equal", [value, state.name], kind)
         return str(state.name)
 
-    def _write(self, made: Any, node: Any, current: dict[str, str]) -> None:
-        """Write an operation with the present values of variables as its inputs."""
+    def _write(self, graph: Any, node: Any, current: dict[str, str]) -> None:
+        """Write an operation with the current values of variables as its inputs."""
         if node.op in _ASSIGNS:
             variable, value = self._variable(node.input[0]), self._input(node.input[1], current)
             kind = self._type(variable)
-            if node.op in _SETS:
-                _add(made, node.name, "Identity", [value], kind)
+            if node.op in _ASSIGN_OPERATIONS:
+                _add(graph, node.name, "Identity", [value], kind)
             else:
-                _add(made, node.name, _CHANGES[node.op], [current[variable], value], kind)
+                _add(
+                    graph, node.name, _UPDATE_OPERATIONS[node.op], [current[variable], value], kind
+                )
             current[variable] = node.name
         elif node.op == "ReadVariableOp":
             variable = self._variable(node.input[0])
-            _add(made, node.name, "Identity", [current[variable]], self._type(variable))
+            _add(graph, node.name, "Identity", [current[variable]], self._type(variable))
         else:
-            copy = made.node.add()
+            copy = graph.node.add()
             copy.CopyFrom(node)
             del copy.input[:]
             copy.input.extend(
@@ -187,12 +193,12 @@ class _Rewriting:
         return int(self.nodes[variable].attr["dtype"].type)
 
     def _ends(self, source: GraphDefFile) -> list[str]:
-        """The nodes that are outputs: those of the signatures, else those that nobody reads and
-        that an input leads to.
+        """Return the output nodes: those of the signatures, else nodes without consumers that
+        depend on an input.
         """
         if source.outputs:
             return list(dict.fromkeys(source.outputs.values()))
-        taken = {
+        consumed = {
             node_name(text)
             for node in self.nodes.values()
             for text in node.input
@@ -201,33 +207,34 @@ class _Rewriting:
         free = [
             node
             for node in self.nodes.values()
-            if node.name not in taken and node.op not in _NOT_OUTPUTS
+            if node.name not in consumed and node.op not in _NOT_OUTPUTS
         ]
         return [node.name for node in free if self._is_reached(node.name)]
 
     def _is_reached(self, end: str) -> bool:
-        """True if an input or a variable leads to a node, and no file does."""
+        """Return True if a node depends on an input or a variable, and not on a file."""
         kinds = {node.op for node in self._ordered([end])}
         return bool(kinds & (_INPUTS | _VARIABLES)) and not kinds & {"RestoreV2", "SaveV2"}
 
     def _initial_values(self) -> dict[str, str]:
-        """The tensor that each variable is first set to, by an assignment that no input or
-        variable leads to.
+        """Return the tensor that each variable is first set to, by an assignment independent of
+        inputs.
         """
         first: dict[str, str] = {}
         for node in self.nodes.values():
-            if node.op in _SETS and self._is_variable(node.input[0]):
+            if node.op in _ASSIGN_OPERATIONS and self._is_variable(node.input[0]):
                 kinds = {inner.op for inner in self._ordered([node_name(node.input[1])])}
                 if not kinds & (_INPUTS | _VARIABLES | {"RestoreV2"}):
                     first.setdefault(self._variable(node.input[0]), node.input[1])
         return first
 
     def _ordered(self, ends: Sequence[str]) -> Iterator[Any]:
-        """Yield what nodes depend on, by data or control, each after what it depends on;
-        ``Unsupported`` in a circle.
+        """Yield the dependencies of nodes (data and control) in topological order, then the nodes.
+
+        ``Unsupported`` if there is a cycle.
         """
         done: set[str] = set()
-        open_: set[str] = set()
+        on_path: set[str] = set()
         waiting = list(reversed(ends))
         while waiting:
             name = waiting[-1]
@@ -235,21 +242,21 @@ class _Rewriting:
                 waiting.pop()
                 continue
             before = [
-                found for text in self.nodes[name].input if (found := node_name(text)) not in done
+                source for text in self.nodes[name].input if (source := node_name(text)) not in done
             ]
             if not before:
                 waiting.pop()
                 done.add(name)
                 yield self.nodes[name]
-            elif name in open_:
+            elif name in on_path:
                 raise Unsupported(name)
             else:
-                open_.add(name)
+                on_path.add(name)
                 waiting += reversed(before)
 
 
-def _add(made: Any, name: str, kind: str, inputs: Sequence[str], element_type: int | None) -> Any:
-    node = made.node.add(name=name, op=kind, input=inputs)
+def _add(graph: Any, name: str, kind: str, inputs: Sequence[str], element_type: int | None) -> Any:
+    node = graph.node.add(name=name, op=kind, input=inputs)
     if element_type is not None:
         node.attr["T"].type = element_type
     return node
@@ -263,12 +270,13 @@ def _without_control(node: Any) -> Any:
     return copy
 
 
-def restored(model: Model, variables: Sequence[str]) -> Model:
-    """Return the model with ReadValue and Assign where inputs and outputs stood for variables;
-    ``ValueError`` where one is missing.
+def restore_states(model: Model, variables: Sequence[str]) -> Model:
+    """Return the model with ReadValue and Assign in place of the inputs and outputs of variables.
+
+    ``ValueError`` if one of them is missing.
     """
     graph = model.graph
-    by_name = {_plain(node.name): node for node in graph.nodes}
+    by_name = {_without_port_zero(node.name): node for node in graph.nodes}
     nodes = {node.id: node for node in graph.nodes}
     edges = list(graph.edges)
     for variable in variables:
@@ -311,7 +319,7 @@ def restored(model: Model, variables: Sequence[str]) -> Model:
             for edge in edges
         ]
         edges.append(Edge(source.from_layer, source.from_port, state.id, port.id))
-        taken = last.inputs[0].id
+        port_id = last.inputs[0].id
         nodes[last.id] = Node(
             last.id,
             f"{variable}/Assign",
@@ -319,10 +327,10 @@ def restored(model: Model, variables: Sequence[str]) -> Model:
             "opset6",
             {"variable_id": variable},
             last.inputs,
-            (Port(taken + 1, port.element_type),),
+            (Port(port_id + 1, port.element_type),),
         )
     return replace(model, graph=replace(graph, nodes=tuple(nodes.values()), edges=tuple(edges)))
 
 
-def _plain(name: str) -> str:
+def _without_port_zero(name: str) -> str:
     return name.removesuffix(":0")

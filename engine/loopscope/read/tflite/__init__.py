@@ -1,6 +1,4 @@
-"""TensorFlow Lite by its schema: files with control flow or variables, which OpenVINO's frontend
-does not convert.
-"""
+"""TensorFlow Lite files, read by their schema where OpenVINO's frontend does not convert them."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from loopscope.read.address_length import check_addresses
 from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.tflite.graphs import CONTROL_FLOW, GraphReader
-from loopscope.read.tflite.remainder import MOST_SUBGRAPHS, Fragment, convert_operators
+from loopscope.read.tflite.remainder import MAX_SUBGRAPHS, Fragment, convert_operators
 from loopscope.read.tflite.schema import SchemaFile
 from loopscope.read.weights import WeightsFile
 
@@ -24,30 +22,30 @@ __all__ = ["read_tflite"]
 def read_tflite(
     path: Path, target: Path, limits: ReadLimits, *, with_openvino: bool = True
 ) -> tuple[Model, bool]:
-    """Return the Model of a file, and whether OpenVINO took part; ``ValueError`` says why there is
-    none.
+    """Return the Model of a file, and whether OpenVINO converted any part of it.
 
-    A file without control flow and variables is OpenVINO's. Of any other, OpenVINO gets the
-    operators that have no translation here. ``target``: where it may write.
+    OpenVINO converts files without control flow and variables. In other files it converts only the
+    operators that this reader does not translate. Intermediate files are written to ``target``.
+    ``ValueError`` if the file cannot be read.
     """
-    file = _opened(path, limits)
-    refused = None
+    file = _open_file(path, limits)
+    failure = None
     if with_openvino and not _has_control_flow(file):
         try:
             return _converted(path, target, limits), True
         except ValueError as error:
-            refused = error
+            failure = error
     model, untranslated = _by_schema(file, limits, {})
     if not untranslated:
         return model, False
-    if refused is not None:
-        raise refused
+    if failure is not None:
+        raise failure
     if not with_openvino:
         return model, False
     fragments = {
         index: fragment
-        for index, places in list(untranslated.items())[:MOST_SUBGRAPHS]
-        if (fragment := convert_operators(file, index, list(places), target, limits)) is not None
+        for index, operators in list(untranslated.items())[:MAX_SUBGRAPHS]
+        if (fragment := convert_operators(file, index, list(operators), target, limits)) is not None
     }
     if fragments:
         model, untranslated = _by_schema(file, limits, fragments)
@@ -58,7 +56,7 @@ def read_tflite(
 
 
 def _has_control_flow(file: SchemaFile) -> bool:
-    """True if an operator of the file calls a subgraph or uses a variable."""
+    """Return True if an operator of the file calls a subgraph or uses a variable."""
     return any(
         info.name in CONTROL_FLOW for subgraph in file.subgraphs for info in subgraph.operators
     )
@@ -67,12 +65,15 @@ def _has_control_flow(file: SchemaFile) -> bool:
 def _by_schema(
     file: SchemaFile, limits: ReadLimits, fragments: Mapping[int, Fragment]
 ) -> tuple[Model, Mapping[int, Mapping[int, str]]]:
-    """The Model, and the operators in it that cannot be run, by subgraph and place."""
+    """Return the Model, and the names of its untranslated operators by subgraph and index."""
     reader = GraphReader(file, limits, fragments)
     graph = reader.outermost()
     check_addresses(graph, limits)
     names = sorted({name for places in reader.untranslated.values() for name in places.values()})
-    unknown = f"operators without a translation are drawn and cannot be run: {shorten(', '.join(names), 200)}"
+    unknown = (
+        "operators without a translation are drawn and cannot be run:"
+        f" {shorten(', '.join(names), 200)}"
+    )
     return Model(
         graph, file.subgraph(0).name, notes=(unknown,) if names else ()
     ), reader.untranslated
@@ -83,7 +84,7 @@ def _converted(path: Path, target: Path, limits: ReadLimits) -> Model:
     return read_converted(target, target.read_bytes(), limits)
 
 
-def _opened(path: Path, limits: ReadLimits) -> SchemaFile:
+def _open_file(path: Path, limits: ReadLimits) -> SchemaFile:
     size = path.stat().st_size
     if size > limits.onnx_bytes:
         raise ValueError(

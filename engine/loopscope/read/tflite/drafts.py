@@ -1,4 +1,4 @@
-"""A graph that is being read: nodes and edges, with the values that go along them."""
+"""A graph under construction: nodes, edges, and the values of node outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from loopscope.read.file_limits import ReadLimits
 
 
 class Value(NamedTuple):
-    """An output of a node, by layer and port, with what the file declares for it."""
+    """An output of a node (layer and port) with its declared type and shape."""
 
     layer: LayerId
     port: int
@@ -24,7 +24,7 @@ class Value(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """What the file declares for an output: element type, shape, and the names of its tensor."""
+    """Declared element type, shape, and tensor names of an output."""
 
     element_type: ElementType | None = None
     shape: PartialShape = DYNAMIC
@@ -32,9 +32,7 @@ class Declared(NamedTuple):
 
 
 class Budget:
-    """The number of nodes that a model may have in all its graphs, which bounds the time that
-    reading takes.
-    """
+    """Count of the nodes and name characters of all graphs of a model, against the limits."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self.limits = limits
@@ -42,23 +40,26 @@ class Budget:
         self._characters = 0
 
     def take(self, count: int, name: str) -> None:
-        """Count a node, larger ones several times, and its name; ``ValueError`` when there is
-        too much.
+        """Count a node and its name; a node with many ports has a larger ``count``.
+
+        ``ValueError`` if a limit is exceeded.
         """
         self._nodes += count
         self._characters += len(name)
         if self._characters > self.limits.addresses:
             raise ValueError(
-                f"the names of nodes have more than {self.limits.addresses:,} characters, the limit 'addresses'"
+                f"the names of nodes have more than {self.limits.addresses:,} characters,"
+                " the limit 'addresses'"
             )
         if self._nodes > self.limits.nodes:
             raise ValueError(
-                f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (subgraphs count where they are called)"
+                f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes'"
+                " (subgraphs count where they are called)"
             )
 
 
 class Draft:
-    """Nodes and edges of one graph; node names are unique in it."""
+    """Nodes and edges of one graph under construction, with unique node names."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -81,14 +82,18 @@ class Draft:
         bodies: tuple[Body, ...] = (),
         constant: Constant | None = None,
     ) -> tuple[Value, ...]:
-        """Add a node and return its outputs; an input that is None has a port and no edge."""
+        """Add a node and return its outputs. An input that is None becomes a port without an
+        edge.
+        """
         self._budget.take(1 + (len(inputs) + len(outputs)) // 16, name)
         layer = LayerId(len(self._nodes))
-        sides = [
+        input_ports = [
             Port(index) if value is None else Port(index, value.element_type, value.shape)
             for index, value in enumerate(inputs)
         ]
-        ports = [Port(len(inputs) + index, *declared) for index, declared in enumerate(outputs)]
+        output_ports = [
+            Port(len(inputs) + index, *declared) for index, declared in enumerate(outputs)
+        ]
         for index, value in enumerate(inputs):
             if value is not None:
                 self._edges.append(Edge(value.layer, value.port, layer, index))
@@ -99,13 +104,13 @@ class Draft:
                 operation,
                 opset,
                 attributes or {},
-                tuple(sides),
-                tuple(ports),
+                tuple(input_ports),
+                tuple(output_ports),
                 bodies,
                 constant,
             )
         )
-        return tuple(Value(layer, port.id, port.element_type, port.shape) for port in ports)
+        return tuple(Value(layer, port.id, port.element_type, port.shape) for port in output_ports)
 
     def constant(
         self, name: str, content: Constant | np.ndarray | np.generic, names: tuple[str, ...] = ()
@@ -135,7 +140,7 @@ class Draft:
         return LayerId(len(self._nodes) - 1)
 
     def constant_of(self, value: Value | None) -> np.ndarray | None:
-        """Return the array of a value that is a Const; None for any other."""
+        """Return the array of a Const's value; None for any other value."""
         constant = self._nodes[value.layer].constant if value is not None else None
         return constant.array() if constant is not None else None
 
@@ -150,5 +155,5 @@ class Draft:
 
 
 def constant_attributes(constant: Constant) -> dict[str, str]:
-    """Return the attributes of a Const that do not depend on where its data lies."""
+    """Return the attributes of a Const without the location of its data."""
     return {"element_type": str(constant.element_type), "shape": ",".join(map(str, constant.shape))}

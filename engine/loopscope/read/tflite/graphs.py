@@ -1,5 +1,6 @@
-"""Subgraphs of a TensorFlow Lite file as graphs: calls written out, bodies of WHILE and IF,
-variables that are read and assigned.
+"""Subgraphs of a TensorFlow Lite file as graphs: calls are inlined, WHILE and IF have bodies.
+
+Variables become ReadValue and Assign.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from loopscope.read.tflite.remainder import Fragment
 from loopscope.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
 
 TFLITE = "tflite"
-"""The opset of operators that have no translation."""
-_MOST_DEPTH = 100
-"""Subgraphs within each other."""
+"""Opset of operators without a translation."""
+_MAX_DEPTH = 100
+"""Largest nesting depth of subgraphs."""
 _REGION_NAME = re.compile(r"(^|/)(while|cond|if|case)[^/]*$", re.IGNORECASE)
-_CALLED = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,), "CALL_ONCE": (0,)}
-"""Operators that name subgraphs: the fields of their options that do."""
+_SUBGRAPH_FIELDS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,), "CALL_ONCE": (0,)}
+"""Option fields of operators that name subgraphs."""
 STATEFUL = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"})
-CONTROL_FLOW = frozenset(_CALLED) | STATEFUL
+CONTROL_FLOW = frozenset(_SUBGRAPH_FIELDS) | STATEFUL
 
 
 class Handle(NamedTuple):
-    """The handle of a variable, which no tensor stands for."""
+    """The handle of a variable, which is not a tensor in the Model."""
 
     variable: str
 
@@ -45,7 +46,7 @@ Variables = Mapping[str, TensorInfo]
 
 @dataclass(eq=False)
 class _Frame:
-    """A graph under construction, and the values that its variables have at this point."""
+    """A graph under construction, with the current values of variables."""
 
     draft: Draft
     is_outermost: bool = False
@@ -54,12 +55,13 @@ class _Frame:
     initial: dict[str, Value] = field(default_factory=dict)
 
     def read(self, variable: str, tensor: TensorInfo) -> Value:
-        """Return the value of a variable; the outermost graph reads it where it has none yet."""
+        """Return the value of a variable. The outermost graph adds a ReadValue at the first use."""
         value = self.values.get(variable)
         if value is None:
             if not self.is_outermost:
                 raise ValueError(
-                    f"variable {shorten(variable, 60)!r} is read in a subgraph that does not receive it"
+                    f"variable {shorten(variable, 60)!r} is read in a subgraph that does not"
+                    " receive it"
                 )
             first = self.initial.get(variable)
             attributes = _variable_attributes(variable, tensor, first)
@@ -71,13 +73,13 @@ class _Frame:
         return value
 
     def assign(self, variable: str, value: Value) -> None:
-        """Give a variable another value."""
+        """Set the value of a variable."""
         self.values[variable] = value
         self.assigned[variable] = None
 
 
 class GraphReader:
-    """The reading of one file into graphs."""
+    """Reader that turns the subgraphs of one file into graphs."""
 
     def __init__(
         self,
@@ -88,9 +90,9 @@ class GraphReader:
         self._file = file
         self._fragments = fragments
         self._budget = Budget(limits)
-        self._touched: dict[tuple[int, tuple[str | None, ...]], Variables] = {}
+        self._variables_by_call: dict[tuple[int, tuple[str | None, ...]], Variables] = {}
         self.untranslated: dict[int, dict[int, str]] = {}
-        """Names of the operators that have no translation, by subgraph and place."""
+        """Names of operators without a translation, by subgraph and index."""
 
     def outermost(self) -> ModelGraph:
         """Return the graph of the first subgraph."""
@@ -128,18 +130,20 @@ class GraphReader:
     def _inline(
         self, frame: _Frame, index: int, arguments: Sequence[Content], active: tuple[int, ...]
     ) -> list[Content]:
-        """Write a subgraph into a graph, and return its outputs."""
+        """Write a subgraph's operators into a graph, and return its outputs."""
         subgraph = self._file.subgraph(index)
         if index in active:
             raise ValueError(
-                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) calls itself, expected subgraphs without recursion"
+                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) calls itself, expected"
+                " subgraphs without recursion"
             )
-        if len(active) > _MOST_DEPTH:
-            raise ValueError(f"subgraphs are nested deeper than {_MOST_DEPTH}")
+        if len(active) > _MAX_DEPTH:
+            raise ValueError(f"subgraphs are nested deeper than {_MAX_DEPTH}")
         if len(arguments) != len(subgraph.inputs):
-            taken, given = len(subgraph.inputs), len(arguments)
+            input_count = len(subgraph.inputs)
             raise ValueError(
-                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) has {taken} inputs, but is called with {given}"
+                f"subgraph {index} ({shorten(subgraph.name, 60)!r}) has {input_count} inputs, but"
+                f" is called with {len(arguments)}"
             )
         contents: dict[int, Content] = dict(zip(subgraph.inputs, arguments, strict=True))
         for place, info in enumerate(subgraph.operators):
@@ -150,7 +154,8 @@ class GraphReader:
             results = self._operator(frame, (index, place), inputs, (*active, index))
             if len(results) != len(info.outputs):
                 raise ValueError(
-                    f"{info.name} in subgraph {index} has {len(info.outputs)} outputs, expected {len(results)}"
+                    f"{info.name} in subgraph {index} has {len(info.outputs)} outputs,"
+                    f" expected {len(results)}"
                 )
             contents.update(zip(info.outputs, results, strict=True))
         return [self._content(frame, subgraph, contents, number) for number in subgraph.outputs]
@@ -164,8 +169,8 @@ class GraphReader:
             constant = self._file.constant(tensor)
             if constant is None:
                 raise ValueError(
-                    f"tensor {shorten(tensor.name, 60)!r} of subgraph {shorten(subgraph.name, 60)!r} is read, "
-                    "but no operator before computes it"
+                    f"tensor {shorten(tensor.name, 60)!r} of subgraph"
+                    f" {shorten(subgraph.name, 60)!r} is read, but no operator before computes it"
                 )
             content = contents[number] = frame.draft.constant(tensor.name, constant, (tensor.name,))
         return content
@@ -173,28 +178,28 @@ class GraphReader:
     def _operator(
         self,
         frame: _Frame,
-        where: tuple[int, int],
+        position: tuple[int, int],
         inputs: list[Content | None],
         active: tuple[int, ...],
     ) -> Sequence[Content]:
-        index, place = where
+        index, place = position
         subgraph = self._file.subgraph(index)
         info = subgraph.operators[place]
         outputs = [subgraph.tensor(number) for number in info.outputs]
         match info.name:
             case "WHILE":
-                return self._while(frame, info, _all_there(info, inputs), outputs, active)
+                return self._while(frame, info, _require_all(info, inputs), outputs, active)
             case "IF":
-                return self._if(frame, info, _all_there(info, inputs), outputs, active)
+                return self._if(frame, info, _require_all(info, inputs), outputs, active)
             case "CALL":
-                return self._inline(frame, info.subgraph(0), _all_there(info, inputs), active)
+                return self._inline(frame, info.subgraph(0), _require_all(info, inputs), active)
             case "CALL_ONCE":
                 return self._call_once(frame, info, active)
             case "VAR_HANDLE":
                 return (Handle(_variable_name(info)),)
             case "READ_VARIABLE":
                 return (
-                    frame.read(_handle(info, inputs), outputs[0] if outputs else _missing(info)),
+                    frame.read(_handle(info, inputs), outputs[0] if outputs else _no_output(info)),
                 )
             case "ASSIGN_VARIABLE":
                 frame.assign(
@@ -214,9 +219,9 @@ class GraphReader:
                 for number, value in zip(info.inputs, values, strict=True)
                 if value is not None
             }
-            written = fragment.write(frame.draft, info, contents, outputs)
-            if written is not None:
-                return written
+            fragment_outputs = fragment.write(frame.draft, info, contents, outputs)
+            if fragment_outputs is not None:
+                return fragment_outputs
         self.untranslated.setdefault(index, {})[place] = info.name
         name = outputs[0].name if outputs else info.name
         return frame.draft.add(
@@ -231,8 +236,8 @@ class GraphReader:
         outputs: list[TensorInfo],
         active: tuple[int, ...],
     ) -> Sequence[Content]:
-        """A Loop whose condition is computed before it, and in its body from what the iteration
-        gives.
+        """Add a Loop whose condition is computed once before it, and in its body for the next
+        iteration.
         """
         condition, body = info.subgraph(0), info.subgraph(1)
         name = _region_name(info, outputs)
@@ -245,22 +250,25 @@ class GraphReader:
         inner = _Frame(Draft(self._budget))
         arguments, parameters = self._enter(inner, self._file.subgraph(body), inputs, variables)
         results = self._inline(inner, body, arguments, active)
-        again = inner.draft.result("condition", self._condition(inner, condition, results, active))
-        ends = [
+        next_condition = inner.draft.result(
+            "condition", self._condition(inner, condition, results, active)
+        )
+        next_values = [
             content
             for content, start in zip(results, inputs, strict=False)
             if isinstance(start, Value)
         ]
-        if len(results) != len(inputs) or len(_values(ends)) != len(ends):
+        if len(results) != len(inputs) or len(_values(next_values)) != len(next_values):
             raise ValueError(
-                f"the body of WHILE {shorten(name, 60)!r} gives {len(results)} values, expected those {len(inputs)} that it carries"
+                f"the body of WHILE {shorten(name, 60)!r} returns {len(results)} values,"
+                f" expected those {len(inputs)} that it carries"
             )
-        values = [*_values(ends), *(inner.values[variable] for variable in variables)]
+        values = [*_values(next_values), *(inner.values[variable] for variable in variables)]
         layers = [
             inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)
         ]
         first = 2 + len(outer)
-        made = Body(
+        loop_body = Body(
             "body",
             inner.draft.graph(self._file.subgraph(body).name),
             tuple(
@@ -268,7 +276,7 @@ class GraphReader:
             ),
             (
                 *(OutputMap(first + index, layer) for index, layer in enumerate(layers)),
-                OutputMap(-1, again, purpose="execution_condition"),
+                OutputMap(-1, next_condition, purpose="execution_condition"),
             ),
             tuple(
                 BackEdge(layer, parameter.layer)
@@ -276,16 +284,16 @@ class GraphReader:
             ),
         )
         trips = frame.draft.constant(f"{name}/trip_count", np.int64(-1))
-        after = [*_plain_outputs(inputs, outputs, info), *variables.values()]
-        given = frame.draft.add(
+        after = [*_tensor_outputs(inputs, outputs, info), *variables.values()]
+        loop_outputs = frame.draft.add(
             LOOP,
             "opset5",
             name,
             (trips, before, *outer),
             [declared(tensor) for tensor in after],
-            bodies=(made,),
+            bodies=(loop_body,),
         )
-        return self._leave(frame, inputs, given, variables, inner.assigned)
+        return self._leave(frame, inputs, loop_outputs, variables, inner.assigned)
 
     def _if(
         self,
@@ -297,26 +305,27 @@ class GraphReader:
     ) -> Sequence[Content]:
         if not inputs:
             raise ValueError("IF has no condition")
-        name, taken = _region_name(info, outputs), inputs[1:]
+        name, branch_inputs = _region_name(info, outputs), inputs[1:]
         branches = (info.subgraph(0), info.subgraph(1))
         variables: dict[str, TensorInfo] = {}
         for branch in branches:
-            variables |= self._variables(branch, taken)
+            variables |= self._variables(branch, branch_inputs)
         outer = [
-            *_values(taken),
+            *_values(branch_inputs),
             *(frame.read(variable, tensor) for variable, tensor in variables.items()),
         ]
         bodies: list[Body] = []
         assigned: dict[str, None] = {}
-        for called, branch in zip(("then", "else"), branches, strict=True):
+        for branch_name, branch in zip(("then", "else"), branches, strict=True):
             inner = _Frame(Draft(self._budget))
             arguments, parameters = self._enter(
-                inner, self._file.subgraph(branch), taken, variables
+                inner, self._file.subgraph(branch), branch_inputs, variables
             )
             results = self._inline(inner, branch, arguments, active)
             if len(results) != len(outputs):
                 raise ValueError(
-                    f"a branch of IF {shorten(name, 60)!r} gives {len(results)} values, expected {len(outputs)}"
+                    f"a branch of IF {shorten(name, 60)!r} returns {len(results)} values,"
+                    f" expected {len(outputs)}"
                 )
             values = [
                 *(_tensor_of(result, name) for result in results),
@@ -328,7 +337,7 @@ class GraphReader:
             assigned |= inner.assigned
             bodies.append(
                 Body(
-                    "then" if called == "then" else "else",
+                    "then" if branch_name == "then" else "else",
                     inner.draft.graph(self._file.subgraph(branch).name),
                     tuple(
                         InputMap(1 + index, parameter.layer)
@@ -342,19 +351,19 @@ class GraphReader:
             )
         condition = _tensor_of(inputs[0], name)
         after = [declared(tensor) for tensor in (*outputs, *variables.values())]
-        given = frame.draft.add(
+        if_outputs = frame.draft.add(
             IF, "opset8", name, (condition, *outer), after, bodies=tuple(bodies)
         )
-        for variable, value in zip(variables, given[len(outputs) :], strict=True):
+        for variable, value in zip(variables, if_outputs[len(outputs) :], strict=True):
             if variable in assigned:
                 frame.assign(variable, value)
-        return given[: len(outputs)]
+        return if_outputs[: len(outputs)]
 
     def _enter(
         self, inner: _Frame, subgraph: Subgraph, inputs: Iterable[Content], variables: Variables
     ) -> tuple[list[Content], list[Value]]:
-        """The arguments that a body's subgraph is called with, and the Parameters among them,
-        those of the variables last.
+        """Return the arguments of a body's subgraph, and the Parameters among them, variables
+        last.
         """
         arguments: list[Content] = []
         parameters: list[Value] = []
@@ -378,14 +387,12 @@ class GraphReader:
         self,
         frame: _Frame,
         inputs: Sequence[Content],
-        given: Sequence[Value],
+        loop_outputs: Sequence[Value],
         variables: Variables,
         assigned: Iterable[str],
     ) -> Sequence[Content]:
-        """The outputs of a loop: its values where it carries values, its handles where it
-        carries those.
-        """
-        values = iter(given)
+        """Return the outputs of a loop: a handle for each carried handle, else the loop's value."""
+        values = iter(loop_outputs)
         contents = [content if isinstance(content, Handle) else next(values) for content in inputs]
         after = dict(zip(variables, values, strict=True))
         for variable in assigned:
@@ -397,13 +404,13 @@ class GraphReader:
     ) -> Value:
         results = self._inline(frame, index, inputs, active)
         if len(results) != 1:
-            raise ValueError(f"the condition of WHILE gives {len(results)} values, expected 1")
+            raise ValueError(f"the condition of WHILE returns {len(results)} values, expected 1")
         return _tensor_of(results[0], "the condition of WHILE")
 
     def _call_once(
         self, frame: _Frame, info: OperatorInfo, active: tuple[int, ...]
     ) -> Sequence[Content]:
-        """The initial values of variables."""
+        """Compute the initial values of variables."""
         if not frame.is_outermost:
             raise ValueError("CALL_ONCE is in a subgraph, expected it in the first one")
         starting = _Frame(frame.draft, is_outermost=True)
@@ -412,8 +419,8 @@ class GraphReader:
         return ()
 
     def _variables(self, index: int, inputs: Sequence[Content]) -> Variables:
-        """The variables that a subgraph and those that it calls read or assign, with a tensor
-        that is one of their values.
+        """Return the variables that a subgraph or its callees access, with a tensor of each one's
+        type.
         """
         return self._variables_of(
             index,
@@ -424,11 +431,11 @@ class GraphReader:
     def _variables_of(
         self, index: int, handles: tuple[str | None, ...], active: tuple[int, ...]
     ) -> Variables:
-        known = self._touched.get((index, handles))
+        known = self._variables_by_call.get((index, handles))
         if known is not None:
             return known
-        if index in active or len(active) > _MOST_DEPTH:
-            return {}  # said where the subgraph is written out
+        if index in active or len(active) > _MAX_DEPTH:
+            return {}  # reported when the subgraph is inlined
         subgraph = self._file.subgraph(index)
         names = {
             number: handle
@@ -445,23 +452,23 @@ class GraphReader:
                     if info.inputs and info.inputs[0] in names and numbers:
                         variables.setdefault(names[info.inputs[0]], subgraph.tensor(numbers[0]))
                 case "WHILE" | "IF" | "CALL":
-                    taken = info.inputs[1:] if info.name == "IF" else info.inputs
-                    passed = tuple(names.get(number) for number in taken)
-                    for option in _CALLED[info.name]:
+                    call_inputs = info.inputs[1:] if info.name == "IF" else info.inputs
+                    call_handles = tuple(names.get(number) for number in call_inputs)
+                    for option in _SUBGRAPH_FIELDS[info.name]:
                         variables |= self._variables_of(
-                            info.subgraph(option), passed, (*active, index)
+                            info.subgraph(option), call_handles, (*active, index)
                         )
                     if info.name == "WHILE":
                         names |= {
                             after: name
-                            for after, name in zip(info.outputs, passed, strict=False)
+                            for after, name in zip(info.outputs, call_handles, strict=False)
                             if name is not None
                         }
-        self._touched[index, handles] = variables
+        self._variables_by_call[index, handles] = variables
         return variables
 
 
-def _plain_outputs(
+def _tensor_outputs(
     inputs: Sequence[Content], outputs: Sequence[TensorInfo], info: OperatorInfo
 ) -> list[TensorInfo]:
     if len(inputs) != len(outputs):
@@ -476,11 +483,11 @@ def _plain_outputs(
 
 
 def _region_name(info: OperatorInfo, outputs: Sequence[TensorInfo]) -> str:
-    """The scope that a loop or branch was in, which one of its outputs often names: ``while``,
+    """Return the scope of a loop or branch, which one of its outputs often names: ``while``,
     ``body/cond``.
     """
-    named = (tensor.name for tensor in outputs if _REGION_NAME.search(tensor.name))
-    return next(named, outputs[0].name if outputs else info.name)
+    scopes = (tensor.name for tensor in outputs if _REGION_NAME.search(tensor.name))
+    return next(scopes, outputs[0].name if outputs else info.name)
 
 
 def _variable_name(info: OperatorInfo) -> str:
@@ -507,13 +514,13 @@ def _values(contents: Iterable[Content]) -> list[Value]:
 def _tensor_of(content: Content | None, where: str) -> Value:
     if isinstance(content, Value):
         return content
-    found = (
+    actual = (
         "no tensor" if content is None else f"the variable {shorten(content.variable, 60)!r} itself"
     )
-    raise ValueError(f"{shorten(where, 60)} takes {found}, expected a tensor")
+    raise ValueError(f"{shorten(where, 60)} takes {actual}, expected a tensor")
 
 
-def _all_there(info: OperatorInfo, inputs: list[Content | None]) -> list[Content]:
+def _require_all(info: OperatorInfo, inputs: list[Content | None]) -> list[Content]:
     contents = [content for content in inputs if content is not None]
     if len(contents) < len(inputs):
         raise ValueError(f"{info.name} has an input that is left out, expected all of them")
@@ -527,5 +534,5 @@ def _handle(info: OperatorInfo, inputs: Sequence[Content | None]) -> str:
     return content.variable
 
 
-def _missing(info: OperatorInfo) -> TensorInfo:
+def _no_output(info: OperatorInfo) -> TensorInfo:
     raise ValueError(f"{info.name} has no output")

@@ -1,6 +1,4 @@
-"""An operator of TensorFlow Lite that becomes nodes: its inputs as the numbers that they mean,
-its outputs under their names.
-"""
+"""Translation of one TensorFlow Lite operator into nodes, with quantized values as real numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _ACTIVATIONS: Mapping[int, tuple[str, Mapping[str, str]]] = {
     3: ("Clamp", {"min": "0", "max": "6"}),
     4: ("Tanh", {}),
 }
-_MOVES = frozenset(
+_MOVING_OPERATORS = frozenset(
     {
         "BROADCAST_TO",
         "CONCATENATION",
@@ -52,12 +50,12 @@ _MOVES = frozenset(
     }
     | {"ZEROS_LIKE"}
 )
-"""Operators that move elements without computing with them, quantized ones as they are."""
+"""Operators that move elements without arithmetic, so quantized elements stay integers."""
 
 
 class Operator:
-    """An operator that is being translated: its inputs as values, its outputs as tensors, and
-    the graph that it goes into.
+    """An operator under translation: input values, output tensors, and the graph that receives its
+    nodes.
     """
 
     def __init__(
@@ -65,50 +63,48 @@ class Operator:
         draft: Draft,
         info: OperatorInfo,
         inputs: Sequence[Value | None],
-        around: tuple[list[TensorInfo | None], list[TensorInfo]],
+        tensors: tuple[list[TensorInfo | None], list[TensorInfo]],
     ) -> None:
         self.draft = draft
         self.info = info
-        self._tensors, self.outputs = around
+        self._tensors, self.outputs = tensors
         self._inputs = inputs
         self.name = self.outputs[0].name if self.outputs else info.name
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The inputs that are there; whole numbers that stand for others (quantized ones) as
-        those.
-        """
+        """The inputs that are present; quantized integers are dequantized."""
         return tuple(
             self.value(index) for index, value in enumerate(self._inputs) if value is not None
         )
 
     def has(self, index: int) -> bool:
-        """True if there is an input of that number."""
+        """Return True if the operator has this input."""
         return index < len(self._inputs) and self._inputs[index] is not None
 
     def stored(self, index: int) -> Value:
-        """Return an input as the file stores it; ``ValueError`` where it is missing."""
+        """Return an input as stored in the file. ``ValueError`` if it is missing."""
         value = self._inputs[index] if index < len(self._inputs) else None
         if value is None:
             raise ValueError(f"{self.info.name} {shorten(self.name, 60)!r} has no input {index}")
         return value
 
     def tensor(self, index: int) -> TensorInfo:
-        """Return the tensor of an input; ``ValueError`` where it is missing."""
+        """Return the tensor of an input. ``ValueError`` if it is missing."""
         tensor = self._tensors[index] if index < len(self._tensors) else None
         if tensor is None:
             raise ValueError(f"{self.info.name} {shorten(self.name, 60)!r} has no input {index}")
         return tensor
 
     def value(self, index: int) -> Value:
-        """Return an input as the numbers that it means."""
+        """Return an input, dequantized."""
         value, quantization = self.stored(index), self.tensor(index).quantization
-        if quantization is None or self.info.name in _MOVES or not _is_quantized(value):
+        if quantization is None or self.info.name in _MOVING_OPERATORS or not _is_quantized(value):
             return value
         return self.dequantized(value, quantization)
 
     def array(self, index: int) -> np.ndarray | None:
-        """Return an input that is a constant; None for any other."""
+        """Return the array of a constant input; None for any other input."""
         return self.draft.constant_of(self.stored(index))
 
     def add(
@@ -119,7 +115,7 @@ class Operator:
         attributes: Mapping[str, str] = MappingProxyType({}),
         outputs: int = 1,
     ) -> Value:
-        """Add an operation that helps, and return its first output."""
+        """Add an auxiliary operation, and return its first output."""
         return self.many(operation, opset, inputs, attributes, outputs)[0]
 
     def many(
@@ -130,7 +126,7 @@ class Operator:
         attributes: Mapping[str, str] = MappingProxyType({}),
         outputs: int = 1,
     ) -> tuple[Value, ...]:
-        """Add an operation that helps, and return all its outputs."""
+        """Add an auxiliary operation, and return all its outputs."""
         return self.draft.add(
             operation,
             opset,
@@ -145,7 +141,7 @@ class Operator:
         return self.draft.constant(f"{self.name}/constant", np.asarray(content, form))
 
     def number_like(self, value: Value, number: int) -> Value:
-        """Add a constant number of a value's element type."""
+        """Add a constant scalar of the element type of ``value``."""
         kind = value.element_type or ElementType.F32
         if kind is ElementType.STRING:
             raise ValueError(
@@ -154,25 +150,25 @@ class Operator:
         return self.draft.constant(f"{self.name}/constant", np.asarray(number, kind.dtype))
 
     def length_of(self, index: int) -> int:
-        """Return the number of elements of an input that is a vector; ``ValueError`` where the
-        file does not say it.
-        """
+        """Return the length of a vector input. ``ValueError`` if the file does not declare it."""
         array = self.array(index)
         if array is not None:
             return int(array.size)
         shape = self.tensor(index).shape
         if not shape.is_static or shape.rank != 1:
             raise ValueError(
-                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index} of unknown length"
+                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index}"
+                " of unknown length"
             )
         return shape.lengths[0]
 
     def only_number(self, index: int) -> int:
-        """Return the only number of an input that is a constant, such as an axis."""
+        """Return the number in a constant input of one element, such as an axis."""
         array = self.array(index)
         if array is None or array.size != 1:
             raise ValueError(
-                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index} that is not one constant number"
+                f"{self.info.name} {shorten(self.name, 60)!r} has an input {index} that is not"
+                " one constant number"
             )
         return int(array.reshape(-1)[0])
 
@@ -184,11 +180,13 @@ class Operator:
         attributes: Mapping[str, str] = MappingProxyType({}),
         activation: int = 0,
     ) -> list[Value]:
-        """Add the operation that makes the operator's outputs, under its name, and return them."""
+        """Add the operation that computes the operator's outputs, named like it, and return the
+        outputs.
+        """
         first = self.outputs[0] if self.outputs else None
         quantization = (
             first.quantization
-            if first is not None and self.info.name not in _MOVES | {"QUANTIZE"}
+            if first is not None and self.info.name not in _MOVING_OPERATORS | {"QUANTIZE"}
             else None
         )
         if activation:
@@ -196,7 +194,8 @@ class Operator:
             operation, extra = _ACTIVATIONS.get(activation, ("", {}))
             if not operation:
                 raise ValueError(
-                    f"{self.info.name} {shorten(self.name, 60)!r} has activation {activation}, expected 0 to 4"
+                    f"{self.info.name} {shorten(self.name, 60)!r} has activation {activation},"
+                    " expected 0 to 4"
                 )
             inputs, attributes, opset = (value,), extra, "opset1"
         if quantization is not None and first is not None and first.element_type in _INTEGERS:
@@ -215,8 +214,8 @@ class Operator:
         )
 
     def give_like(self, value: Value) -> list[Value]:
-        """Return the outputs where the last operation only gives another element type or shape,
-        under the operator's name.
+        """Return the outputs of an operator whose last step only changes the element type or
+        shape.
         """
         return self.give(
             "Convert",
@@ -226,15 +225,15 @@ class Operator:
         )
 
     def dequantized(self, value: Value, quantization: Quantization, name: str = "") -> Value:
-        """Add what turns quantized integers into the numbers that they mean."""
+        """Add the operations that turn quantized integers into real numbers."""
         scale, zero = (
-            _along(numbers, quantization, value.shape)
+            _broadcast_along_axis(numbers, quantization, value.shape)
             for numbers in (quantization.scale, quantization.zero_point)
         )
-        moved = self.add("Convert", "opset1", (value,), {"destination_type": "f32"})
+        shifted = self.add("Convert", "opset1", (value,), {"destination_type": "f32"})
         if np.any(zero):
-            moved = self.add("Subtract", "opset1", (moved, self.constant(zero, "f4")), NUMPY)
-        inputs = (moved, self.constant(scale, "f4"))
+            shifted = self.add("Subtract", "opset1", (shifted, self.constant(zero, "f4")), NUMPY)
+        inputs = (shifted, self.constant(scale, "f4"))
         if name:
             return self.draft.add(
                 "Multiply", "opset1", name, inputs, [declared(self.outputs[0])], NUMPY
@@ -242,14 +241,15 @@ class Operator:
         return self.add("Multiply", "opset1", inputs, NUMPY)
 
     def quantized(self, value: Value, tensor: TensorInfo, quantization: Quantization) -> Value:
-        """Add what turns numbers into the quantized integers of the operator's output."""
+        """Add the operations that quantize real numbers for the operator's output."""
         kind = tensor.element_type
         if kind not in _INTEGERS:
             raise ValueError(
-                f"{self.info.name} {shorten(self.name, 60)!r} has scales for {kind}, expected integers of 8, 16 or 32 bits"
+                f"{self.info.name} {shorten(self.name, 60)!r} has scales for {kind},"
+                " expected integers of 8, 16 or 32 bits"
             )
         scale, zero = (
-            _along(numbers, quantization, tensor.shape)
+            _broadcast_along_axis(numbers, quantization, tensor.shape)
             for numbers in (quantization.scale, quantization.zero_point)
         )
         scaled = self.add(
@@ -258,18 +258,18 @@ class Operator:
             (value, self.constant(scale, "f4")),
             {"m_pythondiv": "false", **NUMPY},
         )
-        moved = self.add("Round", "opset5", (scaled,), {"mode": "half_away_from_zero"})
+        rounded = self.add("Round", "opset5", (scaled,), {"mode": "half_away_from_zero"})
         if np.any(zero):
-            moved = self.add("Add", "opset1", (moved, self.constant(zero, "f4")), NUMPY)
+            rounded = self.add("Add", "opset1", (rounded, self.constant(zero, "f4")), NUMPY)
         bounds = np.iinfo(kind.dtype)
-        held = self.add(
-            "Clamp", "opset1", (moved,), {"min": str(bounds.min), "max": str(bounds.max)}
+        clamped = self.add(
+            "Clamp", "opset1", (rounded,), {"min": str(bounds.min), "max": str(bounds.max)}
         )
         return self.draft.add(
             "Convert",
             "opset1",
             self.name,
-            (held,),
+            (clamped,),
             [declared(tensor)],
             {"destination_type": str(kind)},
         )[0]
@@ -279,8 +279,9 @@ _INTEGERS = frozenset({ElementType.I8, ElementType.U8, ElementType.I16, ElementT
 
 
 def declared(tensor: TensorInfo) -> Declared:
-    """Return what a file declares for a tensor that is computed: lengths of 1 may stand for
-    unknown ones, so only its type.
+    """Return the declared type and name of a computed tensor.
+
+    The shape is omitted, because a length of 1 may stand for an unknown one.
     """
     return Declared(tensor.element_type, names=(tensor.name,))
 
@@ -289,12 +290,15 @@ def _is_quantized(value: Value) -> bool:
     return value.element_type in _INTEGERS
 
 
-def _along(numbers: np.ndarray, quantization: Quantization, shape: PartialShape) -> np.ndarray:
+def _broadcast_along_axis(
+    numbers: np.ndarray, quantization: Quantization, shape: PartialShape
+) -> np.ndarray:
     if numbers.size == 1:
         return numbers.reshape(())
     rank = shape.rank
     if rank is None or not 0 <= quantization.axis < rank:
         raise ValueError(
-            f"a tensor has {numbers.size} scales along axis {quantization.axis}, which its shape {shape} does not have"
+            f"a tensor has {numbers.size} scales along axis {quantization.axis},"
+            f" which its shape {shape} does not have"
         )
     return numbers.reshape([-1 if axis == quantization.axis else 1 for axis in range(rank)])

@@ -1,6 +1,4 @@
-"""The operators of TensorFlow Lite as operations of OpenVINO: a rule for each, where they differ
-by more than the name.
-"""
+"""Translation rules from TensorFlow Lite operators to OpenVINO operations."""
 
 from __future__ import annotations
 
@@ -187,9 +185,9 @@ def _split_v(operator: Operator) -> list[Value]:
 def _slice(operator: Operator) -> list[Value]:
     begin, size = operator.stored(1), operator.stored(2)
     end = operator.add("Add", "opset1", (begin, size), NUMPY)
-    rest = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
+    is_to_end = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
     stop = operator.add(
-        "Select", "opset1", (rest, operator.number_like(size, int(_TO_END)), end), NUMPY
+        "Select", "opset1", (is_to_end, operator.number_like(size, int(_TO_END)), end), NUMPY
     )
     step = operator.draft.constant(
         f"{operator.name}/constant",
@@ -256,7 +254,7 @@ def _one_hot(operator: Operator) -> list[Value]:
 def _select(operator: Operator) -> list[Value]:
     ranks = [operator.tensor(index).shape.rank for index in (0, 1)]
     if operator.info.name == "SELECT" and ranks[0] == 1 and ranks[1] is not None and ranks[1] > 1:
-        # A vector of conditions chooses along the first axis.
+        # A vector of conditions selects along the first axis.
         axes = operator.constant(list(range(1, ranks[1])))
         rows = operator.add("Unsqueeze", "opset1", (operator.stored(0), axes))
         return operator.give("Select", "opset1", (rows, *operator.values[1:]), NUMPY)
@@ -264,8 +262,8 @@ def _select(operator: Operator) -> list[Value]:
 
 
 def _where(operator: Operator) -> list[Value]:
-    found = operator.add("NonZero", "opset3", (operator.value(0),), {"output_type": "i64"})
-    return operator.give("Transpose", "opset1", (found, operator.constant([1, 0])))
+    coordinates = operator.add("NonZero", "opset3", (operator.value(0),), {"output_type": "i64"})
+    return operator.give("Transpose", "opset1", (coordinates, operator.constant([1, 0])))
 
 
 def _arg(operator: Operator, mode: str) -> list[Value]:
@@ -313,9 +311,9 @@ def _pad(operator: Operator, mode: str = "constant") -> list[Value]:
     begins, ends = (operator.add("Squeeze", "opset1", (half, axis)) for half in halves)
     if operator.info.name == "MIRROR_PAD":
         mode = "symmetric" if operator.info.whole(0, "<b") else "reflect"
-    more = (operator.value(2),) if operator.has(2) else ()
+    fill = (operator.value(2),) if operator.has(2) else ()
     return operator.give(
-        "Pad", "opset1", (operator.value(0), begins, ends, *more), {"pad_mode": mode}
+        "Pad", "opset1", (operator.value(0), begins, ends, *fill), {"pad_mode": mode}
     )
 
 
@@ -323,7 +321,8 @@ def _reverse(operator: Operator) -> list[Value]:
     axes = operator.array(1)
     if axes is None:
         raise ValueError(
-            f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed, expected a constant"
+            f"{operator.info.name} {shorten(operator.name, 60)!r} has axes that are computed,"
+            " expected a constant"
         )
     count = axes.size
     first, last, step = (
@@ -351,7 +350,8 @@ def _fully_connected(operator: Operator) -> list[Value]:
     info, value, weights = operator.info, operator.value(0), operator.value(1)
     if info.whole(1, "<b"):
         raise ValueError(
-            f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights, expected plain ones"
+            f"FULLY_CONNECTED {shorten(operator.name, 60)!r} has shuffled weights,"
+            " expected plain ones"
         )
     if not info.flag(2):
         shape = operator.tensor(1).shape
@@ -506,4 +506,4 @@ RULES: Mapping[str, Rule] = {
     "DEQUANTIZE": _dequantize,
     "QUANTIZE": _quantize,
 }
-"""What an operator is translated by, by its name."""
+"""Translation rule of each operator by name."""

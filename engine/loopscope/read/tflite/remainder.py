@@ -1,5 +1,5 @@
-"""Operators that only OpenVINO's frontend translates: a file of those alone, and the graph that
-OpenVINO makes of it.
+"""Operators that only OpenVINO's frontend translates: a reduced file, and OpenVINO's graph of
+it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from loopscope.read.tflite.drafts import Declared, Draft, Value
 from loopscope.read.tflite.operator_nodes import declared
 from loopscope.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
 
-MOST_SUBGRAPHS = 16
-"""Subgraphs of which operators are given to OpenVINO, each in a process of its own."""
+MAX_SUBGRAPHS = 16
+"""Largest number of subgraphs with operators for OpenVINO, each converted in its own process."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """What OpenVINO makes of some operators of a subgraph: a graph from their inputs to their
-    outputs, by tensor.
-    """
+    """OpenVINO's graph of some operators of a subgraph, with its inputs and outputs by tensor."""
 
     graph: ModelGraph
     inputs: Mapping[LayerId, int]
@@ -37,8 +35,9 @@ class Fragment:
         contents: Mapping[int, Value],
         tensors: Sequence[TensorInfo],
     ) -> list[Value] | None:
-        """Write the operations of one operator into a graph, and return its outputs; None where
-        the fragment lacks them.
+        """Write the nodes of one operator into a graph and return its outputs.
+
+        None if the fragment does not contain them.
         """
         sources = [self.outputs.get(number) for number in info.outputs]
         if not sources or None in sources:
@@ -62,8 +61,8 @@ class Fragment:
         while waiting:
             source = waiting[-1]
             node = self.graph.by_id[source.layer]
-            fed = [feed for feed in self.graph.sources[node.id] if feed is not None]
-            missing = [feed for feed in fed if feed not in values]
+            feeds = [feed for feed in self.graph.sources[node.id] if feed is not None]
+            missing = [feed for feed in feeds if feed not in values]
             if source in values:
                 waiting.pop()
             elif node.type == "Parameter" or node.bodies:
@@ -71,51 +70,53 @@ class Fragment:
             elif missing:
                 waiting += missing
             else:
-                named = [ends.get(OutputRef(node.id, index)) for index in range(len(node.outputs))]
-                given = [
+                output_tensors = [
+                    ends.get(OutputRef(node.id, index)) for index in range(len(node.outputs))
+                ]
+                declarations = [
                     Declared(port.element_type) if tensor is None else declared(tensor)
-                    for port, tensor in zip(node.outputs, named, strict=True)
+                    for port, tensor in zip(node.outputs, output_tensors, strict=True)
                 ]
                 name = next(
-                    (tensor.name for tensor in named if tensor is not None),
+                    (tensor.name for tensor in output_tensors if tensor is not None),
                     f"{tensors[0].name}/{node.type}",
                 )
                 attributes = {key: str(text) for key, text in node.attributes.items()}
-                made = draft.add(
+                node_outputs = draft.add(
                     node.type,
                     node.opset,
                     name,
-                    [values[feed] for feed in fed],
-                    given,
+                    [values[feed] for feed in feeds],
+                    declarations,
                     attributes,
                     constant=node.constant,
                 )
-                values |= {OutputRef(node.id, index): value for index, value in enumerate(made)}
+                values |= {
+                    OutputRef(node.id, index): value for index, value in enumerate(node_outputs)
+                }
         return [values[source] for source in sources if source is not None]
 
 
 def convert_operators(
     file: SchemaFile, index: int, places: Sequence[int], target: Path, limits: ReadLimits
 ) -> Fragment | None:
-    """Return what OpenVINO makes of the operators at these places of a subgraph; None where it
-    makes nothing of them.
-    """
+    """Convert the operators at these indices of a subgraph with OpenVINO; None if it fails."""
     subgraph = file.subgraph(index)
     infos = [subgraph.operators[place] for place in places]
     outputs = list(dict.fromkeys(number for info in infos for number in info.outputs))
-    taken = dict.fromkeys(number for info in infos for number in info.inputs if number >= 0)
+    used = dict.fromkeys(number for info in infos for number in info.inputs if number >= 0)
     inputs = [
         number
-        for number in taken
+        for number in used
         if number not in outputs and file.constant(subgraph.tensor(number)) is None
     ]
     if any(_is_quantized(subgraph, number) for number in (*inputs, *outputs)):
         return None
-    alone = target.with_name(f"operators_{index}.tflite")
+    reduced_file = target.with_name(f"operators_{index}.tflite")
     try:
-        alone.write_bytes(_reduced(file, index, places, inputs, outputs))
-        written = alone.with_suffix(".xml")
-        run_openvino(alone, written, "read", limits)
+        reduced_file.write_bytes(_reduce_file(file, index, places, inputs, outputs))
+        written = reduced_file.with_suffix(".xml")
+        run_openvino(reduced_file, written, "read", limits)
         graph = read_converted(written, written.read_bytes(), limits).graph
     except (OSError, ValueError):
         return None
@@ -140,15 +141,16 @@ def _is_quantized(subgraph: Subgraph, number: int) -> bool:
     return subgraph.tensor(number).quantization is not None
 
 
-def _reduced(
+def _reduce_file(
     file: SchemaFile,
     index: int,
     places: Sequence[int],
     inputs: Sequence[int],
     outputs: Sequence[int],
 ) -> bytes:
-    """The file with one subgraph, which has these operators, inputs and outputs alone; the rest
-    stays in it unused.
+    """Return the file with one subgraph of only these operators, inputs and outputs.
+
+    The other tables stay in the file, unused.
     """
     changed = bytearray(file.document)
     root, table = file.root, file.subgraph(index).table
@@ -169,8 +171,9 @@ def _reduced(
 
 
 def _write_vector(changed: bytearray, start: int, targets: Sequence[int]) -> None:
-    """Write where the tables of a vector are; ``ValueError`` where one lies before the vector,
-    which the form does not allow.
+    """Write the offsets of a vector's tables.
+
+    ``ValueError`` if a table is before the vector, because offsets are not negative.
     """
     struct.pack_into("<I", changed, start - 4, len(targets))
     for number, target in enumerate(targets):

@@ -1,4 +1,4 @@
-"""The schema of TensorFlow Lite: which field of which table holds what a model is made of."""
+"""The TensorFlow Lite schema: typed access to the tables and fields of a model file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OPERATOR_NAMES = """
     STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT
 """
 OPERATORS = tuple(_OPERATOR_NAMES.split())
-"""Names of the built-in operators, by number."""
+"""Names of the built-in operators, in the order of their codes."""
 CUSTOM = OPERATORS.index("CUSTOM")
 STRING = 5
 _ELEMENT_TYPES = {
@@ -69,22 +69,20 @@ _ELEMENT_TYPES = {
     17: ElementType.I4,
     18: ElementType.BF16,
 }
-_MOST_DIMENSIONS = 64
-_MOST_TEXTS = 1 << 20
-_MOST_PORTS = 16
-"""Inputs and outputs of operators, for each node that a model may have."""
+_MAX_DIMENSIONS = 64
+_MAX_TEXTS = 1 << 20
+_MAX_PORTS = 16
+"""Average number of inputs and outputs per node that a file may have, at the limit of nodes."""
 
 
 def element_type(number: int) -> ElementType | None:
-    """Return the element type that a number of the schema means; None for a type without one."""
+    """Return the element type for a number of the schema; None without an equivalent."""
     return _ELEMENT_TYPES.get(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """The scales and zero points of a tensor of integers, along ``axis`` where there are
-    several.
-    """
+    """Scales and zero points of an integer tensor, along ``axis`` if there are several."""
 
     scale: np.ndarray
     zero_point: np.ndarray
@@ -93,7 +91,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """A tensor of a subgraph, as the file declares it."""
+    """A tensor of a subgraph, as declared in the file."""
 
     name: str
     kind: int
@@ -108,7 +106,7 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """An operator of a subgraph: its name, its tensors by number (-1: none), and its options."""
+    """An operator of a subgraph: name, input and output tensor numbers (-1: none), and options."""
 
     name: str
     inputs: tuple[int, ...]
@@ -116,32 +114,32 @@ class OperatorInfo:
     options: Table | None
 
     def option(self, number: int, form: str = "<i", default: int | float = 0) -> int | float:
-        """Return a number of the options."""
+        """Return a numeric option."""
         return self.options.number(number, form, default) if self.options is not None else default
 
     def whole(self, number: int, form: str = "<i") -> int:
-        """Return a whole number of the options, 0 where the file leaves it out."""
+        """Return an integer option; 0 if it is absent."""
         return int(self.option(number, form))
 
     def flag(self, number: int) -> bool:
-        """Return a truth value of the options, False where the file leaves it out."""
+        """Return a boolean option; False if it is absent."""
         return bool(self.option(number, "<B"))
 
     def subgraph(self, number: int) -> int:
-        """Return the number of a subgraph that the options name."""
+        """Return the number of the subgraph that an option names."""
         return self.whole(number, "<i" if self.name != "CALL" else "<I")
 
 
 @dataclass(eq=False)
 class Subgraph:
-    """A subgraph: its tensors, read when they are asked for, and its operators."""
+    """A subgraph: its tensors, read on first access, and its operators."""
 
     table: Table
     names: tuple[str, ...]
-    """Names of the operators that the model uses, by their place in its table of codes."""
+    """Names of the operators in the model's table of operator codes."""
     limits: ReadLimits
     ports: list[int]
-    """The number of inputs and outputs that were read, of all subgraphs together."""
+    """Number of inputs and outputs that were read, shared by all subgraphs."""
     _tensors: dict[int, TensorInfo] = field(default_factory=dict)
 
     @cached_property
@@ -161,7 +159,7 @@ class Subgraph:
         return tuple(self._operator(table) for table in self.table.elements(3, self.limits.nodes))
 
     def tensor(self, index: int) -> TensorInfo:
-        """Return tensor number ``index``."""
+        """Return the tensor with this number."""
         known = self._tensors.get(index)
         if known is None:
             known = self._tensors[index] = self._tensor(index)
@@ -173,17 +171,16 @@ class Subgraph:
             raise ValueError(f"an operator has code {code}, expected one of {len(self.names)}")
         inputs, outputs = (_indices(table, field, self.limits.nodes) for field in (1, 2))
         self.ports[0] += 1 + len(inputs) + len(outputs)
-        if self.ports[0] > _MOST_PORTS * self.limits.nodes:
+        if self.ports[0] > _MAX_PORTS * self.limits.nodes:
             raise ValueError(
-                f"its operators have more than {_MOST_PORTS} inputs and outputs for each of {self.limits.nodes:,} nodes, the limit 'nodes'"
+                f"its operators have more than {_MAX_PORTS} inputs and outputs for each of"
+                f" {self.limits.nodes:,} nodes, the limit 'nodes'"
             )
         return OperatorInfo(self.names[code], inputs, outputs, table.table(4))
 
     def _tensor(self, index: int) -> TensorInfo:
         table = self.table.element(0, index)
-        shape, signature = (
-            table.array(field, "<i4", _MOST_DIMENSIONS).tolist() for field in (0, 7)
-        )
+        shape, signature = (table.array(field, "<i4", _MAX_DIMENSIONS).tolist() for field in (0, 7))
         name = table.text(3, self.limits.name) or f"tensor_{index}"
         kind = table.number(1, "<b")
         lengths = signature if len(signature) == len(shape) and signature else shape
@@ -197,9 +194,7 @@ class Subgraph:
 
 
 class SchemaFile:
-    """A file of TensorFlow Lite: its subgraphs, the data of its tensors, the names of its
-    signatures.
-    """
+    """A TensorFlow Lite file: subgraphs, tensor data, and signature names."""
 
     def __init__(self, document: memoryview, limits: ReadLimits) -> None:
         self.document = document
@@ -219,7 +214,7 @@ class SchemaFile:
         return self.root.text(3, self._limits.name)
 
     def subgraph(self, index: int) -> Subgraph:
-        """Return subgraph number ``index``."""
+        """Return the subgraph with this number."""
         if not 0 <= index < len(self.subgraphs):
             raise ValueError(
                 f"an operator names subgraph {index}, expected one of {len(self.subgraphs)}"
@@ -227,7 +222,7 @@ class SchemaFile:
         return self.subgraphs[index]
 
     def constant(self, tensor: TensorInfo) -> Constant | None:
-        """Return the constant that a tensor's buffer holds; None where the buffer is empty."""
+        """Return the constant in a tensor's buffer; None if the buffer is empty."""
         if not tensor.buffer:
             return None
         data = self._data(tensor.buffer)
@@ -235,19 +230,20 @@ class SchemaFile:
             return None
         if tensor.element_type is None or not tensor.shape.is_static:
             raise ValueError(
-                f"tensor {tensor.name!r} has data, but neither a type nor a shape that data can have"
+                f"tensor {tensor.name!r} has data, but neither a type nor a shape that data can"
+                " have"
             )
         lengths = tensor.shape.lengths
         if tensor.kind == STRING:
             key = (tensor.buffer, lengths)
             if key not in self._texts:
-                self._texts[key] = Constant.of(_texts(data, lengths))
+                self._texts[key] = Constant.of(_text_array(data, lengths))
             return self._texts[key]
         return Constant(tensor.element_type, lengths, data)
 
     def signature_names(self) -> tuple[dict[int, str], dict[int, str]]:
-        """Return the names that the first signature of the first subgraph gives to inputs and
-        outputs, by tensor.
+        """Return the names of inputs and outputs in the first subgraph's first signature, by tensor
+        number.
         """
         for signature in self.root.elements(7, self._limits.nodes):
             if signature.number(4, "<I") == 0:
@@ -270,17 +266,18 @@ class SchemaFile:
     def _data(self, index: int) -> memoryview:
         buffer = self.root.element(4, index)
         offset, size = buffer.number(1, "<Q"), buffer.number(2, "<Q")
-        if offset > 1:  # the data of models above 2 GB lies behind the tables
+        if offset > 1:  # in models above 2 GB, the data is after the tables
             if offset + size > len(self.document):
                 raise ValueError(
-                    f"buffer {index} is said to be bytes {offset} to {offset + size}, more than the file has"
+                    f"buffer {index} is declared as bytes {offset} to {offset + size},"
+                    " more than the file has"
                 )
             return self.document[offset : offset + size]
         return buffer.bytes_of(0)
 
 
-def _indices(table: Table, field: int, most: int) -> tuple[int, ...]:
-    return tuple(table.array(field, "<i4", most).tolist())
+def _indices(table: Table, field: int, maximum: int) -> tuple[int, ...]:
+    return tuple(table.array(field, "<i4", maximum).tolist())
 
 
 def _quantization(table: Table | None) -> Quantization | None:
@@ -296,11 +293,11 @@ def _quantization(table: Table | None) -> Quantization | None:
     )
 
 
-def _texts(data: memoryview, lengths: tuple[int, ...]) -> np.ndarray:
-    """The texts of a buffer: their number, where each begins and the last ends, and their bytes."""
+def _text_array(data: memoryview, lengths: tuple[int, ...]) -> np.ndarray:
+    """Return the texts of a buffer: a count, the offsets of their bounds, and their bytes."""
     count = int(np.frombuffer(data, "<i4", 1)[0]) if len(data) >= 4 else -1
     if (
-        not 0 <= count <= _MOST_TEXTS
+        not 0 <= count <= _MAX_TEXTS
         or len(data) < 4 * (count + 2)
         or count != np.prod(lengths, dtype=np.int64)
     ):

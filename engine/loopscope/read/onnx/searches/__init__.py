@@ -1,4 +1,4 @@
-"""The searches of the domain com.microsoft, written as the loops that they are."""
+"""The search operations of domain com.microsoft, rewritten as loops over the decoder's graph."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from onnx import FunctionProto, NodeProto
 
-from loopscope.read.onnx.attributes import Given
+from loopscope.read.onnx.attributes import AttributeMap
 from loopscope.read.onnx.searches.beams import Beams
-from loopscope.read.onnx.searches.decoder_search import GRAPHS, OURS, Search
+from loopscope.read.onnx.searches.decoder_search import GRAPH_DOMAIN, SEARCH_DOMAIN, Search
 from loopscope.read.onnx.searches.encoder_beams import EncoderBeams
 from loopscope.read.onnx.searches.token_by_token import Greedy, Sampling
 
-__all__ = ["GRAPHS", "OURS", "SEARCHES", "search"]
+__all__ = ["GRAPH_DOMAIN", "SEARCHES", "SEARCH_DOMAIN", "search"]
 
 SEARCHES: Mapping[str, Sequence[type[Search]]] = {
     "GreedySearch": (Greedy,),
     "BeamSearch": (Beams, EncoderBeams),
     "Sampling": (Sampling,),
 }
-"""By the operation's type, for each kind of graphs that it may have."""
+"""Implementations by operation type, one for each supported kind of graphs."""
 
 
-def search(node: NodeProto, attributes: Given, version: int) -> FunctionProto | None:
-    """A function of the node's inputs, in ONNX of this opset; None where the search is not run
-    here.
+def search(node: NodeProto, attributes: AttributeMap, version: int) -> FunctionProto | None:
+    """Return the search as a function of the node's inputs, in ONNX of this opset.
+
+    None if Loopscope does not support the search.
     """
-    found = (kind.of(node, attributes, version) for kind in SEARCHES[node.op_type])
-    return next((one for one in found if one is not None), None)
+    functions = (kind.of(node, attributes, version) for kind in SEARCHES[node.op_type])
+    return next((function for function in functions if function is not None), None)

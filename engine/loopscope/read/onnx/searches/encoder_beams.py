@@ -1,11 +1,11 @@
-"""BeamSearch over an encoder and a decoder, such as T5's, written as the loop that it is."""
+"""BeamSearch with an encoder and a decoder, such as T5's, as a loop."""
 
 from __future__ import annotations
 
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
-from loopscope.read.onnx.attributes import Given
+from loopscope.read.onnx.attributes import AttributeMap
 from loopscope.read.onnx.searches.beams import Beams
 from loopscope.read.onnx.searches.decoder_search import (
     LayerCache,
@@ -18,16 +18,16 @@ from loopscope.read.onnx.searches.decoder_search import (
 )
 
 _ENCODER_DECODER = 1
-"""The ``model_type``."""
+"""Value of attribute ``model_type``."""
 _HIDDEN = "encoder_hidden_states"
 
 
 class EncoderBeams(Beams):
-    """The encoder runs once, before the loop.
+    """Beam search whose encoder runs once, before the loop.
 
-    Its inputs are tokens and mask, and in the older of two forms the first tokens of the decoder,
-    for which it gives the logits, hidden states and first caches as well; in the newer one it only
-    gives the keys and values of what it has read.
+    There are two forms of the encoder. The older one has the inputs tokens, mask and first decoder
+    tokens, and returns the first logits, hidden states and first caches as well. The newer one has
+    the inputs tokens and mask, and returns only the keys and values for cross attention.
     """
 
     __slots__ = ()
@@ -35,7 +35,9 @@ class EncoderBeams(Beams):
     CACHE_AXIS = 0
 
     @classmethod
-    def understood(cls, attributes: Given) -> tuple[list[GraphProto], list[LayerCache]] | None:
+    def supported(
+        cls, attributes: AttributeMap
+    ) -> tuple[list[GraphProto], list[LayerCache]] | None:
         encoder, decoder = graph(attributes, "encoder"), graph(attributes, "decoder")
         if (
             encoder is None
@@ -44,28 +46,31 @@ class EncoderBeams(Beams):
         ):
             return None
         caches = caches_of(decoder.output[1:], heads=1)
-        taken = (
-            2 + _takes_hidden(decoder) + 2 * len(caches)
-        )  # keys and values of its own, and of the encoder
-        given = {2: len(caches), 3: 2 + 2 * len(caches)}.get(len(encoder.input))
-        if not caches or len(decoder.input) != taken or len(encoder.output) != given:
+        # Each layer has a cache for self-attention and one for cross-attention.
+        expected_inputs = 2 + _has_hidden_input(decoder) + 2 * len(caches)
+        expected_outputs = {2: len(caches), 3: 2 + 2 * len(caches)}.get(len(encoder.input))
+        if (
+            not caches
+            or len(decoder.input) != expected_inputs
+            or len(encoder.output) != expected_outputs
+        ):
             return None
         return [encoder, decoder], caches
 
     @property
-    def is_computed(self) -> bool:
+    def is_supported(self) -> bool:
         begins = self.number("decoder_start_token_id", -1) >= 0
         return (
-            super().is_computed
+            super().is_supported
             and begins
-            and (self._gives_logits or not _takes_hidden(self.graphs[1]))
+            and (self._gives_logits or not _has_hidden_input(self.graphs[1]))
         )
 
     @property
     def _gives_logits(self) -> bool:
         return len(self.graphs[0].input) > 2
 
-    def begun(self, nodes: OnnxNodes, rows: str) -> list[str]:
+    def initial_state(self, nodes: OnnxNodes, rows: str) -> list[str]:
         tokens = self.input("input_ids")
         mask = self.input("attention_mask") or self._mask(nodes, tokens)
         start = self.number("decoder_start_token_id")
@@ -74,8 +79,8 @@ class EncoderBeams(Beams):
             if self._gives_logits
             else []
         )
-        outputs = [f"{self.mark}encoder {place}" for place in range(len(self.graphs[0].output))]
-        nodes.made.append(run("encoder", [tokens, mask, *first], outputs))
+        outputs = [f"{self.prefix}encoder {place}" for place in range(len(self.graphs[0].output))]
+        nodes.nodes.append(run("encoder", [tokens, mask, *first], outputs))
         begin = nodes.filled(start, np.int32, nodes.length(rows, 0), 1)
         crosses = outputs[-len(self.caches) :]
         self._for_beams(
@@ -91,11 +96,14 @@ class EncoderBeams(Beams):
         return [
             begin,
             begin,
-            *(nodes.add("Gather", one, rows, axis=0) for one in outputs[2 : 2 + len(self.caches)]),
+            *(
+                nodes.add("Gather", present, rows, axis=0)
+                for present in outputs[2 : 2 + len(self.caches)]
+            ),
         ]
 
     def _mask(self, nodes: OnnxNodes, tokens: str) -> str:
-        """0 for padding that comes before all words, and else 1."""
+        """Return 0 for padding before the first word, else 1."""
         padding = nodes.add("Equal", tokens, nodes.constant(self.number("pad_token_id"), np.int32))
         words = nodes.add("Cast", nodes.add("Not", padding), to=TensorProto.INT32)
         counted = nodes.add("CumSum", words, nodes.constant(1, np.int64))
@@ -108,9 +116,9 @@ class EncoderBeams(Beams):
         return [f"cross {place}" for place in range(len(self.caches))]
 
     def _for_beams(self, nodes: OnnxNodes, rows: str, named: dict[str, str]) -> None:
-        """What each beam takes of its one of the batch, under a name that the loop's body knows."""
-        nodes.made += [
-            helper.make_node("Gather", [value, rows], [f"{self.mark}{name}"], name=name, axis=0)
+        """Repeat values of the batch for each beam, under names that the loop's body uses."""
+        nodes.nodes += [
+            helper.make_node("Gather", [value, rows], [f"{self.prefix}{name}"], name=name, axis=0)
             for name, value in named.items()
         ]
 
@@ -127,32 +135,32 @@ class EncoderBeams(Beams):
     ) -> str:
         tokens, sequences = state
         decoder = self.graphs[1]
-        hidden = [_HIDDEN] if _takes_hidden(decoder) else []
-        outside = [f"{self.mark}{name}" for name in ("mask of the encoder", *hidden)]
+        hidden = [_HIDDEN] if _has_hidden_input(decoder) else []
+        outside = [f"{self.prefix}{name}" for name in ("mask of the encoder", *hidden)]
         inputs = [
-            sequences if _takes_all(decoder) else tokens,
+            sequences if _has_all_tokens_input(decoder) else tokens,
             *outside,
             *pasts,
-            *(f"{self.mark}{name}" for name in self._crosses),
+            *(f"{self.prefix}{name}" for name in self._crosses),
         ]
-        outputs = [f"{self.mark}logits", *presents]
+        outputs = [f"{self.prefix}logits", *presents]
         if not self._gives_logits:
-            nodes.made.append(run("decoder", inputs, outputs))
+            nodes.nodes.append(run("decoder", inputs, outputs))
             return self.last(nodes, outputs[0])
-        first, later = OnnxNodes(f"{self.mark}first "), OnnxNodes(f"{self.mark}later ")
-        known = [first.add("Identity", one) for one in (f"{self.mark}first logits", *pasts)]
-        inner = [f"{one} of the decoder" for one in outputs]
-        later.made.append(run("decoder", inputs, inner))
-        found = [self.last(later, inner[0]), *inner[1:]]
+        first, later = OnnxNodes(f"{self.prefix}first "), OnnxNodes(f"{self.prefix}later ")
+        known = [first.add("Identity", value) for value in (f"{self.prefix}first logits", *pasts)]
+        inner = [f"{value} of the decoder" for value in outputs]
+        later.nodes.append(run("decoder", inputs, inner))
+        results = [self.last(later, inner[0]), *inner[1:]]
         self.first_or_not(
             nodes,
-            graph_of(first.made, "encoder", [], known),
-            graph_of(later.made, "decoder", [], found),
+            graph_of(first.nodes, "encoder", [], known),
+            graph_of(later.nodes, "decoder", [], results),
             outputs,
         )
         return outputs[0]
 
-    def gone_on(self, nodes: OnnxNodes, state: list[str], token: str, rows: str) -> list[str]:
+    def next_state(self, nodes: OnnxNodes, state: list[str], token: str, rows: str) -> list[str]:
         _, sequences = state
         return [
             token,
@@ -160,11 +168,11 @@ class EncoderBeams(Beams):
         ]
 
 
-def _takes_hidden(decoder: GraphProto) -> bool:
+def _has_hidden_input(decoder: GraphProto) -> bool:
     return len(decoder.input) > 2 and decoder.input[2].name == _HIDDEN
 
 
-def _takes_all(decoder: GraphProto) -> bool:
-    """Whether all tokens are given to it each time, and not the last one alone."""
+def _has_all_tokens_input(decoder: GraphProto) -> bool:
+    """Return True if the decoder's input is all tokens so far rather than the last one."""
     lengths = decoder.input[0].type.tensor_type.shape.dim
     return len(lengths) < 2 or lengths[1].dim_value != 1

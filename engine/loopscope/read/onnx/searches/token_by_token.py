@@ -1,6 +1,4 @@
-"""GreedySearch and Sampling, written as the loop that they are: the decoder's graph in it, token
-by token.
-"""
+"""GreedySearch and Sampling as a loop that runs the decoder's graph once per token."""
 
 from __future__ import annotations
 
@@ -10,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from onnx import FunctionProto, GraphProto, TensorProto, helper
 
-from loopscope.read.onnx.searches.decoder_search import OURS, OnnxNodes, Search, graph_of
+from loopscope.read.onnx.searches.decoder_search import SEARCH_DOMAIN, OnnxNodes, Search, graph_of
 
 _STATE = ("tokens", "words", "mask", "sequences", "finished")
-"""Of the loop: the tokens that are new, which of all so far are words, the mask, all so far, and
-which sequences have ended.
+"""Carried values: new tokens, word mask of all tokens, attention mask, all tokens, finished
+sequences.
 """
 _INPUTS = (
     "input_ids",
@@ -27,27 +25,27 @@ _INPUTS = (
 )
 
 
-class _OneByOne(Search):
-    """A search that goes on with one token for each sequence."""
+class _TokenSearch(Search):
+    """A search that adds one token to each sequence per iteration."""
 
     __slots__ = ()
     NEEDED = 2
     STATE: ClassVar[tuple[str, ...]] = ()
-    """What is carried beside ``_STATE`` and the caches."""
+    """Carried values beside ``_STATE`` and the caches."""
 
     @abstractmethod
-    def begun(self, nodes: OnnxNodes) -> list[str]:
-        """The initial values of ``STATE``."""
+    def initial_state(self, nodes: OnnxNodes) -> list[str]:
+        """Return the initial values of ``STATE``."""
 
     @abstractmethod
-    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
-        """The next tokens, ``[batch, 1]`` in i32, and the next values of ``STATE``."""
+    def select_token(self, nodes: OnnxNodes, scores: str) -> list[str]:
+        """Return the next tokens, ``[batch, 1]`` in i32, and the next values of ``STATE``."""
 
     def function(self) -> FunctionProto:
-        nodes = OnnxNodes(self.mark)
+        nodes = OnnxNodes(self.prefix)
         tokens, pad = self.input("input_ids"), nodes.constant(self.number("pad_token_id"), np.int32)
         batch, length = (nodes.length(tokens, axis) for axis in (0, 1))
-        most = nodes.add(
+        max_length = nodes.add(
             "Cast",
             nodes.add("Reshape", self.input("max_length"), nodes.constant([1], np.int64)),
             to=TensorProto.INT64,
@@ -63,77 +61,79 @@ class _OneByOne(Search):
             self.input("attention_mask") or words,
             tokens,
             finished,
-            *self.begun(nodes),
+            *self.initial_state(nodes),
             *caches,
         ]
-        ends = [f"{self.mark}end {number}" for number in range(len(state))]
-        trips = nodes.scalar(nodes.add("Sub", most, length))
-        nodes.made.append(
+        ends = [f"{self.prefix}end {number}" for number in range(len(state))]
+        trips = nodes.scalar(nodes.add("Sub", max_length, length))
+        nodes.nodes.append(
             helper.make_node("Loop", [trips, "", *state], ends, name="tokens", body=self._body())
         )
         sequences = ends[_STATE.index("sequences")]
-        missing = nodes.shape(batch, nodes.add("Sub", most, nodes.length(sequences, 1)))
+        missing = nodes.shape(batch, nodes.add("Sub", max_length, nodes.length(sequences, 1)))
         filled = nodes.add(
             "Expand", nodes.add("Reshape", pad, nodes.constant([1, 1], np.int64)), missing
         )
-        return self.made(nodes, [nodes.add("Concat", sequences, filled, axis=1)])
+        return self.as_function(nodes, [nodes.add("Concat", sequences, filled, axis=1)])
 
     def _body(self) -> GraphProto:
-        """One token more."""
-        names = [f"{self.mark}{name}" for name in ("iteration", "go on", *_STATE, *self.STATE)]
+        """Return the loop's body, which adds one token."""
+        names = [f"{self.prefix}{name}" for name in ("iteration", "go on", *_STATE, *self.STATE)]
         pasts, presents = (
-            [f"{self.mark}{name} {number}" for number in range(len(self.caches))]
+            [f"{self.prefix}{name} {number}" for number in range(len(self.caches))]
             for name in ("past", "present")
         )
         tokens, words, mask, sequences, finished = names[2 : 2 + len(_STATE)]
-        nodes = OnnxNodes(f"{self.mark}body ")
+        nodes = OnnxNodes(f"{self.prefix}body ")
         logits = self.decoded(
             nodes, [tokens, self.positions(nodes, tokens, words), mask, *pasts], presents
         )
-        best, *state = self.chosen(nodes, self.allowed(nodes, logits, sequences))
-        over = nodes.add(
+        best, *state = self.select_token(nodes, self.allowed(nodes, logits, sequences))
+        finished_next = nodes.add(
             "Or",
             finished,
             nodes.add("Equal", best, nodes.constant(self.number("eos_token_id"), np.int32)),
         )
         token = nodes.add(
-            "Where", over, nodes.constant(self.number("pad_token_id"), np.int32), best
+            "Where", finished_next, nodes.constant(self.number("pad_token_id"), np.int32), best
         )
         seen = nodes.add("Expand", nodes.constant([[1]], np.int32), nodes.add("Shape", token))
-        every = nodes.add("ReduceMin", nodes.add("Cast", over, to=TensorProto.INT32), keepdims=0)
+        all_finished = nodes.add(
+            "ReduceMin", nodes.add("Cast", finished_next, to=TensorProto.INT32), keepdims=0
+        )
         ends = [
-            nodes.add("Not", nodes.add("Cast", every, to=TensorProto.BOOL)),
+            nodes.add("Not", nodes.add("Cast", all_finished, to=TensorProto.BOOL)),
             token,
-            *(nodes.add("Concat", one, seen, axis=1) for one in (words, mask)),
+            *(nodes.add("Concat", mask_name, seen, axis=1) for mask_name in (words, mask)),
             nodes.add("Concat", sequences, token, axis=1),
-            over,
+            finished_next,
             *state,
         ]
-        return graph_of(nodes.made, "token", [*names, *pasts], [*ends, *presents])
+        return graph_of(nodes.nodes, "token", [*names, *pasts], [*ends, *presents])
 
 
-class Greedy(_OneByOne):
-    """The token with the best score."""
+class Greedy(_TokenSearch):
+    """Search that selects the token with the highest score."""
 
     __slots__ = ()
     INPUTS = _INPUTS
 
     @property
-    def is_computed(self) -> bool:
-        return not self.asks_for(1)
+    def is_supported(self) -> bool:
+        return not self.has_output(1)
 
-    def begun(self, nodes: OnnxNodes) -> list[str]:
+    def initial_state(self, nodes: OnnxNodes) -> list[str]:
         return []
 
-    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
+    def select_token(self, nodes: OnnxNodes, scores: str) -> list[str]:
         return [
             nodes.add("Cast", nodes.add("ArgMax", scores, axis=1, keepdims=1), to=TensorProto.INT32)
         ]
 
 
-class Sampling(_OneByOne):
-    """A token that is drawn, as the scores say, of those that are probable enough; the drawn
-    numbers follow from the seed.
+class Sampling(_TokenSearch):
+    """Search that draws a token from the probable ones by its score. Random numbers follow from the
+    seed.
     """
 
     __slots__ = ()
@@ -141,15 +141,16 @@ class Sampling(_OneByOne):
     STATE = ("random state",)
 
     @property
-    def is_computed(self) -> bool:
-        """ONNX Runtime leaves the filtered logits unwritten, and takes the mask of presence for
-        one number.
-        """
-        return not self.asks_for(1) and not self.real("presence_penalty", 0)
+    def is_supported(self) -> bool:
+        """False for outputs that ONNX Runtime does not compute as documented.
 
-    def begun(self, nodes: OnnxNodes) -> list[str]:
-        """The state that a generator of the C++ library, minstd_rand0, begins with; without a
-        seed that of 0.
+        It does not write the filtered logits, and reads the presence mask as a single number.
+        """
+        return not self.has_output(1) and not self.real("presence_penalty", 0)
+
+    def initial_state(self, nodes: OnnxNodes) -> list[str]:
+        """Return the initial state of minstd_rand0 (C++ standard library); without a seed, that of
+        seed 0.
         """
         if not self.input("seed"):
             return [nodes.constant(1, np.int64)]
@@ -157,7 +158,7 @@ class Sampling(_OneByOne):
         rest = nodes.add("Mod", seed, nodes.constant(2**31 - 1, np.int64))
         return [nodes.add("Max", rest, nodes.constant(1, np.int64))]
 
-    def chosen(self, nodes: OnnxNodes, scores: str) -> list[str]:
+    def select_token(self, nodes: OnnxNodes, scores: str) -> list[str]:
         temperature = self.real("temperature", 1)
         if temperature > 0 and temperature != 1:
             scores = nodes.add("Div", scores, nodes.constant(temperature, np.float32))
@@ -165,8 +166,8 @@ class Sampling(_OneByOne):
             2,
             "SampledToken",
             scores,
-            f"{self.mark}random state",
-            domain=OURS,
+            f"{self.prefix}random state",
+            domain=SEARCH_DOMAIN,
             top_p=self.real("top_p", 0),
             filter_value=self.real("filter_value", -1e20),
             min_tokens_to_keep=self.number("min_tokens_to_keep"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, numpy_helper
 
-from loopscope.read.onnx.survey import survey, varint
+from loopscope.read.onnx.message_limit import check_message_count, varint
 
 _MANY = 1000
 _WEIGHTS = numpy_helper.from_array(np.zeros(8 * _MANY, np.float32), "w")
@@ -43,9 +43,9 @@ def test_parts_are_counted_and_weights_are_not(
     document: Callable[[int, bool], bytes], weights_first: bool
 ) -> None:
     # Two parts for each node (it and its input), and those around them: the graphs, the tensor.
-    survey(document(_MANY // 2 - 5, weights_first), _MANY)
+    check_message_count(document(_MANY // 2 - 5, weights_first), _MANY)
     with pytest.raises(ValueError, match="more than 1,000 parts"):
-        survey(document(_MANY // 2 + 1, weights_first), _MANY)
+        check_message_count(document(_MANY // 2 + 1, weights_first), _MANY)
 
 
 def test_numbers_count_for_nothing_and_are_passed_over_in_one_go(
@@ -60,11 +60,11 @@ def test_numbers_count_for_nothing_and_are_passed_over_in_one_go(
         graph=GraphProto(node=[*[NodeProto(input=["a"])] * (_MANY // 2), *nodes])
     ).SerializeToString()
     asked = Mock(side_effect=varint)
-    monkeypatch.setattr(sys.modules[survey.__module__], "varint", asked)
+    monkeypatch.setattr(sys.modules[check_message_count.__module__], "varint", asked)
     with pytest.raises(ValueError, match="more than 1,000 parts"):
-        survey(document, _MANY)
+        check_message_count(document, _MANY)
     assert asked.call_count < 5 * _MANY
-    survey(document, _MANY + 10)
+    check_message_count(document, _MANY + 10)
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
@@ -72,7 +72,7 @@ def test_a_file_that_ends_within_a_number_is_left_to_the_parser(cut: int) -> Non
     document = ModelProto(
         graph=GraphProto(node=[NodeProto(attribute=[AttributeProto(ints=[2**62] * _MANY, f=0.5)])])
     ).SerializeToString()
-    survey(document[:-cut], 10)
+    check_message_count(document[:-cut], 10)
 
 
 @pytest.mark.parametrize("text", [b"LEAF", b"", b"x" * 200])
@@ -83,6 +83,6 @@ def test_texts_of_an_attribute_count_for_a_quarter(text: bytes) -> None:
         forest = NodeProto(attribute=[AttributeProto(name="nodes_modes", strings=[text] * texts)])
         return bytes(ModelProto(graph=GraphProto(node=[forest])).SerializeToString())
 
-    survey(document(4 * _MANY - 40), _MANY)
+    check_message_count(document(4 * _MANY - 40), _MANY)
     with pytest.raises(ValueError, match="more than 1,000 parts"):
-        survey(document(4 * _MANY + 40), _MANY)
+        check_message_count(document(4 * _MANY + 40), _MANY)

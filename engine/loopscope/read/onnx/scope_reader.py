@@ -1,5 +1,6 @@
-"""The graphs of an ONNX model as scopes: what each defines, which functions it calls, and what
-it takes from the scopes around it.
+"""The graphs of an ONNX model as a list of scopes.
+
+Each scope lists its own names, the functions that it calls, and its captures from outer scopes.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.address import encode
 from loopscope.ir.model import FOREIGN, BodyName, ForeignBody
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.onnx.attributes import WHOLE, Given, given, given_of
-from loopscope.read.onnx.batched import functions, is_batched, with_loop_over_batch
-from loopscope.read.onnx.expand_functions import written_out
+from loopscope.read.onnx.attributes import WHOLE, AttributeMap, attributes_of, resolve_attributes
+from loopscope.read.onnx.batched_scan import expand_batched_scan, helper_functions, is_batched_scan
+from loopscope.read.onnx.expand_functions import expand_function
 from loopscope.read.onnx.inference import Inferred
-from loopscope.read.onnx.scope import Calls, FunctionKey, Scope, ScopedNode, node_of
-from loopscope.read.onnx.searches import GRAPHS, OURS, SEARCHES, search
-from loopscope.read.onnx.split_weights import NOTHING, Held
+from loopscope.read.onnx.scope import FunctionKey, NodeColumns, Scope, ScopedNode, node_of
+from loopscope.read.onnx.searches import GRAPH_DOMAIN, SEARCH_DOMAIN, SEARCHES, search
+from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 
 BODIES: Mapping[str, Mapping[str, BodyName]] = {
     "Loop": {"body": "body"},
@@ -30,40 +31,43 @@ BODIES: Mapping[str, Mapping[str, BodyName]] = {
     "SequenceMap": {"body": "body"},
     "If": {"then_branch": "then", "else_branch": "else"},
 }
-"""The operations with graphs that run: attribute to body name."""
+"""Operations whose graphs are run as bodies: the body name of each graph attribute."""
 
 
 @dataclass(slots=True, eq=False)
-class Survey:
-    """All scopes of a model, an outer one before those inside it."""
+class ScopeReader:
+    """Reader of all scopes of a model, each before the scopes inside it."""
 
     model: ModelProto
     file: str
     limits: ReadLimits
     inferred: Inferred
-    held: Held = NOTHING
-    """Of large tensors the data, which was not parsed."""
+    views: WeightViews = NO_VIEWS
+    """Data of large tensors, which was not parsed."""
     scopes: list[Scope] = field(default_factory=list[Scope])
     nodes: int = 0
     functions: dict[FunctionKey, FunctionProto] = field(
         default_factory=dict[FunctionKey, FunctionProto]
     )
-    unlike_others: set[str] = field(default_factory=set[str])
-    """What operations that have scopes inside are called, but for those whose attributes say so."""
+    types_with_scopes: set[str] = field(default_factory=set[str])
+    """Operation types that are checked for scopes inside: those of ``BODIES``, and functions."""
 
     def read(self) -> Sequence[Scope]:
-        """``ReadError`` for functions that call themselves, and for models beyond the limits."""
+        """Return all scopes, each before the scopes inside it.
+
+        ``ReadError`` for recursive functions and for models beyond the limits.
+        """
         for function in self.model.functions:
             self._check_texts(
                 (function.name, function.domain, function.overload, *function.attribute)
             )
         self.functions = {
-            (_domain(one.domain), one.name, one.overload): one
-            for one in (*self.model.functions, *functions())
+            (_domain(item.domain), item.name, item.overload): item
+            for item in (*self.model.functions, *helper_functions())
         }
-        self.unlike_others = {*BODIES, *(name for _, name, _ in self.functions)}
+        self.types_with_scopes = {*BODIES, *(name for _, name, _ in self.functions)}
         outermost = _graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {})
-        outermost.held, outermost.inferred = self.held, self.inferred
+        outermost.views, outermost.inferred = self.views, self.inferred
         self.scopes.append(outermost)
         done = 0
         while done < len(self.scopes):
@@ -78,11 +82,13 @@ class Survey:
             raise self._refused(
                 f"graphs are nested deeper than {self.limits.depth}, the limit 'depth'"
             )
-        nodes = scope.proto.node[:]  # a slice: four times as fast as list(), here and below
+        # A slice of a protobuf container is a list, made four times as fast as by list().
+        nodes = scope.proto.node[:]
         self.nodes += len(nodes)
         if self.nodes > self.limits.nodes:
             raise self._refused(
-                f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes' (functions count where called)"
+                f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes'"
+                " (functions count where called)"
             )
         own = (scope.name, *scope.inputs, *scope.outputs, *scope.initializers)
         names, types, domains = ([*map(column, nodes)] for column in (_NAME, _OPERATION, _DOMAIN))
@@ -90,18 +96,20 @@ class Survey:
             cast("list[list[str]]", [*map(getitem, map(column, nodes), WHOLE)])
             for column in (_INPUTS, _OUTPUTS)
         )
-        attributes = given_of(nodes, scope.attributes)
+        attributes = attributes_of(nodes, scope.attributes)
         self._check_texts(
             [*own, *names, *types, *domains, *chain(*inputs), *chain(*outputs), *chain(*attributes)]
         )
         opsets = [
             *map(
-                {one: _with_version(_domain(one), scope.opsets) for one in {*domains}}.__getitem__,
+                {
+                    domain: _with_version(_domain(domain), scope.opsets) for domain in {*domains}
+                }.__getitem__,
                 domains,
             )
         ]
-        scope.calls = calls = Calls(names, types, opsets, inputs, outputs, attributes)
-        for number in self._with_scopes(types, attributes):
+        scope.columns = columns = NodeColumns(names, types, opsets, inputs, outputs, attributes)
+        for number in self._nodes_with_scopes(types, attributes):
             call = ScopedNode(
                 nodes[number],
                 names[number],
@@ -112,64 +120,70 @@ class Survey:
                 attributes[number],
             )
             self._enter_all(scope, number, call, _domain(domains[number]))
-            calls.within[number] = call
-            opsets[number], inputs[number], attributes[number] = call.opset, call.inputs, call.given
+            columns.within[number] = call
+            opsets[number], inputs[number], attributes[number] = (
+                call.opset,
+                call.inputs,
+                call.attributes,
+            )
 
-    def _with_scopes(self, types: Sequence[str], attributes: Sequence[Given]) -> Iterable[int]:
-        """The numbers of the nodes that may have scopes inside them."""
+    def _nodes_with_scopes(
+        self, types: Sequence[str], attributes: Sequence[AttributeMap]
+    ) -> Iterable[int]:
+        """Return the indices of the nodes that may have scopes inside them."""
         numbers: set[int] = set()
-        if not self.unlike_others.isdisjoint(types):
+        if not self.types_with_scopes.isdisjoint(types):
             numbers.update(
-                number for number, kind in enumerate(types) if kind in self.unlike_others
+                number for number, kind in enumerate(types) if kind in self.types_with_scopes
             )
         if not _GRAPHS.isdisjoint(
             map(_TYPE, chain.from_iterable(map(_VALUES, filter(None, attributes))))
         ):
             numbers.update(
-                number for number, found in enumerate(attributes) if found and _has_graphs(found)
+                number for number, values in enumerate(attributes) if values and _has_graphs(values)
             )
         return sorted(numbers)
 
     def _enter_all(self, scope: Scope, number: int, call: ScopedNode, domain: str) -> None:
-        """The scopes inside a node, where its operation is a function or has graphs."""
-        node, kind, attributes = call.proto, call.type, call.given
+        """Add the scopes inside a node whose operation is a function or has graphs."""
+        node, kind, attributes = call.proto, call.type, call.attributes
         version = scope.opsets.get(domain, 0)
         self._check_texts((node.overload,))
         key = (domain, kind, node.overload)
         if key in self.functions:
             self._enter_function(scope, call, key)
         elif kind in BODIES and domain == _ONNX:
-            batched = is_batched(node, version, attributes)
+            batched = is_batched_scan(node, version, attributes)
             if batched:
                 typed = _typed_node(scope, number, node)
                 try:
-                    call.proto = with_loop_over_batch(
-                        typed, given(typed.attribute, scope.attributes)
+                    call.proto = expand_batched_scan(
+                        typed, resolve_attributes(typed.attribute, scope.attributes)
                     )
                 except ValueError as error:
                     raise self._refused(
                         f"node {shorten(call.name or kind, 60)!r}: {error}"
                     ) from error
                 call.inputs = list(call.proto.input)
-                call.given = given(call.proto.attribute, scope.attributes)
+                call.attributes = resolve_attributes(call.proto.attribute, scope.attributes)
             self._enter_bodies(scope, call, None if batched else number)
         elif (
-            domain == GRAPHS
+            domain == GRAPH_DOMAIN
             and "graph" in attributes
             and attributes["graph"].type == AttributeProto.GRAPH
         ):
             self._enter_graph(scope, call)
         elif _has_graphs(attributes):
-            self._enter_written_out(scope, call, version)
+            self._enter_expanded(scope, call, version)
         call.captures_from = len(call.inputs)
 
     def _enter_function(self, scope: Scope, call: ScopedNode, key: FunctionKey) -> None:
         if key in scope.callers:
             raise self._refused(f"function {shorten(key[1], 60)!r} calls itself")
         function = self.functions[key]
-        defaults = {one.name: one for one in function.attribute_proto}
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         inner = _function_scope(
-            function, scope.depth + 1, {**defaults, **call.given}, (*scope.callers, key)
+            function, scope.depth + 1, {**defaults, **call.attributes}, (*scope.callers, key)
         )
         call.opset = f"function {key[0]}"
         call.is_function = True
@@ -179,42 +193,47 @@ class Survey:
         self._enter(call, "body", inner)
 
     def _enter_bodies(self, scope: Scope, call: ScopedNode, number: int | None) -> None:
-        """``number``: that of the node, by which its bodies are found again among those with
-        types; None where they have them already.
+        """Add the bodies of a Loop, Scan, SequenceMap or If.
+
+        ``number`` is the node's index, by which the typed copies of its bodies are found later. It
+        is None if the bodies have types already.
         """
         for attribute, body in BODIES[call.type].items():
-            found = call.given.get(attribute)
-            if found is not None and found.HasField("g"):
-                inner = _graph_scope(found.g, scope, scope.opsets, scope.attributes)
+            graph = call.attributes.get(attribute)
+            if graph is not None and graph.HasField("g"):
+                inner = _graph_scope(graph.g, scope, scope.opsets, scope.attributes)
                 if number is not None:
                     inner.place = number, attribute
-                    inner.held = scope.held.bodies.get(inner.place, NOTHING)
+                    inner.views = scope.views.bodies.get(inner.place, NO_VIEWS)
                 self._enter(call, body, inner)
-        least = 2 if call.type == "Loop" else 1
-        call.inputs += [""] * (least - len(call.inputs))
+        minimum = 2 if call.type == "Loop" else 1
+        call.inputs += [""] * (minimum - len(call.inputs))
 
-    def _enter_written_out(self, scope: Scope, call: ScopedNode, version: int) -> None:
-        """As a function, with the graphs written into it; where ONNX has none, nothing would run
-        its graphs: they are there to be read.
+    def _enter_expanded(self, scope: Scope, call: ScopedNode, version: int) -> None:
+        """Add the body of an operation with graphs that is defined by a function, with the graphs
+        in it.
+
+        If ONNX does not define such a function, the graphs become bodies that are never run.
         """
         types = [scope.type_of(name) for name in call.inputs]
-        _ = self.inferred.graph  # before anything else is asked of another process
+        # Wait for the inferred types before another request to the worker process.
+        _ = self.inferred.graph
         if call.proto.domain == "com.microsoft" and call.type in SEARCHES:
-            function = search(call.proto, call.given, scope.opsets[_ONNX])
+            function = search(call.proto, call.attributes, scope.opsets[_ONNX])
         else:
-            function = written_out(call.proto, call.given, version, types)
+            function = expand_function(call.proto, call.attributes, version, types)
         if function is None:
             self._enter_foreign(scope, call)
             return
         inner = _function_scope(
-            function, scope.depth + 1, {**scope.attributes, **call.given}, scope.callers
+            function, scope.depth + 1, {**scope.attributes, **call.attributes}, scope.callers
         )
-        # What the graphs capture, and the operations that they mean, are those around them.
+        # The graphs capture names of the scopes around them, and use their opsets.
         inner.parent = scope
         inner.opsets = {
             domain: version
             for domain, version in scope.opsets.items()
-            if domain not in (GRAPHS, OURS)
+            if domain not in (GRAPH_DOMAIN, SEARCH_DOMAIN)
         }
         while call.outputs and not call.outputs[-1]:
             call.outputs.pop()
@@ -223,19 +242,19 @@ class Survey:
         self._enter(call, "body", inner)
 
     def _enter_graph(self, scope: Scope, call: ScopedNode) -> None:
-        """As a function: the node hands its inputs to the graph."""
-        inner = _graph_scope(call.given["graph"].g, scope, scope.opsets, scope.attributes)
-        call.opset, call.is_function = f"function {GRAPHS}", True
+        """Add the graph as the body of a function: the node passes its inputs to the graph."""
+        inner = _graph_scope(call.attributes["graph"].g, scope, scope.opsets, scope.attributes)
+        call.opset, call.is_function = f"function {GRAPH_DOMAIN}", True
         call.inputs += [""] * (len(inner.inputs) - len(call.inputs))
         self._enter(call, "body", inner)
 
     def _enter_foreign(self, scope: Scope, call: ScopedNode) -> None:
-        """Every graph as a body that is called like its attribute; the opset says that it is not
+        """Add every graph as a body that is named like its attribute; the opset says that it is not
         run.
         """
         call.opset += FOREIGN
         call.is_foreign = True
-        for attribute in call.given.values():
+        for attribute in call.attributes.values():
             several = [
                 graph for graph in attribute.graphs if attribute.type == AttributeProto.GRAPHS
             ]
@@ -244,14 +263,15 @@ class Survey:
                 if not several
                 else [f"{attribute.name}_{number}" for number in range(len(several))]
             )
-            held = several or (
+            graphs = several or (
                 [attribute.g]
                 if attribute.type == AttributeProto.GRAPH and attribute.HasField("g")
                 else []
             )
-            for name, graph in zip(names, held, strict=False):
+            for name, graph in zip(names, graphs, strict=False):
                 body = _unused(
-                    ForeignBody(encode(name) or "graph"), [taken for taken, _ in call.inner]
+                    ForeignBody(encode(name) or "graph"),
+                    [name_in_use for name_in_use, _ in call.inner],
                 )
                 self._enter(call, body, _graph_scope(graph, scope, scope.opsets, scope.attributes))
 
@@ -261,19 +281,21 @@ class Survey:
 
     def _check_texts(self, texts: Sequence[str | bytes]) -> None:
         try:
-            joined = "".join(texts)  # type: ignore[arg-type]  # bytes among them are what is looked for
+            # TypeError means that one of the texts is bytes.
+            joined = "".join(texts)  # type: ignore[arg-type]
             if len(joined) <= self.limits.name or max(map(len, texts)) <= self.limits.name:
                 return
         except TypeError:
             pass
         for text in texts:
-            # The protobuf package gives bytes where it cannot decode.
+            # protobuf returns bytes for a string that is not UTF-8.
             if isinstance(text, bytes):
                 raise self._refused(f"the name {text[:40]!r} is not text in UTF-8")
             if len(text) > self.limits.name:
                 name = shorten(text, 40)
                 raise self._refused(
-                    f"a name has {len(text)} characters ({name!r}), more than the limit 'name' of {self.limits.name}"
+                    f"a name has {len(text)} characters ({name!r}),"
+                    f" more than the limit 'name' of {self.limits.name}"
                 )
 
     def _refused(self, message: str) -> ReadError:
@@ -288,16 +310,16 @@ _VALUES = methodcaller("values")
 _GRAPHS = frozenset((int(AttributeProto.GRAPH), int(AttributeProto.GRAPHS)))
 
 
-def _has_graphs(attributes: Given) -> bool:
-    return not _GRAPHS.isdisjoint([one.type for one in attributes.values()])
+def _has_graphs(attributes: AttributeMap) -> bool:
+    return not _GRAPHS.isdisjoint([attribute.type for attribute in attributes.values()])
 
 
-def _unused(name: ForeignBody, taken: Sequence[str]) -> ForeignBody:
-    """The name, or with a number behind it where another body has it."""
-    number, found = 1, name
-    while found in taken:
-        number, found = number + 1, ForeignBody(f"{name}_{number + 1}")
-    return found
+def _unused(name: ForeignBody, used_names: Sequence[str]) -> ForeignBody:
+    """Return ``name``, with a number appended if it is in ``used_names``."""
+    number, candidate = 1, name
+    while candidate in used_names:
+        number, candidate = number + 1, ForeignBody(f"{name}_{number + 1}")
+    return candidate
 
 
 def _domain(domain: str) -> str:
@@ -306,7 +328,7 @@ def _domain(domain: str) -> str:
 
 def _opsets(imports: Iterable[object]) -> dict[str, int]:
     opsets = {
-        _domain(getattr(one, "domain", "")): int(getattr(one, "version", 0)) for one in imports
+        _domain(getattr(item, "domain", "")): int(getattr(item, "version", 0)) for item in imports
     }
     opsets.setdefault(_ONNX, 1)
     return opsets
@@ -317,26 +339,28 @@ def _with_version(domain: str, opsets: Mapping[str, int]) -> str:
 
 
 def _typed_node(scope: Scope, number: int, node: NodeProto) -> NodeProto:
-    """A node of a graph with the types in its bodies, as far as they were inferred."""
+    """Return the node with the inferred types in its bodies, or the node itself if they are
+    unknown.
+    """
     return node_of(scope.typed(), number) or node
 
 
 def _graph_scope(
-    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: Given
+    graph: GraphProto, parent: Scope | None, opsets: Mapping[str, int], attributes: AttributeMap
 ) -> Scope:
     initializers = {
-        *(one.name for one in graph.initializer[:]),
-        *(one.values.name for one in graph.sparse_initializer[:]),
+        *(value.name for value in graph.initializer[:]),
+        *(value.values.name for value in graph.sparse_initializer[:]),
     }
     # Files of IR version 3 list every initializer among the inputs.
-    inputs = [one.name for one in graph.input[:] if one.name not in initializers]
+    inputs = [value.name for value in graph.input[:] if value.name not in initializers]
     depth, callers = (parent.depth + 1, parent.callers) if parent else (0, ())
-    outputs = [one.name for one in graph.output[:]]
+    outputs = [value.name for value in graph.output[:]]
     return Scope(graph.name, inputs, outputs, graph, parent, depth, opsets, attributes, callers)
 
 
 def _function_scope(
-    function: FunctionProto, depth: int, attributes: Given, callers: tuple[FunctionKey, ...]
+    function: FunctionProto, depth: int, attributes: AttributeMap, callers: tuple[FunctionKey, ...]
 ) -> Scope:
     opsets = _opsets(function.opset_import)
     return Scope(
@@ -353,14 +377,16 @@ def _function_scope(
 
 
 def _find_captures(scope: Scope) -> None:
-    """What a scope takes from those around it; the scopes inside it are done already."""
-    calls = scope.calls
-    for call in calls.within.values():
+    """Set a scope's captures: names used in it but defined around it. Inner scopes are already
+    done.
+    """
+    columns = scope.columns
+    for call in columns.within.values():
         call.inputs += dict.fromkeys(
             chain.from_iterable([inner.captures for _, inner in call.inner])
         )
     if scope.parent is None:
         return
-    local = {*scope.inputs, *scope.initializers, "", *chain.from_iterable(calls.outputs)}
-    used = chain(chain.from_iterable(calls.inputs), scope.outputs)
+    local = {*scope.inputs, *scope.initializers, "", *chain.from_iterable(columns.outputs)}
+    used = chain(chain.from_iterable(columns.inputs), scope.outputs)
     scope.captures = dict.fromkeys(filterfalse(local.__contains__, used))

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 import loopscope
-from loopscope.read.onnx.split_weights import Held, Parted, parted
+from loopscope.read.onnx.split_weights import SplitFile, WeightViews, split_weights
 
 LARGE = 40
 lengths = st.integers(0, 30)
 
 
-def whole(parts: Parted) -> ModelProto:
+def whole(parts: SplitFile) -> ModelProto:
     model = ModelProto()
     model.ParseFromString(parts.outline)
-    put_back(model.graph, parts.held)
+    put_back(model.graph, parts.views)
     return model
 
 
-def put_back(graph: GraphProto, held: Held) -> None:
+def put_back(graph: GraphProto, held: WeightViews) -> None:
     for number, data in held.initializers.items():
         graph.initializer[number].raw_data = bytes(data)
     for number, data in held.constants.items():
@@ -105,7 +105,7 @@ def documents(draw: st.DrawFn) -> bytes:
 
 @given(documents())
 def test_the_outline_and_what_was_left_are_the_file(document: bytes) -> None:
-    parts = parted(document, 0, LARGE)
+    parts = split_weights(document, 0, LARGE)
     assert whole(parts) == ModelProto.FromString(document)
     assert len(parts.outline) <= len(document)
 
@@ -117,7 +117,7 @@ def test_a_damaged_file_is_what_it_was(document: bytes, data: st.DataObject) -> 
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         del damaged[data.draw(st.integers(0, len(damaged))) :]
-    parts = parted(bytes(damaged), 0, LARGE)
+    parts = split_weights(bytes(damaged), 0, LARGE)
     try:
         wanted = ModelProto.FromString(bytes(damaged))
     except DecodeError:
@@ -134,9 +134,9 @@ def test_large_data_is_neither_copied_nor_parsed() -> None:
     graph.initializer.append(tensor(30_000, "w"))
     graph.node.append(helper.make_node("If", ["yes"], ["z"], then_branch=graph, else_branch=graph))
     document = helper.make_model(graph).SerializeToString()
-    parts = parted(document)
+    parts = split_weights(document)
     assert len(parts.outline) < 1_000
-    assert len(parts.held.bodies) == 2
+    assert len(parts.views.bodies) == 2
     model = loopscope.read_model(document)
     constant = next(one.constant for one in model.graph.nodes if one.name == "w")
     assert constant is not None
@@ -152,6 +152,6 @@ def test_a_field_that_is_said_twice_holds_what_is_said_last() -> None:
     twice = first.SerializeToString() + TensorProto(raw_data=second.raw_data).SerializeToString()
     inside = b"\x2a" + bytes([len(twice) & 127 | 128, len(twice) >> 7]) + twice
     document = b"\x08\x08\x3a" + bytes([len(inside) & 127 | 128, len(inside) >> 7]) + inside
-    parts = parted(document, 0, LARGE)
-    assert bytes(parts.held.initializers[0]) == second.raw_data
+    parts = split_weights(document, 0, LARGE)
+    assert bytes(parts.views.initializers[0]) == second.raw_data
     assert whole(parts) == ModelProto.FromString(document)

@@ -1,6 +1,4 @@
-"""Scan of opset 8, which also runs over a batch: written as a Scan over the batch with the Scan
-over the sequence in it.
-"""
+"""Scan of opset 8, which has a batch axis, rewritten as a Scan over the batch around a Scan."""
 
 from __future__ import annotations
 
@@ -13,8 +11,10 @@ _DOMAIN = "loopscope"
 _FIRST_WITHOUT_BATCH = 9
 
 
-def is_batched(node: NodeProto, version: int, attributes: Mapping[str, AttributeProto]) -> bool:
-    """Whether the node is a Scan-8: those that were written here say their axes."""
+def is_batched_scan(
+    node: NodeProto, version: int, attributes: Mapping[str, AttributeProto]
+) -> bool:
+    """Return True if the node is a Scan of opset 8; the Scans that this module writes have axes."""
     return (
         node.op_type == "Scan"
         and version < _FIRST_WITHOUT_BATCH
@@ -24,9 +24,10 @@ def is_batched(node: NodeProto, version: int, attributes: Mapping[str, Attribute
 
 
 @cache
-def functions() -> tuple[FunctionProto, ...]:
-    """Of what opset 8 has no operations for: the parts of a sequence that count, and the zeros
-    in place of the others.
+def helper_functions() -> tuple[FunctionProto, ...]:
+    """Return the functions of the rewritten Scan that opset 8 lacks operations for.
+
+    ``first_parts`` cuts a sequence to its length; ``with_zeros`` pads a result to the full length.
     """
     opsets = f'<domain: "{_DOMAIN}", opset_import: ["" : 18]>'
     first_parts = """first_parts (sequence, length) => (parts) {
@@ -46,33 +47,38 @@ def functions() -> tuple[FunctionProto, ...]:
     return tuple(parser.parse_function(f"{opsets}\n{text}") for text in (first_parts, with_zeros))
 
 
-def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
-    """The same as Scan in Scan: everything is taken apart and stacked along the batch, axis 0.
+def expand_batched_scan(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
+    """Return the node as a Scan over the batch (axis 0 of all inputs and outputs) around a Scan.
 
-    Where the sequences of the batch have lengths of their own, only so many parts are scanned, and
-    zeros fill what is stacked. ``ValueError`` when the body has too few inputs or outputs.
+    If the sequences of the batch have individual lengths, each is scanned to its length, and scan
+    outputs are padded with zeros. ``ValueError`` if the body has too few inputs or outputs.
     """
     body = attributes["body"].g
     scans = int(attributes["num_scan_inputs"].i) if "num_scan_inputs" in attributes else 0
-    names, results = [one.name for one in body.input], [one.name for one in body.output]
+    names, results = [value.name for value in body.input], [value.name for value in body.output]
     states = max(len(names) - scans, 0)
     if not 1 <= scans <= len(names) or len(results) < states:
         raise ValueError(
-            f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs and {len(results)} outputs"
+            f"num_scan_inputs is {scans}, which does not fit a body of {len(names)} inputs"
+            f" and {len(results)} outputs"
         )
-    # What the body hands through has the name of what enters here.
+    # A value that the body passes through has the same name as an input, so outputs get new names.
     results = [_unused(f"{name} given back", names) if name in names else name for name in results]
-    given, nodes, made = names, [_inside(attributes, scans, names, results)], results
+    outer_inputs, nodes, outer_outputs = (
+        names,
+        [_inside(attributes, scans, names, results)],
+        results,
+    )
     inputs = list(node.input)[1:]
     if node.input and node.input[0]:
         inputs.append(node.input[0])
-        given = [*names, _unused("length", names)]
+        outer_inputs = [*names, _unused("length", names)]
         parts = [_unused(f"{name} that counts", names) for name in names[states:]]
         filled = [_unused(f"all {name}", results) for name in results[states:]]
-        made = [*results[:states], *filled]
+        outer_outputs = [*results[:states], *filled]
         nodes = [
             *(
-                _call("first_parts", [name, given[-1]], part)
+                _call("first_parts", [name, outer_inputs[-1]], part)
                 for name, part in zip(names[states:], parts, strict=True)
             ),
             _inside(attributes, scans, [*names[:states], *parts], results),
@@ -81,14 +87,14 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
                 for name, full in zip(results[states:], filled, strict=True)
             ),
         ]
-    # Types are left out: those of the body lack the axis of the sequence.
+    # Types are omitted: the types in the body lack the sequence axis.
     over_batch = GraphProto(name="batch", node=nodes)
-    for name in given:
+    for name in outer_inputs:
         over_batch.input.add(name=name)
-    for name in made:
+    for name in outer_outputs:
         over_batch.output.add(name=name)
-    outside = NodeProto(op_type="Scan", name=node.name, input=inputs, output=list(node.output))
-    outside.attribute.extend(
+    batch_scan = NodeProto(op_type="Scan", name=node.name, input=inputs, output=list(node.output))
+    batch_scan.attribute.extend(
         [
             helper.make_attribute("body", over_batch),
             helper.make_attribute("num_scan_inputs", len(inputs)),
@@ -97,17 +103,17 @@ def with_loop_over_batch(node: NodeProto, attributes: Mapping[str, AttributeProt
             ),
         ]
     )
-    return outside
+    return batch_scan
 
 
 def _inside(
     attributes: Mapping[str, AttributeProto], scans: int, inputs: list[str], outputs: list[str]
 ) -> NodeProto:
-    """The Scan over one sequence."""
+    """Return the Scan over one sequence."""
     directions = list(attributes["directions"].ints) if "directions" in attributes else []
-    inside = NodeProto(op_type="Scan", name="scan", input=inputs, output=outputs)
-    inside.attribute.append(attributes["body"])
-    inside.attribute.extend(
+    scan = NodeProto(op_type="Scan", name="scan", input=inputs, output=outputs)
+    scan.attribute.append(attributes["body"])
+    scan.attribute.extend(
         [
             helper.make_attribute("num_scan_inputs", scans),
             helper.make_attribute("scan_input_axes", [0] * scans, attr_type=AttributeProto.INTS),
@@ -116,7 +122,7 @@ def _inside(
             ),
         ]
     )
-    return inside
+    return scan
 
 
 def _call(function: str, inputs: list[str], output: str) -> NodeProto:
