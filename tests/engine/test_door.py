@@ -168,7 +168,7 @@ def test_a_tensor_of_another_graph_is_no_fetch() -> None:
 def test_a_limit_is_a_number(name: str, bound: Any) -> None:
     with pytest.raises(
         loopscope.InputError,
-        match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$",
+        match=f"^limit {name}: expected a number of at least 0, or None for no limit, got .*$",
     ):
         loopscope.Limits(**{name: bound})
 

@@ -1,4 +1,4 @@
-"""What stays the same: slots whose value is one and the same in all rows of a run."""
+"""Invariant slots, whose value is the same in all rows of a run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from loopscope.executor.plan.plan import ABSENT, Plan, Program
 def invariant_source(
     program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
 ) -> Slot | None:
-    """The slot of a Const, of an input of the model or of an operation of the outermost graph that
-    always gives a slot its value.
+    """Return the slot of the Const, model input or outermost operation that always supplies a
+    slot's value.
 
-    None when the value may differ from row to row, or passes through a ``changed`` slot.
+    Return None if the value may differ from row to row, or passes through a ``changed`` slot.
     """
     while slot not in changed:
         if slot in program.producer:
@@ -32,8 +32,9 @@ def invariant_source(
 def constant_of(
     plan: Plan, program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
 ) -> Any | None:
-    """The value of a slot that always equals a Const; None for any other, and where a
-    ``changed`` slot lies between.
+    """Return the value of a slot that always equals a Const.
+
+    Return None for any other slot, and if the value passes through a ``changed`` slot.
     """
     while (number := program.producer.get(slot)) is not None and program.instructions[
         number
@@ -46,7 +47,7 @@ def constant_of(
 
 
 def _outer(program: Program, parameter: Slot) -> Slot | None:
-    """The slot of the surrounding graph that a Parameter always equals."""
+    """Return the slot of the enclosing graph that a Parameter always equals."""
     if program.branch is not None:
         return dict(program.branch.bindings).get(parameter)
     if program.loop is None or program.loop.declared:

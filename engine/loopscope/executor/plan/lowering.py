@@ -1,6 +1,4 @@
-"""Lowers the port maps of loops and branches to slots: what each Parameter receives, and what
-the node gives of the Results.
-"""
+"""Lowering of the port maps of loops and branches to slots."""
 
 from __future__ import annotations
 
@@ -132,14 +130,14 @@ def _loop_outputs(
     *,
     into_sequence: bool,
 ) -> tuple[LastValue | Concatenated, ...]:
-    made: list[LastValue | Concatenated] = []
+    ports: list[LastValue | Concatenated] = []
     for slot, entry in zip(outputs, body.outer_outputs, strict=False):
         result = program.results[entry.internal]
         if entry.axis is None:
-            state = next((one for one in carried if one.result_layer == entry.internal), None)
+            state = next((value for value in carried if value.result_layer == entry.internal), None)
             initial = state.initial if state else None
             zeros = state.parameter if state and state.initial is None else None
-            made.append(
+            ports.append(
                 LastValue(
                     slot=slot,
                     result=result,
@@ -149,7 +147,7 @@ def _loop_outputs(
                 )
             )
         else:
-            made.append(
+            ports.append(
                 Concatenated(
                     slot=slot,
                     result=result,
@@ -163,7 +161,7 @@ def _loop_outputs(
                     into_sequence=into_sequence,
                 )
             )
-    return tuple(made)
+    return tuple(ports)
 
 
 def _counter(node: Node, slot: Slot) -> Counter:
