@@ -158,7 +158,7 @@ def test_a_tensor_of_another_graph_is_no_fetch() -> None:
     x = builder.Graph("g").parameter("x", "f32", [])
     with pytest.raises(
         loopscope.AddressError,
-        match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere",
+        match=r"^<Tensor 'x' f32\[\]> is not a tensor of the model 'halve': it was built elsewhere",
     ):
         loopscope.run(halving(), [100], [x])
 

@@ -1,4 +1,4 @@
-"""Who is told when a debugger has moved: a canvas in a notebook, which follows what a cell does."""
+"""Listeners that are called when a debugger has moved, such as a canvas in a notebook."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from weakref import ref
 
 
 class Listeners:
-    """Those of one debugger. Its copies share this object, and their moves are nobody's
-    business.
+    """Listeners of one debugger. Copies of the debugger share this object, but their moves are not
+    reported.
     """
 
     def __init__(self, owner: object) -> None:
@@ -16,11 +16,11 @@ class Listeners:
         self._calls: list[Callable[[], object]] = []
 
     def add(self, call: Callable[[], object]) -> None:
-        """Called after every move from now on."""
+        """Call ``call`` after every move from now on."""
         self._calls.append(call)
 
-    def tell(self, mover: object) -> None:
-        """Tells that one has moved."""
+    def notify(self, mover: object) -> None:
+        """Report a move of ``mover`` to the listeners."""
         if self._owner() is mover:
             for call in self._calls:
                 call()

@@ -184,7 +184,7 @@ class Run:
 
     def frames(self) -> tuple[OpenGraph, ...]:
         """The open graphs at the cursor, outermost first."""
-        return lookup.opened(self.position)
+        return lookup.open_graphs(self.position)
 
     def statuses(self) -> dict[str, Status]:
         """Status of every node at the cursor, by static address."""

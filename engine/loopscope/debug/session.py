@@ -15,7 +15,7 @@ from loopscope.debug.breakpoints import Breakpoint
 from loopscope.debug.cursor import frontier
 from loopscope.debug.export_value import as_public, copy_public
 from loopscope.debug.fetch_plan import Fetch, FetchedTensor, resolve_fetches
-from loopscope.debug.inputs import Inputs, fitted
+from loopscope.debug.inputs import Inputs, convert_to
 from loopscope.debug.result import Fetched, Result
 from loopscope.debug.run import Run
 from loopscope.debug.start_state import run_stopped, start
@@ -83,7 +83,7 @@ class Session:
                     f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}"
                 )
             self._variables[self._plan.variables[name]] = settle(
-                fitted(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")
+                convert_to(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")
             )
 
     def save(self, path: str | Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from loopscope.debug.inputs import fitted
+from loopscope.debug.inputs import convert_to
 from loopscope.errors import EngineError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import settle
@@ -117,7 +117,7 @@ def _bound(order: SweepJob, batch: Batch) -> dict[Slot, RowValues]:
 
 def _fits(values: object, signature: Signature, *, samples: bool = False) -> np.ndarray:
     """``InputError`` when a value does not fit, which its sample's own row then says."""
-    array = fitted(values, signature.element_type, DYNAMIC, f"input {signature.name!r}")
+    array = convert_to(values, signature.element_type, DYNAMIC, f"input {signature.name!r}")
     if array.dtype == object or not signature.shape.contains(array.shape[samples:]):
         raise NotInLanes(signature.name)
     return array

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from loopscope.debug.inputs import inputs_said
+from loopscope.debug.inputs import describe_inputs
 from loopscope.errors import InputError, MissingInput, listed, shorten
 from loopscope.ir.model import Model, Signature
 from loopscope.native.workers import WORKERS, Crashed, Refused
@@ -203,7 +203,7 @@ def expect_all_inputs(model: Model, samples: Samples) -> None:
             else f"the first {looked_at:,} of {samples.count:,} samples"
         )
         raise MissingInput(
-            f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {inputs_said(model)}"
+            f"{where} leave out {listed([model.inputs[key].name for key in sorted(left)])}; {describe_inputs(model)}"
         )
 
 

@@ -82,7 +82,7 @@ def test_a_debugger_is_not_kept_by_those_it_tells() -> None:
     del mover
     gc.collect()
     assert gone() is None
-    listeners.tell(Mover())
+    listeners.notify(Mover())
 
 
 def test_moves_reports_and_clicks_move_the_debugger(shown: RunWidget) -> None:

@@ -1,6 +1,4 @@
-"""What needs no recording: small results of elementwise operations are computed again when they
-are asked for.
-"""
+"""Values that are not recorded, because small elementwise results are recomputed when requested."""
 
 from __future__ import annotations
 
@@ -14,34 +12,35 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, Program
 
 _CHEAP_BYTES = 1 << 14
-"""So much is computed elementwise in the time in which a person does not notice a thousand of
+"""Maximum bytes of an elementwise result that is recomputed; a user does not notice a thousand of
 them.
 """
 
 
 def cheap_slots(program: Program, values: list[Any], scalars: Container[Slot]) -> set[Slot]:
-    """The slots of a graph that are not worth a column; ``values`` are those of one of its rows,
-    ``scalars`` the slots that hold numbers.
+    """Return the slots of a graph that are cheaper to recompute than to record.
 
-    A wrong guess costs time and no more: a value is computed again from the same inputs by the same
-    kernels. In a graph with random states or variables that would take all that ran before.
+    ``values`` are the slot values of one row, ``scalars`` the slots that hold numbers. A wrong
+    guess only costs time: the same kernels recompute the value from the same inputs. A graph with
+    random states or variables is recorded, because recomputing would repeat all preceding
+    operations.
     """
     if program.hidden:
         return set()
     return {
         slot
-        for one in program.instructions
-        if _is_cheap(one, values, scalars)
-        for slot in one.outputs
+        for instruction in program.instructions
+        if _is_cheap(instruction, values, scalars)
+        for slot in instruction.outputs
     }
 
 
 def _is_cheap(instruction: Instruction, values: list[Any], scalars: Container[Slot]) -> bool:
     if isinstance(instruction.region, IfRegion):
         return all(
-            _is_cheap(one, values, scalars)
+            _is_cheap(inner, values, scalars)
             for program in instruction.region.programs
-            for one in program.instructions
+            for inner in program.instructions
         )
     return (
         instruction.region is None
