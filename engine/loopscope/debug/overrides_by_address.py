@@ -175,7 +175,8 @@ def _graph_of(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...
 def _iteration(address: Address, owner: Segment) -> int:
     if owner.iteration is None or owner.iteration == ANY_ITERATION:
         raise AddressError(
-            f"{readable(str(address))} does not say in which iteration of {shorten(decode(owner.label))!r} the value is to be set: "
+            f"{readable(str(address))} does not say in which iteration of "
+            f"{shorten(decode(owner.label))!r} the value is to be set: "
             f"write {shorten(owner.label)}[0] for the first"
         )
     return owner.iteration
