@@ -1,5 +1,5 @@
-"""Which column a person means: its name, or with the place as screens show it, or an end of the
-place that no other column has.
+"""Lookup of a column by its name, by its place as screens show it, or by a unique end of the
+place.
 """
 
 from __future__ import annotations
@@ -12,35 +12,37 @@ from loopscope.ir.address_suffix import ambiguous, ending
 from loopscope.ir.readable import as_written, static_words
 
 OF_PLACES = ("iterations", "ended", "margin", "then", "else")
-"""The first words of columns that are called by a place."""
-_MANY = re.compile(r" (?:sum|min|max)$")
+"""First words of the columns that are named after a place."""
+_STATISTIC = re.compile(r" (?:sum|min|max)$")
 
 
 def full_name(names: Sequence[str], text: str) -> str:
-    """The column that a text means; the text itself where it means none. ``InputError`` where it
-    means several.
+    """Return the column that a text names, or the text itself if it names none; ``InputError`` if
+    it names several.
 
-    >>> full_name(["sample", "iterations main/a%2Floop"], "iterations a › loop"), full_name(["sample"], "wrong")
-    ('iterations main/a%2Floop', 'wrong')
+    >>> full_name(["sample", "iterations main/a%2Floop"], "iterations a › loop")
+    'iterations main/a%2Floop'
+    >>> full_name(["sample"], "wrong")
+    'wrong'
     """
     kind, _, place = text.strip().partition(" ")
     if text in names or kind not in OF_PLACES:
         return text
-    of_many = found[0] if (found := _MANY.search(place)) else ""
-    path = place.removesuffix(of_many).strip()
+    statistic = match[0] if (match := _STATISTIC.search(place)) else ""
+    path = place.removesuffix(statistic).strip()
     columns = {
-        name.removeprefix(f"{kind} ").removesuffix(of_many): name
+        name.removeprefix(f"{kind} ").removesuffix(statistic): name
         for name in names
-        if _is_of(name, kind, of_many)
+        if _is_column_of_kind(name, kind, statistic)
     }
     if path in columns:
         return columns[path]
-    meant = ending(tuple(columns), as_written(path), static_words(path))
-    if len(meant) > 1:
-        raise InputError(ambiguous(text, meant))
-    return columns[next(iter(meant))] if meant else text
+    matches = ending(tuple(columns), as_written(path), static_words(path))
+    if len(matches) > 1:
+        raise InputError(ambiguous(text, matches))
+    return columns[next(iter(matches))] if matches else text
 
 
-def _is_of(name: str, kind: str, of_many: str) -> bool:
-    found = _MANY.search(name)
-    return name.startswith(f"{kind} ") and (found[0] if found else "") == of_many
+def _is_column_of_kind(name: str, kind: str, statistic: str) -> bool:
+    match = _STATISTIC.search(name)
+    return name.startswith(f"{kind} ") and (match[0] if match else "") == statistic
