@@ -126,7 +126,7 @@ class _Stream:
                 stream.write(self._buffer.getbuffer())
 
     def discard(self) -> None:
-        """Do nothing: there is no file to remove."""
+        """Do nothing: this target does not have a new file."""
 
 
 def _writer(target: Path) -> _Replacement | _Stream:

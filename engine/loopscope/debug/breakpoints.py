@@ -209,7 +209,8 @@ def _check_names(condition: Expression | None, programs: Iterable[Program], plac
         elif all(slot_of(program, name) is None for program in programs):
             labels = [label for program in programs for label in program.layer_of_label]
             raise ExpressionError(
-                f"there is no value {shorten(name, 60)!r} in {place}; there are {near(name, labels)}"
+                f"there is no value {shorten(name, 60)!r} in {place}; "
+                f"there are {near(name, labels)}"
             )
 
 

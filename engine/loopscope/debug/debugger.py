@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from loopscope.debug.breakpoints import Breakpoint, Breakpoints, goal
 from loopscope.debug.cursor import Cursor, frontier, next_of
 from loopscope.debug.fetch_plan import Fetch
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.listeners import Listeners
 from loopscope.debug.pause_reason import reason
 from loopscope.debug.prepare import prepare
 from loopscope.debug.run import Run
@@ -335,3 +335,23 @@ def _start_machine(overrides: Overrides, beginning: Beginning) -> Machine:
         for value in machine.values
     ]
     return machine
+
+
+class Listeners:
+    """Listeners of one debugger. Copies of the debugger share this object, but their moves are not
+    reported.
+    """
+
+    def __init__(self, owner: object) -> None:
+        self._owner = ref(owner)
+        self._calls: list[Callable[[], object]] = []
+
+    def add(self, call: Callable[[], object]) -> None:
+        """Call ``call`` after every move from now on."""
+        self._calls.append(call)
+
+    def notify(self, mover: object) -> None:
+        """Report a move of ``mover`` to the listeners."""
+        if self._owner() is mover:
+            for call in self._calls:
+                call()

@@ -46,8 +46,8 @@ _MAGNITUDES: Mapping[Callable[..., Any], Callable[..., int]] = {
 
 
 def without_wrapping(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of numpy gives; of whole numbers its exact result. ``OverflowError`` when
-    that needs more than 64 bits.
+    """Return the result of a numpy function, exact for integers; ``OverflowError`` if that requires
+    more than 64 bits.
 
     >>> int(without_wrapping(np.add, np.uint8(200), np.uint8(100)))
     300

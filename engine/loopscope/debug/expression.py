@@ -227,5 +227,6 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
         case _:
             raise ExpressionError(
                 f"{shorten(text)!r} is outside the language: "
-                "it takes numbers, names, arithmetic, comparisons, and, or, not, indexing and functions"
+                "it takes numbers, names, arithmetic, comparisons, and, or, not, "
+                "indexing and functions"
             )

@@ -92,7 +92,8 @@ def _key_value_pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any
     ):
         kind = "text" if isinstance(inputs, (str, bytes)) else type(inputs).__name__
         raise InputError(
-            f"inputs: expected a mapping or a sequence of arrays, got {kind}; {describe_inputs(model)}"
+            f"inputs: expected a mapping or a sequence of arrays, got {kind}; "
+            f"{describe_inputs(model)}"
         )
     values = list(inputs)
     if len(values) > len(model.inputs):
@@ -127,7 +128,8 @@ def _single_input(model: Model, key: object) -> Signature:
         return signatures[0]
     if signatures:
         raise InputError(
-            f"the name {shorten(str(key))!r} means {len(signatures)} inputs: give them by position; "
+            f"the name {shorten(str(key))!r} means {len(signatures)} inputs: "
+            "give them by position; "
             f"{describe_inputs(model)}"
         )
     raise InputError(f"there is no input {shorten(repr(key))}; {describe_inputs(model)}")

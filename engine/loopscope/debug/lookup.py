@@ -29,7 +29,7 @@ def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
 
 def region_at(position: Position, address: Address) -> tuple[Program, int, Instruction]:
     """Return the graph, row and instruction of a Loop, TensorIterator or If; ``ValueUnavailable``
-    if it has not begun.
+    before it begins.
     """
     if not address.names_a_graph:
         program, row = graph_row(position, address)
@@ -53,7 +53,7 @@ def graph_row(position: Position, address: Address) -> tuple[Program, int]:
 
 
 def must_have_begun(timeline: Timeline, program: Program, row: int, number: int) -> None:
-    """Raise ``ValueUnavailable`` if a node with bodies has not begun in a row."""
+    """Raise ``ValueUnavailable`` for a node with bodies that did not begin in a row."""
     if row >= timeline.executions.calls(program, number):
         label = program.instructions[number].label
         raise ValueUnavailable(
@@ -74,7 +74,8 @@ def slot_at(program: Program, address: Address) -> Slot:
     slot = program.slots.get((layer, address.output))
     if slot is None:
         raise AddressError(
-            f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}"
+            f"{decode(segment.label)!r} in {readable(program.address)} "
+            f"has no output {address.output}"
         )
     if slot == ABSENT:
         raise ValueUnavailable(
@@ -223,8 +224,8 @@ def resolve(position: Position, place: str) -> str | None:
 
 
 def _with_iterations(position: Position, scene: Scene, address: Address) -> Scene | None:
-    """Return the scene with the iterations that an address names; None if one of them has not begun
-    at the cursor.
+    """Return the scene with the iterations that an address names; None if one of them begins after
+    the cursor.
     """
     static = ROOT
     for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
@@ -254,9 +255,7 @@ def open_graphs(position: Position) -> tuple[OpenGraph, ...]:
     levels = position.levels
     for depth, (program, iteration, _) in enumerate(levels):
         bound = bound_of(position, program) if iteration is not None else None
-        graphs.append(
-            OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound)
-        )
+        graphs.append(OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound))
     return tuple(graphs)
 
 

@@ -50,7 +50,10 @@ def _reason_before(run: Run, breakpoint: Breakpoint) -> str | None:
         else evaluate_condition(breakpoint.condition, levels, PastValues(run, moment))
     )
     if problem:
-        return f"breakpoint {breakpoint.id} stops here because its condition cannot be computed: {problem}"
+        return (
+            f"breakpoint {breakpoint.id} stops here "
+            f"because its condition cannot be computed: {problem}"
+        )
     return f"breakpoint {breakpoint.id}, {breakpoint.describe()}" if holds_here else None
 
 

@@ -14,11 +14,11 @@ from loopscope.timeline.timeline import Level, Moment, Timeline
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """A moment of what has run."""
+    """A moment of a run."""
 
     timeline: Timeline
     step: int | None
-    """Number of the step that runs next; None at the end of what has been computed."""
+    """Number of the step that runs next; None at the end of the computed steps."""
 
     @property
     def machine(self) -> Machine:

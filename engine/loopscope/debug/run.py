@@ -84,7 +84,7 @@ class Run:
 
     @property
     def machine(self) -> Machine:
-        """Machine of the run, at the first step that has not been computed."""
+        """Machine of the run, at the first step that is not computed yet."""
         return self._progress.machine
 
     @property
@@ -211,7 +211,7 @@ class Run:
 
     def record(self, address: str) -> ControlFlowRecord | None:
         """Return the record of one execution of a Loop, TensorIterator or If by its address; None
-        if it has not begun.
+        before it begins.
         """
         try:
             return self.control_flow.of(*lookup.region_at(self.position, Address.parse(address)))
@@ -235,8 +235,8 @@ class Run:
         return lookup.has_run(self.timeline, program, row, slot)
 
     def resolve(self, place: str) -> str | None:
-        """Return the address at the cursor of a place with omitted iterations; None if it has not
-        run.
+        """Return the address at the cursor of a place with omitted iterations; None before it
+        runs.
         """
         return self.resolver()(place)
 

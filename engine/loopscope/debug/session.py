@@ -82,7 +82,8 @@ class Session:
             if name not in self._plan.variables:
                 known = listed(list(self._plan.variables)) or "none"
                 raise InputError(
-                    f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}"
+                    f"there is no variable {shorten(repr(name), 60)} in the model: "
+                    f"there are {known}"
                 )
             self._variables[self._plan.variables[name]] = settle(
                 convert_to(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")

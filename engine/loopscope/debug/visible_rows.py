@@ -101,7 +101,7 @@ class Scene:
         return scene
 
     def waits(self, program: Program, label: str) -> bool:
-        """Return True if a node of a visible graph has not run in the visible row."""
+        """Return True if a node of a visible graph still has to run in the visible row."""
         labels = self._waiting.get(program.index)
         if labels is None:
             remaining = program.instructions[self.shown[program.index].position :]

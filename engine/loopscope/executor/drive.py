@@ -56,7 +56,7 @@ def advance(machine: Machine, *, generated: bool) -> None:
     if (
         generated
         and frame.region is not None
-        and not machine.plan.lacks_weights  # each operation without its weights reports that when it runs
+        and not machine.plan.lacks_weights  # an operation without its weights reports that itself
         and tiering.is_worth_generating(machine, frame)
         and machine.next_stop(frame.iteration) != frame.iteration
     ):

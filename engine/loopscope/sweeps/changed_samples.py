@@ -181,7 +181,7 @@ def _aligned_rows(left: Sweep, right: Sweep) -> Iterator[tuple[pa.Table, pa.Tabl
             order = [
                 1,
                 0,
-            ]  # the sweep that began last must end first, because each cluster restores the log configuration that it replaced
+            ]  # the newest sweep ends first: each cluster restores the previous log configuration
     finally:
         for source in reversed(sources):
             source.close()

@@ -77,7 +77,8 @@ class Separation:
             "Most of them are" if 2 * right > self.more else "No rule tells most of them; some are"
         )
         return (
-            f"{self.more:,} of {self.runs:,} runs have more than {bound_text}. {coverage} where {conditions}: "
+            f"{self.more:,} of {self.runs:,} runs have more than {bound_text}. "
+            f"{coverage} where {conditions}: "
             f"that holds for {matching:,} runs, "
             f"and {'all' if right == matching else f'{right:,}'} of these have more."
         )

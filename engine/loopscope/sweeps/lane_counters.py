@@ -16,8 +16,8 @@ class LoopTally:
     executions: np.ndarray
     total: np.ndarray
     """Number of iterations of all executions."""
-    least: np.ndarray
-    most: np.ndarray
+    minimum: np.ndarray
+    maximum: np.ndarray
     endings: np.ndarray
     """A bit for each ending that occurred, by its number in ``ENDINGS``."""
     margins: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -42,8 +42,8 @@ class LoopTally:
         """Count an execution in each of some lanes."""
         self.executions[lanes] += 1
         self.total[lanes] += counts
-        self.least[lanes] = np.minimum(self.least[lanes], counts)
-        self.most[lanes] = np.maximum(self.most[lanes], counts)
+        self.minimum[lanes] = np.minimum(self.minimum[lanes], counts)
+        self.maximum[lanes] = np.maximum(self.maximum[lanes], counts)
         self.endings[lanes] |= 1 << endings
 
     def narrow(self, lanes: np.ndarray, distances: np.ndarray) -> None:

@@ -38,7 +38,7 @@ from loopscope.timeline.vectorised import RowValues
 _MAX_DEPTH = 16
 _NO_BOUND = 1 << 62
 _FEW_LANES, _MANY_ITERATIONS = 8, 1 << 12
-"""At most this many lanes after this many iterations run faster one by one."""
+"""Maximum number of lanes, after this minimum of iterations, that run faster one by one."""
 
 
 class Lanes:

@@ -10,10 +10,49 @@ import numpy as np
 
 from loopscope.debug.expression import parse
 from loopscope.errors import InputError, shorten
-from loopscope.sweeps.column_names import OF_PLACES, full_name
+from loopscope.ir.address_suffix import ambiguous, ending
+from loopscope.ir.readable import as_written, static_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+OF_PLACES = ("iterations", "ended", "margin", "then", "else")
+"""First words of the columns that are named after a place."""
+_STATISTIC = re.compile(r" (?:sum|min|max)$")
+
+
+def full_name(names: Sequence[str], text: str) -> str:
+    """Return the column that a text names, or the text itself if it names none; ``InputError`` if
+    it names several.
+
+    >>> full_name(["sample", "iterations main/a%2Floop"], "iterations a › loop")
+    'iterations main/a%2Floop'
+    >>> full_name(["sample"], "wrong")
+    'wrong'
+    """
+    kind, _, place = text.strip().partition(" ")
+    if text in names or kind not in OF_PLACES:
+        return text
+    statistic = match[0] if (match := _STATISTIC.search(place)) else ""
+    path = place.removesuffix(statistic).strip()
+    columns = {
+        name.removeprefix(f"{kind} ").removesuffix(statistic): name
+        for name in names
+        if _is_column_of_kind(name, kind, statistic)
+    }
+    if path in columns:
+        return columns[path]
+    matches = ending(tuple(columns), as_written(path), static_words(path))
+    if len(matches) > 1:
+        raise InputError(ambiguous(text, matches))
+    return columns[next(iter(matches))] if matches else text
+
+
+def _is_column_of_kind(name: str, kind: str, statistic: str) -> bool:
+    match = _STATISTIC.search(name)
+    return name.startswith(f"{kind} ") and (match[0] if match else "") == statistic
+
 
 _AND = re.compile(r"""\s+and\s+(?=(?:[^`"]|`[^`]*`|"[^"]*")*$)""")
 """Pattern of ``and`` between two conditions, outside of names in backticks and quoted texts."""
@@ -92,9 +131,9 @@ def _column(rows: pa.Table, names: Sequence[str], name: str) -> np.ndarray:
 def _quote_names(condition: str, names: Sequence[str]) -> str:
     """Put names of columns into backticks, which names that are not identifiers require.
 
-    >>> _quoted("iterations main/loop > n", ["iterations main/loop", "n"])
+    >>> _quote_names("iterations main/loop > n", ["iterations main/loop", "n"])
     '`iterations main/loop` > `n`'
-    >>> _quoted("iterations a › loop >= 3", [])
+    >>> _quote_names("iterations a › loop >= 3", [])
     '`iterations a › loop` >= 3'
     """
     exactly = "|".join(rf"(?<![\w`]){re.escape(name)}(?![\w`])" for name in names)

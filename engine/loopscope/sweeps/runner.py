@@ -145,7 +145,7 @@ def _rows(order: SweepJob, batch: Batch, lanes: Lanes, seconds: float) -> pa.Rec
 def _loop_columns(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
     tally = lanes.loops[loop.table]
     never = tally.executions == 0
-    numbers = (tally.total, tally.least, tally.most) if loop.nested else (tally.total,)
+    numbers = (tally.total, tally.minimum, tally.maximum) if loop.nested else (tally.total,)
     masks = [
         np.zeros_like(never) if loop.nested and place == 0 else never
         for place in range(len(numbers))

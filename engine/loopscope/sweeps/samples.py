@@ -46,7 +46,7 @@ class Samples(Protocol):
 Given = Samples | str | Path | Mapping[Any, Any] | Sequence[Mapping[Any, Any]]
 
 
-def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples:
+def samples_of(model: Model, source: Given, batch: Sequence[str] = ()) -> Samples:
     """Return the samples of a description: the words of ``--inputs``, arrays with a leading sample
     axis, or a sequence of inputs.
 
@@ -55,11 +55,11 @@ def samples_of(model: Model, given: Given, batch: Sequence[str] = ()) -> Samples
     """
     for name in batch:
         position(model, name)
-    if isinstance(given, str | Path):
-        return _parse_inputs(model, str(given), batch)
-    if isinstance(given, Mapping):
-        return of_arrays(model, given, batch, "arrays")
-    return _of_sequence(model, given) if isinstance(given, Sequence) else given
+    if isinstance(source, str | Path):
+        return _parse_inputs(model, str(source), batch)
+    if isinstance(source, Mapping):
+        return of_arrays(model, source, batch, "arrays")
+    return _of_sequence(model, source) if isinstance(source, Sequence) else source
 
 
 def samples_said(model: Model, text: str) -> Samples:
@@ -415,7 +415,7 @@ class Random:
     description: str
     count: int
     seed: int
-    said: Mapping[int, InputRange]
+    ranges: Mapping[int, InputRange]
 
     def batch(self, first: int, end: int) -> Batch:
         return Batch(
@@ -428,7 +428,7 @@ class Random:
         """Return drawn values of an input. Each block has its own generator, so that any part of it
         is reproducible.
         """
-        signature, values = self.model.inputs[key], self.said.get(key)
+        signature, values = self.model.inputs[key], self.ranges.get(key)
         shape = self._shape(signature, values)
         block = max(1, min(_MAX_BLOCK_SAMPLES, _BLOCK_ELEMENTS // max(1, math.prod(shape))))
         blocks = [

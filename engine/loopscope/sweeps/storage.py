@@ -113,9 +113,8 @@ class KeptRows:
             while True:
                 try:
                     batch, written = reader.read_next_batch_with_custom_metadata()
-                    batch.validate(
-                        full=True
-                    )  # Arrow trusts a stream, and would read outside its memory if the stream is damaged
+                    # Arrow trusts a stream, and reads outside its memory if the stream is damaged.
+                    batch.validate(full=True)
                 except (
                     StopIteration,
                     pa.ArrowException,

@@ -220,7 +220,7 @@ def _format_endings(endings: Mapping[str, int]) -> str:
 
 def _format_names(names: Sequence[str]) -> str:
     """
-    >>> _some(["a"] * 3), _some(["a"] * 12)
+    >>> _format_names(["a"] * 3), _format_names(["a"] * 12)
     ('a, a, a', 'a, a, a, a, a, a, a, a and 4 more')
     """
     return ", ".join(names[:_MAX_LISTED]) + (

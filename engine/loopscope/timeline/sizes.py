@@ -132,7 +132,7 @@ class ExecutionIndex:
 
     def calls(self, program: Program, number: int) -> int:
         """Return how often a region of a program began: once in each row, except in an open row
-        that has not reached it.
+        before the region.
         """
         rows = self.rows[program.index]
         frame = self.open.get(program.index)
@@ -278,8 +278,8 @@ class Sizes:
         return Varied(np.concatenate([[0], np.cumsum(sizes)]))
 
     def _always(self, program: Program, number: int) -> int | None:
-        """Return the size of what runs inside a region in every execution; None if it may
-        differ.
+        """Return the size of everything inside a region if it is the same in every execution, else
+        None.
         """
         region = program.instructions[number].region
         if not isinstance(region, IfRegion):
@@ -288,7 +288,7 @@ class Sizes:
         return sizes.pop() if len(sizes) == 1 else None
 
     def _inside(self, program: Program, number: int, calls: int) -> np.ndarray:
-        """Return the size of what ran inside a region, for each of its executions."""
+        """Return the size of everything inside a region, for each of its executions."""
         match program.instructions[number].region:
             case LoopRegion() as region:
                 body = self.by_program[region.program.index]
@@ -319,7 +319,7 @@ class Sizes:
                 return self.by_program[region.programs[0].index].array()[:calls]
 
     def inside(self, program: Program, number: int, row: int) -> int:
-        """Return the size of what ran inside a region in one row of its program."""
+        """Return the size of everything inside a region in one row of its program."""
         match program.instructions[number].region:
             case LoopRegion() as region:
                 first, end = self.executions.rows_of(region, row)

@@ -167,7 +167,7 @@ class Timeline:
         """Return the step number at which a row reaches an instruction, with all earlier regions
         done.
 
-        Return the newest step number if an open row has not reached the instruction.
+        Return the newest step number if the instruction is ahead in an open row.
         """
         if self._is_ahead(program, row, position):
             return self.length

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope.debug.listeners import Listeners
+from loopscope.debug.debugger import Listeners
 from loopscope_app.notebook.graph_widget import GraphWidget
 from loopscope_app.notebook.run_widget import RunWidget
 from loopscope_samples import sample

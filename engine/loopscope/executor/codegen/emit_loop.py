@@ -154,7 +154,8 @@ class Writer(CodeLines):
             self.emit(f"{names.iteration} += 1")
             if innermost:
                 self.emit(
-                    f"{LEFT} += {names.chunk_end} - {names.iteration}; {names.chunk_end} = {names.iteration}"
+                    f"{LEFT} += {names.chunk_end} - {names.iteration}; "
+                    f"{names.chunk_end} = {names.iteration}"
                 )
             self.emit(f"{names.ending} = {_CONDITION}")
             self.emit("break")
@@ -351,11 +352,13 @@ class Writer(CodeLines):
         self._share_back_edge(region)
         for unfed in region.unfed:
             self.emit(
-                f"{self.assigned(unfed.parameter)} = {RUN}.unfed({names.region}, {int(unfed.layer)})"
+                f"{self.assigned(unfed.parameter)} = "
+                f"{RUN}.unfed({names.region}, {int(unfed.layer)})"
             )
         for number in range(len(concatenated(region))):
             self.emit(
-                f"{names.pieces(number)} = []; {names.add_piece(number)} = {names.pieces(number)}.append"
+                f"{names.pieces(number)} = []; "
+                f"{names.add_piece(number)} = {names.pieces(number)}.append"
             )
 
     def _leave_loop(self, region: LoopRegion) -> None:

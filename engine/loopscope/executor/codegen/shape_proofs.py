@@ -53,7 +53,7 @@ def guarded(instruction: Instruction, values: list[Any], symbol: str) -> str:
 
 
 def constant_bound(overrides: Overrides, region: LoopRegion) -> int | None:
-    """Return the constant trip count of a Loop without sliced inputs; None if it is not constant."""
+    """Return the constant trip count of a Loop without sliced inputs; None if it varies."""
     program = region.program
     if region.kind != LOOP or region.sliced or region.trip_count is None or program.parent is None:
         return None

@@ -1,4 +1,6 @@
-"""Tiering: which loops run in generated code, and how the state moves into generated code and back."""
+"""Tiering: which loops run in generated code, and the transfer of their state into the code and
+back.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def is_worth_generating(machine: Machine, frame: Frame) -> bool:
 
 
 def _may_exceed_memory(machine: Machine, region: LoopRegion) -> bool:
-    """Return True if the carried values may approach the memory limit, which only stepping checks."""
+    """Return True if the carried values may approach the memory limit, which only steps check."""
     limit = machine.control.limits.memory_bytes
     carried = (machine.values[port.parameter] for port in region.carried)
     return limit is not None and sum(getattr(port, "nbytes", 0) for port in carried) > max(

@@ -133,7 +133,9 @@ class _Proof:
 
 
 def _returns_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:
-    """Return True if the kernel returns exactly the number whose rank 0 the shape function proves."""
+    """Return True if the kernel returns exactly one number, whose rank 0 the shape function
+    proves.
+    """
     if (
         instruction.infer is None
         or instruction.checked

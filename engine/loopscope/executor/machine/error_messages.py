@@ -1,4 +1,4 @@
-"""Messages of Python, numpy and the onnx package about unsuitable inputs, in the terms of models."""
+"""Messages of Python, numpy and the onnx package about unsuitable inputs, reworded for models."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _product(match: re.Match[str]) -> str:
 
 
 def _template(sentence: str) -> Callable[[re.Match[str]], str]:
-    """Return a function that expands the sentence with the groups of a match, as ``re.sub`` does."""
+    """Return a function that expands the sentence with the groups of a match, like ``re.sub``."""
     return lambda match: match.expand(sentence)
 
 
@@ -84,7 +84,9 @@ _REWRITES: Mapping[str, Callable[[re.Match[str]], str]] = {
     r"repeated axis|axes don't match array|duplicate value in 'axis'": _template(
         "the axes must be those of the input, each once"
     ),
-    r"attempt to get arg(m..) of an empty sequence": _template(r"an axis without elements has no \1imum"),
+    r"attempt to get arg(m..) of an empty sequence": _template(
+        r"an axis without elements has no \1imum"
+    ),
     r"zero-size array to reduction operation (\w+) which has no identity": _template(
         r"no elements have no \1"
     ),
@@ -95,10 +97,10 @@ _REWRITES: Mapping[str, Callable[[re.Match[str]], str]] = {
     r"truth value of an array|only (?:0-dimensional|length-1|integer scalar) arrays": _template(
         "an input has several elements, expected one"
     ),
-    r"cannot convert float (infinity|NaN) to integer": _template(r"a number is \1, expected a whole one"),
-    r"^(?:integer |float )?division by zero$|modulo by zero$": _template(
-        "a divisor is 0"
+    r"cannot convert float (infinity|NaN) to integer": _template(
+        r"a number is \1, expected a whole one"
     ),
+    r"^(?:integer |float )?division by zero$|modulo by zero$": _template("a divisor is 0"),
     r"^Input type mismatch: (\w+) != (\w+)": _template(
         r"the element types are \1 and \2, expected one and the same"
     ),

@@ -1,4 +1,4 @@
-"""Limits of a run, and the count of what the run has used of them."""
+"""Limits of a run, and the count of used iterations, seconds and bytes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class RunControl:
 
     @property
     def elements_at_once(self) -> int | None:
-        """Output size in elements from which the memory limit is checked before the operation runs."""
+        """Output size in elements from which memory is checked before the operation runs."""
         return (
             None
             if self.limits.memory_bytes is None
@@ -135,7 +135,7 @@ class RunControl:
             )
 
     def left(self, under_way: int) -> int:
-        """Return the number of body executions that may still begin while ``under_way`` are open."""
+        """Return how many body executions may still begin while ``under_way`` are open."""
         if self.limits.iterations is None:
             return _UNLIMITED
         return max(0, self.limits.iterations - self.iterations - under_way)

@@ -30,7 +30,7 @@ class PlannedStep(NamedTuple):
     """
     output: Slot
     done: tuple[Slot, ...]
-    """In the outermost graph, the slots that nothing reads after this step."""
+    """Slots of the outermost graph that nothing reads after this step."""
 
 
 _STEPS: WeakKeyDictionary[Program, tuple[PlannedStep | None, ...]] = WeakKeyDictionary()

@@ -1,4 +1,4 @@
-"""Report of what a plan leaves out of a run: pruned, folded and shared operations."""
+"""Report of a plan's pruned, folded and shared operations, which do not run."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from loopscope.errors import InputError
+from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.columns import RecordedRows, SlotColumn
-from loopscope.executor.record.recomputed import cheap_slots
 from loopscope.ir.model import LOOP
 
 
@@ -35,7 +35,7 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records, within a budget of bytes: the carried state of each loop, or
+    """Contents of a recording within a budget of bytes: the carried state of each loop, or
     ``everything``.
 
     ``everything`` includes the value of every operation, except values that are cheap to recompute.
@@ -197,4 +197,49 @@ def can_prove_endless(region: LoopRegion) -> bool:
         and not region.program.hidden
         and region.condition_result is not None
         and bool(region.carried)
+    )
+
+
+_CHEAP_BYTES = 1 << 14
+"""Maximum bytes of an elementwise result that is recomputed; a user does not notice a thousand of
+them.
+"""
+
+
+def cheap_slots(program: Program, values: list[Any], scalars: Container[Slot]) -> set[Slot]:
+    """Return the slots of a graph that are cheaper to recompute than to record.
+
+    ``values`` are the slot values of one row, ``scalars`` the slots that hold numbers. A wrong
+    guess only costs time: the same kernels recompute the value from the same inputs. A graph with
+    random states or variables is recorded, because recomputing would repeat all preceding
+    operations.
+    """
+    if program.hidden:
+        return set()
+    return {
+        slot
+        for instruction in program.instructions
+        if _is_cheap(instruction, values, scalars)
+        for slot in instruction.outputs
+    }
+
+
+def _is_cheap(instruction: Instruction, values: list[Any], scalars: Container[Slot]) -> bool:
+    if isinstance(instruction.region, IfRegion):
+        return all(
+            _is_cheap(inner, values, scalars)
+            for program in instruction.region.programs
+            for inner in program.instructions
+        )
+    return (
+        instruction.region is None
+        and bool(expression(instruction, values))
+        and _is_small(instruction.outputs[0], values, scalars)
+    )
+
+
+def _is_small(slot: Slot, values: list[Any], scalars: Container[Slot]) -> bool:
+    value = values[slot]
+    return slot in scalars or (
+        isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= _CHEAP_BYTES
     )
