@@ -27,8 +27,8 @@ from loopscope.timeline.timeline import Timeline
 _Key = tuple[ProgramIndex, int]
 """Graph and number of a row."""
 
-_MAX_CACHED_BYTES = 64 * 2**20
-_MAX_CACHED_ROWS = 512
+_MAX_BYTES = 64 * 2**20
+_MAX_ROWS = 512
 _NUMBER_BYTES = 64
 """Approximate bytes of a value that is not an array."""
 
@@ -82,7 +82,7 @@ class RunValues:
         )
         if value is NOT_KEPT:
             raise NotKept(
-                f"not kept: {_describe_value(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
+                f"not kept: {_address_of(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
             )
         return value
 
@@ -102,14 +102,13 @@ class RunValues:
                 if carried is not None:
                     return carried
                 raise NotKept(
-                    f"not kept: {_describe_value(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
+                    f"not kept: {_address_of(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
                 ) from None
-            if self.is_of_a_file and not isinstance(
-                error, EngineError
-            ):  # the recording differs from what the model computes
+            # Other errors mean that the recording differs from what the model computes.
+            if self.is_of_a_file and not isinstance(error, EngineError):
                 raise ValueUnavailable(
                     "what the file recorded gives no "
-                    f"{_describe_value(timeline, program, row, slot)}: {cause_of(error)}"
+                    f"{_address_of(timeline, program, row, slot)}: {cause_of(error)}"
                 ) from None
             raise
         return outer[slot]
@@ -134,8 +133,8 @@ class RunValues:
             ]
             return next(
                 (
-                    rows.kept(row + 1, port)
-                    for port in parameters
+                    rows.kept(row + 1, parameter)
+                    for parameter in parameters
                     if rows is not None and not rows.forget
                 ),
                 None,
@@ -151,8 +150,8 @@ class RunValues:
         )
         return next(
             (
-                self._at_hand(timeline, program.parent, execution, port)
-                for port in output_slots
+                self._at_hand(timeline, program.parent, execution, output)
+                for output in output_slots
                 if has_ended
             ),
             None,
@@ -279,7 +278,7 @@ class RunValues:
         carried = program.loop.carried if program.loop is not None else ()
         rows = self.machine.recording.rows.get(program.index)
         first_row = row
-        entry = [carried_value.parameter for carried_value in carried] + list(program.hidden)
+        entry = [port.parameter for port in carried] + list(program.hidden)
         if iteration and entry:
             self._carry_on(program, row, rows)
             while first_row > row - iteration and not self._entry_kept(
@@ -288,7 +287,7 @@ class RunValues:
                 first_row -= 1
         requested = set(slots)
         if first_row < row:
-            requested |= {carried_value.result for carried_value in carried}
+            requested |= {port.result for port in carried}
         # Run all instructions: a variable may be assigned after the requested values are computed.
         if first_row < row and program.hidden:
             replayed = list(range(len(program.instructions)))
@@ -308,18 +307,13 @@ class RunValues:
         if (
             program.hidden
             or self.machine.overrides.items
-            or not all(carried_value.result in before for carried_value in carried)
+            or not all(port.result in before for port in carried)
         ):
             return
-        if not self._entry_kept(
-            program, row, [carried_value.parameter for carried_value in carried], rows
-        ):
+        if not self._entry_kept(program, row, [port.parameter for port in carried], rows):
             self._keep(
                 (program.index, row),
-                {
-                    carried_value.parameter: before[carried_value.result]
-                    for carried_value in carried
-                },
+                {port.parameter: before[port.result] for port in carried},
             )
 
     def _entry_kept(
@@ -534,7 +528,7 @@ class RunValues:
         cached.update(known)
         self._cache.move_to_end(row)
         while len(self._cache) > 1 and (
-            self.cached_bytes > _MAX_CACHED_BYTES or len(self._cache) > _MAX_CACHED_ROWS
+            self.cached_bytes > _MAX_BYTES or len(self._cache) > _MAX_ROWS
         ):
             _, dropped = self._cache.popitem(last=False)
             self.cached_bytes -= sum(
@@ -552,7 +546,7 @@ def _uses_hidden(instruction: Instruction) -> bool:
     )
 
 
-def _describe_value(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
+def _address_of(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
     """Return the readable address of a value."""
     layer = next(
         (layer for (layer, _), candidate in program.slots.items() if candidate == slot), None
