@@ -238,9 +238,8 @@ def _nonempty(value: Any) -> Any:
 
 
 def _rounded(value: np.ndarray, digits: int) -> Any:
-    digits = max(
-        -_MAX_DIGITS, min(digits, _MAX_DIGITS)
-    )  # beyond this, nothing or everything is rounded
+    # Beyond this, nothing or everything is rounded.
+    digits = max(-_MAX_DIGITS, min(digits, _MAX_DIGITS))
     if value.dtype.kind not in "fV":
         return np.round(value, digits)[()]
     rounded = np.round(value.astype(np.float64), digits)

@@ -149,9 +149,8 @@ def parse(text: str) -> Expression:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", SyntaxWarning
-            )  # a typed expression is not a source file to warn about
+            # A typed expression is not a source file to warn about.
+            warnings.simplefilter("ignore", SyntaxWarning)
             tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"

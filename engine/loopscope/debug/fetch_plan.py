@@ -146,9 +146,8 @@ def _cached_part(
     part = _prune_plan(plan, places, feeds, prune)
     for oldest in list(known)[: max(0, len(known) - _MAX_PARTS + 1)]:
         plan.parts.pop(oldest, None)
-    plan.parts[key] = (
-        None if part is plan else part
-    )  # a plan with a reference to itself would outlive its model
+    # A plan with a reference to itself would outlive its model.
+    plan.parts[key] = None if part is plan else part
     return part
 
 

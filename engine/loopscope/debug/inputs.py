@@ -271,9 +271,8 @@ def _same_values(left: np.ndarray, right: np.ndarray) -> bool:
             if left.dtype.kind != right.dtype.kind
             else bool(np.all(left == right))
         )
-    with np.errstate(
-        invalid="ignore"
-    ):  # a signalling NaN, which a file may contain, compares like any NaN
+    # A signalling NaN, which a file may contain, compares like any NaN.
+    with np.errstate(invalid="ignore"):
         wide_left, wide_right = left.astype(np.float64), right.astype(np.float64)
     return bool(np.all((wide_left == wide_right) | (np.isnan(wide_left) & np.isnan(wide_right))))
 

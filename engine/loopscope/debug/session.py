@@ -119,9 +119,8 @@ class Session:
         With ``fetches`` a variable is assigned only if a fetch needs it.
         """
         request = resolve_fetches(self._plan, inputs, fetches)
-        keeps = (
-            request.ends_early or request.plan.prints
-        )  # printed lines are reconstructed from the recording
+        # Printed lines are reconstructed from the recording.
+        keeps = request.ends_early or request.plan.prints
         record = Record() if keeps else NOTHING
         machine = start(
             Overrides(request.plan),

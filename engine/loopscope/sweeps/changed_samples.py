@@ -178,10 +178,8 @@ def _aligned_rows(left: Sweep, right: Sweep) -> Iterator[tuple[pa.Table, pa.Tabl
             count = min(map(len, waiting))
             yield waiting[0].slice(0, count), waiting[1].slice(0, count)
             waiting = [rows.slice(count) for rows in waiting]
-            order = [
-                1,
-                0,
-            ]  # the newest sweep ends first: each cluster restores the previous log configuration
+            # The newest sweep ends first: each cluster restores the previous log configuration.
+            order = [1, 0]
     finally:
         for source in reversed(sources):
             source.close()

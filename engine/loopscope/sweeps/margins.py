@@ -111,9 +111,8 @@ def distances(condition: Condition, values: Values) -> np.ndarray:
             return distances(condition.parts[0], values)
         case "and" | "or":
             result = values(condition.slot).astype(bool)
-            decisive = (
-                condition.kind == "or"
-            )  # the value that one part alone gives to the whole condition
+            # The value that one part alone gives to the whole condition.
+            decisive = condition.kind == "or"
             parts = [
                 np.where(
                     (result != decisive) | (values(part.slot).astype(bool) == decisive),

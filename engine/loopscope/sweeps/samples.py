@@ -485,7 +485,6 @@ def _random(model: Model, text: str, words: Sequence[str]) -> Random:
         seed,
         _ranges_by_position(model, [word for word in words[1:] if not word.startswith(_SEED)]),
     )
-    drawn.batch(
-        0, min(1, drawn.count)
-    )  # raise the error of an input that cannot be drawn before anything runs
+    # Raise the error of an input that cannot be drawn before anything runs.
+    drawn.batch(0, min(1, drawn.count))
     return drawn

@@ -120,7 +120,8 @@ class KeptRows:
                     pa.ArrowException,
                     OSError,
                     MemoryError,
-                ):  # a damaged stream may contain any length
+                ):
+                    # A damaged stream may contain any length.
                     return
                 if (written or {}).get(_METADATA_KEY) != _checksum(batch):
                     return

@@ -469,9 +469,8 @@ def _expressions(
         and _fits_input_count(operation, len(inputs))
     ):
         return "", "", ""
-    has_expression = (
-        operation.symbol or operation.float_symbol
-    )  # integers have an expression only if one of these exists
+    # Integers have an expression only if one of these exists.
+    has_expression = operation.symbol or operation.float_symbol
     of_integers = (
         operation.integer_symbol
         if has_expression and _is_satisfied(operation.integer_symbol_when, attributes)

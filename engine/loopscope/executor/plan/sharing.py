@@ -75,9 +75,8 @@ def _exact(value: object) -> str | None:
     for tensors and long lists.
     """
     if isinstance(value, tuple):
-        if (
-            len(value) > _MAX_COMPARED_ELEMENTS
-        ):  # for example the nodes of a tree ensemble, which take longer to print than to compute
+        # For example the nodes of a tree ensemble, which take longer to print than to compute.
+        if len(value) > _MAX_COMPARED_ELEMENTS:
             return None
         texts = [_exact(item) for item in value]
         return None if None in texts else repr(texts)
