@@ -66,15 +66,15 @@ class Breakpoint:
         )
 
     def describe(self) -> str:
-        before = "after" if self.after else "before"
-        what = {
-            "address": before,
+        side = "after" if self.after else "before"
+        event = {
+            "address": side,
             "nan": "NaN made at",
             "infinity": "infinity made at",
             "shape": "change of shape at",
         }[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
-        return f"{what} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
+        return f"{event} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
 
 
 @dataclass(eq=False, repr=False)

@@ -279,12 +279,12 @@ def _convert_feed(plan: Plan, key: object, source: OutputRef, value: Any) -> Any
     """Return the value as an array of the tensor's element type and shape, as far as they are
     known.
     """
-    known = plan.propagated.output(ROOT, source.layer, source.output)
+    inferred = plan.propagated.output(ROOT, source.layer, source.output)
     port = plan.model.graph.tensor(source)
-    shape = known.shape if known.shape.dimensions is not None else port.shape
+    shape = inferred.shape if inferred.shape.dimensions is not None else port.shape
     return convert_to(
         value,
-        known.element_type or port.element_type,
+        inferred.element_type or port.element_type,
         shape,
         f"the tensor {shorten(repr(key), 60)}",
     )

@@ -63,8 +63,8 @@ def named_inputs(
     if not isinstance(inputs, Mapping):
         return inputs, {}
     number = {signature.layer: position for position, signature in enumerate(model.inputs)}
-    own: dict[str | int, object] = {}
-    others: dict[OutputRef, tuple[object, object]] = {}
+    model_inputs: dict[str | int, object] = {}
+    other_tensors: dict[OutputRef, tuple[object, object]] = {}
     for key, value in inputs.items():
         source = (
             None
@@ -72,12 +72,12 @@ def named_inputs(
             else tensor_of(key)
         )
         if source is None:
-            own[key] = value
+            model_inputs[key] = value
         elif source.layer in number:
-            own[number[source.layer]] = value
+            model_inputs[number[source.layer]] = value
         else:
-            others[source] = key, value
-    return own, others
+            other_tensors[source] = key, value
+    return model_inputs, other_tensors
 
 
 def _key_value_pairs(model: Model, inputs: Inputs) -> Iterable[tuple[object, Any]]:

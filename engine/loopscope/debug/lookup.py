@@ -131,8 +131,8 @@ def _loop_row(position: Position, region: LoopRegion, execution: int, segment: S
             f"the body of {decode(segment.label)!r} never ran: it has zero iterations"
         )
     if segment.iteration is None or segment.iteration == ANY_ITERATION:
-        shown = position.scene.shown.get(region.program.index)
-        return shown.row if shown is not None and first <= shown.row < end else end - 1
+        visible = position.scene.shown.get(region.program.index)
+        return visible.row if visible is not None and first <= visible.row < end else end - 1
     if segment.iteration >= end - first:
         raise ValueUnavailable(
             f"iteration {segment.iteration} of {decode(segment.label)!r} has not run: "
@@ -209,18 +209,18 @@ def resolve(position: Position, place: str) -> str | None:
     """
     scene: Scene | None = position.scene
     if "[" in place:
-        named = Address.parse(place)
-        scene, place = _with_iterations(position, position.scene, named), named.static
+        parsed = Address.parse(place)
+        scene, place = _with_iterations(position, position.scene, parsed), parsed.static
     if scene is None:
         return None
     graph, _, label = place.rpartition("/")
     program = position.plan.program_by_address.get(graph)
-    shown = scene.shown.get(program.index) if program else None
-    if program is None or shown is None or label not in program.layer_of_label:
+    visible = scene.shown.get(program.index) if program else None
+    if program is None or visible is None or label not in program.layer_of_label:
         return None
     if scene.waits(program, label):
         return None
-    return f"{position.timeline.address(program, shown.row)}/{label}"
+    return f"{position.timeline.address(program, visible.row)}/{label}"
 
 
 def _with_iterations(position: Position, scene: Scene, address: Address) -> Scene | None:
@@ -233,8 +233,8 @@ def _with_iterations(position: Position, scene: Scene, address: Address) -> Scen
         if owner.iteration is None or owner.iteration == ANY_ITERATION:
             continue
         program = position.plan.program_by_address.get(static)
-        shown = scene.shown.get(program.index) if program is not None else None
-        if program is None or program.parent is None or shown is None:
+        visible = scene.shown.get(program.index) if program is not None else None
+        if program is None or program.parent is None or visible is None:
             return None
         region = program.region
         if not isinstance(region, LoopRegion):
@@ -243,9 +243,9 @@ def _with_iterations(position: Position, scene: Scene, address: Address) -> Scen
             position.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0]
             + owner.iteration
         )
-        if row > shown.row:
+        if row > visible.row:
             return None
-        scene = scene if row == shown.row else scene.with_row(program, row)
+        scene = scene if row == visible.row else scene.with_row(program, row)
     return scene
 
 
@@ -267,10 +267,10 @@ def bound_of(position: Position, program: Program) -> int | None:
     if frame is not None:
         return frame.bound if frame.bound < 1 << 62 else None
     scene = position.scene
-    shown = scene.shown.get(program.index)
-    if shown is None:
+    visible = scene.shown.get(program.index)
+    if visible is None:
         return None
-    execution, _ = position.timeline.executions.parent_row(program, shown.row)
+    execution, _ = position.timeline.executions.parent_row(program, visible.row)
     assert program.parent is not None
     region = program.region
     assert isinstance(region, LoopRegion)

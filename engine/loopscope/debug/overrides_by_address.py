@@ -100,8 +100,8 @@ def _bind_change(plan: Plan, address: Address, value: Any) -> Override:
         raise AddressError(
             f"{place} is an input of the model: give the run another input instead of a change"
         )
-    known = plan.propagated.output(program.address, layer, address.output)
-    element_type, shape = known.element_type, known.shape
+    inferred = plan.propagated.output(program.address, layer, address.output)
+    element_type, shape = inferred.element_type, inferred.shape
     if _may_be_shorter(plan, program, slot):
         shape = PartialShape.unknown(shape.rank) if shape.rank is not None else shape
     array = _convert_value(value, element_type, shape, place)

@@ -144,9 +144,9 @@ class _Named(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         numbers = self._found.get(name)
         if numbers is None:
-            known = listed(list(self._found))
+            known_names = listed(list(self._found))
             raise KeyError(
-                f"there is no output {shorten(repr(name))}: there are {known}; "
+                f"there is no output {shorten(repr(name))}: there are {known_names}; "
                 "loopscope.run(..., fetches=[...]) gives other tensors"
             )
         slots = {self._result.slot(self._result.model.outputs[number]) for number in numbers}

@@ -177,12 +177,12 @@ def _step_of_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | N
 def _iterations_match(
     timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int
 ) -> bool:
-    if all(wanted is None for wanted in breakpoint.iterations):
+    if all(required is None for required in breakpoint.iterations):
         return True
     iterations = timeline.iterations(program, row)
     return all(
-        wanted is None or wanted == iteration
-        for wanted, iteration in zip(breakpoint.iterations, iterations, strict=False)
+        required is None or required == iteration
+        for required, iteration in zip(breakpoint.iterations, iterations, strict=False)
     )
 
 

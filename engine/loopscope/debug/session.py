@@ -51,9 +51,9 @@ class Session:
         self._machine: Machine | None = None
 
     def __repr__(self) -> str:
-        known = listed(list(self.variables)) or "none"
+        names = listed(list(self.variables)) or "none"
         name = shorten(self._plan.model.name)
-        return f"<Session of {name!r}, variables that have a value: {known}>"
+        return f"<Session of {name!r}, variables that have a value: {names}>"
 
     def reset(self) -> None:
         """Forget all variables, so that the next run reads their initial values."""
@@ -80,10 +80,10 @@ class Session:
         declared = _declared_variables(self._plan.model)
         for name, value in values.items():
             if name not in self._plan.variables:
-                known = listed(list(self._plan.variables)) or "none"
+                known_names = listed(list(self._plan.variables)) or "none"
                 raise InputError(
                     f"there is no variable {shorten(repr(name), 60)} in the model: "
-                    f"there are {known}"
+                    f"there are {known_names}"
                 )
             self._variables[self._plan.variables[name]] = settle(
                 convert_to(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")

@@ -52,10 +52,10 @@ class Scene:
             if parent.index in self.skipped:
                 self.skipped.add(program.index)
             return
-        begun = outer.position > program.owner or (
+        has_begun = outer.position > program.owner or (
             outer.open and outer.position == program.owner and self._inside_is_open(program)
         )
-        if not begun:
+        if not has_begun:
             return
         row = self._last_row(program, parent, outer.row)
         if row is None:
@@ -87,16 +87,18 @@ class Scene:
     def with_row(self, program: Program, row: int) -> Scene:
         """Return the scene with another row of a program, as it was at the end of that row."""
         scene = copy(self)
-        inside = {
+        inner_indices = {
             inner.index for inner in self.plan.programs if is_within(inner.address, program.address)
         }
-        scene.shown = {index: shown for index, shown in self.shown.items() if index not in inside}
-        scene.skipped = self.skipped - inside
+        scene.shown = {
+            index: shown for index, shown in self.shown.items() if index not in inner_indices
+        }
+        scene.skipped = self.skipped - inner_indices
         scene.shown[program.index] = VisibleRow(row, len(program.instructions), False)
         scene._waiting = {}
         scene.innermost = -1
         for inner in self.plan.programs:
-            if inner.index in inside and inner is not program and inner.parent is not None:
+            if inner.index in inner_indices and inner is not program and inner.parent is not None:
                 scene._show_inside(inner, inner.parent)
         return scene
 
@@ -133,9 +135,9 @@ class Scene:
     def _program_statuses(
         self, program: Program, failed: bool, statuses: dict[str, Status]
     ) -> None:
-        shown = self.shown.get(program.index)
+        visible = self.shown.get(program.index)
         prefix = program.address
-        if shown is None:
+        if visible is None:
             status: Status = "skipped" if program.index in self.skipped else "waiting"
             for label in program.layer_of_label:
                 statuses[f"{prefix}/{label}"] = status
@@ -146,21 +148,21 @@ class Scene:
         }
         for label, layer in program.layer_of_label.items():
             statuses[f"{prefix}/{label}"] = "done" if live is None or layer in needed else "skipped"
-        for number in range(shown.position, len(program.instructions)):
+        for number in range(visible.position, len(program.instructions)):
             statuses[f"{prefix}/{program.instructions[number].label}"] = "waiting"
-        self._result_statuses(program, shown, statuses)
-        if shown.open and shown.position < len(program.instructions):
+        self._result_statuses(program, visible, statuses)
+        if visible.open and visible.position < len(program.instructions):
             inner: Status = "failed" if failed else "current"
-            statuses[f"{prefix}/{program.instructions[shown.position].label}"] = (
+            statuses[f"{prefix}/{program.instructions[visible.position].label}"] = (
                 inner if program.index == self.innermost else "running"
             )
 
     def _result_statuses(
-        self, program: Program, shown: VisibleRow, statuses: dict[str, Status]
+        self, program: Program, visible: VisibleRow, statuses: dict[str, Status]
     ) -> None:
         label_of: dict[LayerId, str] = {
             layer: label for label, layer in program.layer_of_label.items()
         }
         for layer, slot in program.results.items():
-            if program.producer.get(slot, -1) >= shown.position:
+            if program.producer.get(slot, -1) >= visible.position:
                 statuses[f"{program.address}/{label_of[layer]}"] = "waiting"

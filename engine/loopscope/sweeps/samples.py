@@ -254,10 +254,10 @@ def of_arrays(
     lengths along it.
     """
     by_position = {position(model, key): np.asarray(value) for key, value in arrays.items()}
-    chosen = {position(model, name) for name in batch} or set(by_position)
+    batched = {position(model, name) for name in batch} or set(by_position)
     lengths = {
         model.inputs[key].name: len(by_position[key]) if by_position[key].ndim else None
-        for key in sorted(chosen & set(by_position))
+        for key in sorted(batched & set(by_position))
     }
     if len(set(lengths.values())) != 1 or None in lengths.values():
         lengths_text = (
@@ -272,12 +272,12 @@ def of_arrays(
             "--batch NAME says which inputs have one"
         )
     count = next(iter(lengths.values())) or 0
-    varying = {key: value for key, value in by_position.items() if key in chosen}
+    varying = {key: value for key, value in by_position.items() if key in batched}
     return Arrays(
         count,
         description,
         varying,
-        {key: value for key, value in by_position.items() if key not in chosen},
+        {key: value for key, value in by_position.items() if key not in batched},
     )
 
 

@@ -455,8 +455,8 @@ class RunValues:
     def _load(self, need: _Need, values: list[Any]) -> None:
         """Load the stored values of the row that are requested or read, and not recomputed."""
         program, numbers = need.program, set(self._last_numbers(need))
-        read = need.slots.union(*(program.instructions[number].reads for number in numbers))
-        for slot in read & program.producer.keys():
+        slots = need.slots.union(*(program.instructions[number].reads for number in numbers))
+        for slot in slots & program.producer.keys():
             if program.producer[slot] not in numbers:
                 values[slot] = self._kept(program, need.row, slot)
 
@@ -538,11 +538,11 @@ class RunValues:
 
 def _uses_hidden(instruction: Instruction) -> bool:
     """Return True if an instruction or its bodies use a random state or a variable."""
-    inside = instruction.region.programs if instruction.region else ()
+    bodies = instruction.region.programs if instruction.region else ()
     return (
         instruction.state is not None
         or instruction.variable is not None
-        or any(program.hidden for program in inside)
+        or any(program.hidden for program in bodies)
     )
 
 

@@ -138,10 +138,10 @@ class ExecutionIndex:
         frame = self.open.get(program.index)
         if frame is None or rows == 0:
             return rows
-        begun = frame.position > number or (
+        has_begun = frame.position > number or (
             frame.position == number and frame is not self.machine.frames[-1]
         )
-        return rows if begun else rows - 1
+        return rows if has_begun else rows - 1
 
     def loop_starts(self, region: LoopRegion) -> np.ndarray:
         """Return the first row of each ended execution, and of the execution after them."""
@@ -201,8 +201,8 @@ class ExecutionIndex:
                 execution = int(np.searchsorted(starts, row, side="right")) - 1
                 return execution, row - int(starts[execution])
             case IfRegion() as region:
-                wanted = 1 if program is region.then.program else 0
-                return int(np.flatnonzero(self.taken(region) == wanted)[row]), None
+                branch_number = 1 if program is region.then.program else 0
+                return int(np.flatnonzero(self.taken(region) == branch_number)[row]), None
             case _:
                 return row, None
 
@@ -260,18 +260,18 @@ class Sizes:
         rows = executions.rows[program.index]
         frame = executions.open.get(program.index)
         end = weights.end if program.parent is not None else 0
-        each = weights.instruction * len(program.instructions) + end
-        last = each
+        row_size = weights.instruction * len(program.instructions) + end
+        last_size = row_size
         if frame is not None:
             begun = frame.position + (frame is not executions.machine.frames[-1])
-            last = weights.instruction * begun
+            last_size = weights.instruction * begun
         if not program.regions:
-            return Uniform(rows, each, last)
+            return Uniform(rows, row_size, last_size)
         same = [self._always(program, number) for number in program.regions]
         if frame is None and None not in same:
-            each += sum(weights.region + amount for amount in same if amount is not None)
-            return Uniform(rows, each, each)
-        sizes = Uniform(rows, each, last).array()
+            row_size += sum(weights.region + amount for amount in same if amount is not None)
+            return Uniform(rows, row_size, row_size)
+        sizes = Uniform(rows, row_size, last_size).array()
         for number in program.regions:
             calls = executions.calls(program, number)
             sizes[:calls] += weights.region + self._inside(program, number, calls)
@@ -305,15 +305,17 @@ class Sizes:
                     self.by_program[branch.program.index]
                     for branch in (region.otherwise, region.then)
                 ]
-                each = [_size_of_each(body) for body in bodies]
-                if None not in each:
-                    return np.take(np.array(each, np.int64), self.executions.taken(region)[:calls])
+                body_sizes = [_size_of_each(body) for body in bodies]
+                if None not in body_sizes:
+                    return np.take(
+                        np.array(body_sizes, np.int64), self.executions.taken(region)[:calls]
+                    )
                 branches, rows = self.executions.branch_rows(region)
                 otherwise, then = (body.array() for body in bodies)
-                inside = np.zeros(len(branches), np.int64)
-                inside[branches == 1] = then[rows[branches == 1]]
-                inside[branches == 0] = otherwise[rows[branches == 0]]
-                return inside[:calls]
+                sizes = np.zeros(len(branches), np.int64)
+                sizes[branches == 1] = then[rows[branches == 1]]
+                sizes[branches == 0] = otherwise[rows[branches == 0]]
+                return sizes[:calls]
             case _ as region:
                 assert region is not None
                 return self.by_program[region.programs[0].index].array()[:calls]

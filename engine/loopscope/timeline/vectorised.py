@@ -188,10 +188,10 @@ class Columns:
         self._found[slot] = column if values is None else RowValues(values, True)
 
     def _recorded(self, slot: Slot) -> RowValues | None:
-        whole = self.recorded.column(self.program, slot)
-        if whole is None or (len(self.rows) and self.rows[-1] >= len(whole)):
+        column = self.recorded.column(self.program, slot)
+        if column is None or (len(self.rows) and self.rows[-1] >= len(column)):
             return None
-        return RowValues(whole[self.rows], True)
+        return RowValues(column[self.rows], True)
 
     # -- values at the beginning of a row
 
@@ -250,15 +250,15 @@ class Columns:
         source = self._outer(sliced.source)
         if source is None or region.kind == SEQUENCE_MAP:
             return None
-        whole = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
-        axis = sliced.axis + whole.ndim - 1 if sliced.axis < 0 else sliced.axis
+        array = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
+        axis = sliced.axis + array.ndim - 1 if sliced.axis < 0 else sliced.axis
         begins = np.asarray(
-            part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region))
+            part_begin(region, sliced, array.shape[axis + 1], self._iterations(region))
         )
         source_rows = (
             np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
         )
-        parts = np.moveaxis(whole, axis + 1, 1)[
+        parts = np.moveaxis(array, axis + 1, 1)[
             source_rows[:, None], begins[:, None] + np.arange(sliced.part_size)
         ]
         parts = np.moveaxis(parts, 1, axis + 1)

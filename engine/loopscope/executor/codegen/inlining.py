@@ -15,20 +15,22 @@ def used_once(program: Program, loop: LoopRegion | None) -> set[Slot]:
     """
     regions = [program.instructions[number].region for number in program.regions]
     conditions = [region.condition for region in regions if isinstance(region, IfRegion)]
-    read = Counter(slot for instruction in program.instructions for slot in instruction.reads)
-    read.update(program.results.values())
+    read_counts = Counter(
+        slot for instruction in program.instructions for slot in instruction.reads
+    )
+    read_counts.update(program.results.values())
     if loop is not None and loop.condition_result is not None:
         conditions.append(loop.condition_result)
-        read.update(port.result for port in (*loop.carried, *loop.outputs))
-    once: set[Slot] = set()
+        read_counts.update(port.result for port in (*loop.carried, *loop.outputs))
+    slots: set[Slot] = set()
     for slot in conditions:
         while (
-            read[slot] == 1
+            read_counts[slot] == 1
             and (number := program.producer.get(slot)) is not None
             and program.instructions[number].region is None
         ):
-            once.add(slot)
+            slots.add(slot)
             if not program.instructions[number].is_identity:
                 break
             (slot,) = program.instructions[number].inputs
-    return once
+    return slots

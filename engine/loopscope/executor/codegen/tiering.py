@@ -88,23 +88,25 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         _call(machine, frame, loop)
     finally:
         recording.prove(loop.scalars, holds=False)
-        begun = {
+        begun_counts = {
             open_frame.program.index: open_frame.position + (open_frame is not machine.frames[-1])
             for open_frame in machine.frames
         }
-        _close_logs(machine, frame, loop, begun)
+        _close_logs(machine, frame, loop, begun_counts)
         recording.pack()
 
 
 def _close_logs(
-    machine: Machine, frame: Frame, loop: Loop, begun: Mapping[ProgramIndex, int]
+    machine: Machine, frame: Frame, loop: Loop, begun_counts: Mapping[ProgramIndex, int]
 ) -> None:
     """Complete the branch logs after generated code was left: set how often each logged If ran."""
     iterations = {open_frame.program.index: open_frame.iteration for open_frame in machine.frames}
     for logged in loop.logged:
         log = machine.recording.branch_log(logged.table)
-        if logged.program in begun:
-            log.catch_up(iterations[logged.program] + (begun[logged.program] > logged.position))
+        if logged.program in begun_counts:
+            log.catch_up(
+                iterations[logged.program] + (begun_counts[logged.program] > logged.position)
+            )
         elif logged.program == frame.program.index:
             log.end(frame.iteration + 1)
 

@@ -142,9 +142,9 @@ def loops_in(program: Program) -> Iterator[LoopRegion]:
     """Yield the loops in a graph and in its inner graphs."""
     waiting = [program]
     while waiting:
-        inside = waiting.pop()
-        for number in inside.regions:
-            region = inside.instructions[number].region
+        graph = waiting.pop()
+        for number in graph.regions:
+            region = graph.instructions[number].region
             if isinstance(region, LoopRegion):
                 yield region
             waiting += region.programs if region else ()

@@ -27,13 +27,13 @@ class Defaults:
 
     def known_result(self, address: str, layer: LayerId) -> tuple[ElementType | None, PartialShape]:
         """Return the type and shape of a Result of the graph at a static address."""
-        known = self.plan.propagated.output(address, layer)
+        inferred = self.plan.propagated.output(address, layer)
         declared = self._said.get((address, layer))
         if declared is None:
-            return known.element_type, known.shape
-        if known.element_type is None:
+            return inferred.element_type, inferred.shape
+        if inferred.element_type is None:
             return declared.element_type, declared.shape
-        return known.element_type, known.shape.intersect(declared.shape) or known.shape
+        return inferred.element_type, inferred.shape.intersect(declared.shape) or inferred.shape
 
     @cached_property
     def _said(self) -> dict[tuple[str, LayerId], Port]:

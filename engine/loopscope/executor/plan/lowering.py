@@ -68,8 +68,8 @@ def loop(
         if entry is not None and entry.is_iteration_number:
             counters.append(_counter(body.graph.by_id[layer], slot))
         elif entry is not None and outer is not None and entry.axis is not None:
-            whole = node.type not in (SCAN, SEQUENCE_MAP)
-            cut = {
+            whole_parts = node.type not in (SCAN, SEQUENCE_MAP)
+            slicing = {
                 "axis": entry.axis,
                 "start": entry.start,
                 "end": entry.end,
@@ -77,7 +77,9 @@ def loop(
                 "part_size": entry.part_size,
             }
             sliced.append(
-                Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole)
+                Sliced(
+                    parameter=slot, source=outer, **slicing, layer=layer, whole_parts=whole_parts
+                )
             )
         elif layer in result_of:
             source = result_of[layer]

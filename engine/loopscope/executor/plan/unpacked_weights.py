@@ -34,12 +34,12 @@ def unpacking(plan: Plan, program: Program) -> Mapping[int, ElementType]:
     result: dict[int, ElementType] = {}
     constants = set(nodes)
     for number, instruction in enumerate(program.instructions):
-        read = [slot for slot in instruction.inputs if slot]
-        packed_type = next((packed[slot] for slot in read if slot in packed), None)
+        inputs = [slot for slot in instruction.inputs if slot]
+        packed_type = next((packed[slot] for slot in inputs if slot in packed), None)
         if (
             packed_type is not None
             and instruction.node.type in _UNPACKING_OPERATIONS
-            and constants.issuperset(read)
+            and constants.issuperset(inputs)
         ):
             result[number] = packed_type
             packed |= dict.fromkeys(instruction.outputs, packed_type)
