@@ -136,7 +136,9 @@ def _writer(target: Path) -> _Replacement | _Stream:
         except FileNotFoundError:
             return _Replacement(target, Path(os.path.realpath(target)), None)
         if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "expected a file to write to, got a folder")
+            raise IsADirectoryError(
+                errno.EISDIR, "this is a folder, and a file is expected to write to"
+            )
         for descriptor in _STREAMS:
             if _is_open_at(status, descriptor):
                 return _Stream(target, descriptor)
