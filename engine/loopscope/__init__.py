@@ -1,9 +1,7 @@
 """Loopscope's engine: read, check, run and explain neural-network graphs with control flow.
 
-This is the door: what README speaks of. Rooms have other names than the functions here.
-
-Each name is imported when it is first asked for, because a command that needs few of them should
-not wait for all.
+This module has the public names that README describes. Each name is imported on first access,
+because a command that needs few of them should start quickly.
 """
 
 from __future__ import annotations
@@ -92,7 +90,7 @@ __all__ = [
     "write_model",
 ]
 
-_HOMES = {
+_MODULE_OF_NAME = {
     **dict.fromkeys(
         ("AddressError", "BuildError", "EngineError", "ExpressionError", "InputError"), "errors"
     ),
@@ -121,17 +119,17 @@ _HOMES = {
     "widget": "notebook",
     "write_model": "write",
 }
-"""The module of each name; ``build`` is one itself."""
+"""Module of each name; ``builder`` is itself a module."""
 
 
 def __getattr__(name: str) -> object:
     if name == "builder":
         return importlib.import_module("loopscope.builder")
-    if name not in _HOMES:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module 'loopscope' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"loopscope.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(f"loopscope.{_MODULE_OF_NAME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,5 @@
-"""Every way the engine says no: a place, a small family of errors, one sentence each; and names
-as sentences show them.
+"""Errors of the engine, each with one sentence and an optional place; and names shortened for
+sentences.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class Where:
 
     file: str = ""
     line: int = 0
-    """1-based line of the file; 0 when unknown."""
+    """Line of the file, from 1; 0 if unknown."""
     address: str = ""
     """Static address such as ``main/while_3/body/Add_1``."""
     operation: str = ""
     """Operation type with its version, such as ``Add-1``."""
     port: str = ""
-    """Such as ``input 1``."""
+    """Port such as ``input 1``."""
 
     def __str__(self) -> str:
         line = f":{self.line}" if self.file else f"line {self.line}"
@@ -36,11 +36,11 @@ class Where:
 
 
 class EngineError(Exception):
-    """Everything that the engine refuses or fails at."""
+    """Base class of all errors of the engine."""
 
 
 class ReadError(EngineError):
-    """No model can be made of the file."""
+    """A file that cannot be read as a model."""
 
     def __init__(self, message: str, where: Where = Where()) -> None:
         self.where = where
@@ -49,27 +49,27 @@ class ReadError(EngineError):
 
 
 class WriteError(EngineError):
-    """The model cannot be written in the form that was asked for."""
+    """A model that cannot be written in the requested format."""
 
 
 class InputError(EngineError):
-    """The inputs given for a run do not fit the model's inputs."""
+    """Inputs of a run that do not fit the model's inputs."""
 
 
 class MissingInput(InputError):
-    """A run needs a value for an input, and none is given."""
+    """A required input without a value."""
 
 
 class AddressError(EngineError):
-    """An address that cannot be parsed, or that names no place in the model or run."""
+    """An address that cannot be parsed, or that does not name a place in the model or run."""
 
 
 class ValueUnavailable(EngineError):
-    """There is no value at an address, and the message says why."""
+    """An address without a value; the message explains why."""
 
 
 class NotKept(ValueUnavailable, ValueError):
-    """A value that depends on weights which the file of a run was saved without."""
+    """A value that depends on weights which the file of a run does not contain."""
 
 
 class ExpressionError(EngineError):
@@ -77,49 +77,51 @@ class ExpressionError(EngineError):
 
 
 class BuildError(EngineError, ValueError):
-    """A graph under construction was given something that it cannot be built from."""
+    """A graph under construction got an argument that it cannot be built from."""
 
 
 MOST_OF_A_SENTENCE = 20_000
-"""Characters; a user's kernel or another runtime may say any number of them."""
+"""Maximum characters of a message; a user's kernel or another runtime may raise one of any
+length.
+"""
 _PLACES = re.compile(
     r"(Exception from \S+:\d+:|Check '[^']*' failed at \S+:\d+:|FrontEnd API failed with \w+:)\s*"
 )
 
 
 def without_places(text: str) -> str:
-    """A message of OpenVINO without the places in OpenVINO's own source, which mean nothing to
+    """Remove the places in OpenVINO's own source from its message, because they do not help
     users.
     """
     return _PLACES.sub("", text).strip().rstrip(".")
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names for a sentence, cut when there are many.
+def listed(names: Sequence[str], limit: int = 8) -> str:
+    """List names for a sentence, at most ``limit`` of them.
 
     >>> listed(["a", "b"])
     "'a', 'b'"
     """
-    shown = ", ".join(repr(elided(name)) for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    shown = ", ".join(repr(elided(name)) for name in names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 
-def elided(text: str, most: int = 80) -> str:
-    """A name or address for a sentence, which is never cut itself: a long name loses its middle,
-    since its end tells most.
+def elided(text: str, limit: int = 80) -> str:
+    """Shorten a name or address for a sentence by removing its middle, because its end is most
+    specific.
 
-    A sentence of others loses its middle only where it is longer than a page
+    Another program's sentence is only shortened if it is longer than a page
     (``MOST_OF_A_SENTENCE``).
 
     >>> elided("a" * 100 + "/body/Add_1")
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaa/body/Add_1'
     """
-    half = most // 2
-    return text if len(text) <= most else f"{text[: half - 1]}…{text[-half:]}"
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[: half - 1]}…{text[-half:]}"
 
 
 def in_one_line(message: str) -> str:
-    """A message of several lines as one.
+    """Join the lines of a message.
 
     >>> in_one_line("There is 1 error.\\nLS404 main/loop: Input 3 is mapped to nothing.")
     'There is 1 error; LS404 main/loop: Input 3 is mapped to nothing.'
@@ -127,45 +129,44 @@ def in_one_line(message: str) -> str:
     return message.replace(".\n", "; ").replace("\n", "; ")
 
 
-def shorten(text: str, most: int = 120) -> str:
-    """Text that may come from a file, cut to a length that a message can bear; what is quoted stays
-    quoted.
+def shorten(text: str, limit: int = 120) -> str:
+    """Shorten text that may come from a file to ``limit`` characters. Quoted text stays quoted.
 
     >>> shorten("abcdef", 5)
     'ab...'
     >>> shorten(repr("abcdef"), 7)
     "'ab...'"
     """
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
     end = "..." + (text[-1] if text[0] == text[-1] and text[0] in "'\"" else "")
-    return text[: most - len(end)] + end
+    return text[: limit - len(end)] + end
 
 
 MOST_OF_A_NAME = 160
 
 
-def neutral(text: str, most: int = MOST_OF_A_NAME) -> str:
-    """Text cut in the middle to ``most`` characters, without characters that could hide or reorder
-    what is shown.
+def neutral(text: str, limit: int = MOST_OF_A_NAME) -> str:
+    """Shorten text in the middle to ``limit`` characters, and remove characters that could hide or
+    reorder it.
 
-    Control characters, surrogates, private and format characters (bidirectional overrides among
-    them) become U+FFFD; line breaks and tabs become spaces.
+    Control characters, surrogates, private and format characters (including bidirectional
+    overrides) become U+FFFD; line breaks and tabs become spaces.
 
     >>> neutral("a\\tb\\x00c"), neutral("abc\\u202egnp.exe"), neutral("encoder/layer/add", 9)
     ('a b\\ufffdc', 'abc\\ufffdgnp.exe', 'enco…/add')
     """
-    if len(text) > most:
-        tail = (most - 1) // 2
-        text = f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}" if tail else text[:most]
+    if len(text) > limit:
+        tail = (limit - 1) // 2
+        text = f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}" if tail else text[:limit]
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_shown(character) for character in text)
+    return "".join(_visible(character) for character in text)
 
 
-def _shown(character: str) -> str:
+def _visible(character: str) -> str:
     if character in "\n\r\t\u2028\u2029":
         return " "
     category = unicodedata.category(character)
-    # Zs holds odd spaces that are harmless; everything of class C hides something.
+    # Zs contains unusual but harmless spaces; every class C character hides something.
     return "\ufffd" if category[0] == "C" or character in "\ufffe\uffff" else character

@@ -1,4 +1,6 @@
-"""Gradients held against central differences: what a derivative is, computed without any rule."""
+"""Comparison of gradients with central differences, which are computed without differentiation
+rules.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,22 @@ from loopscope.transform.in_double_precision import in_double_precision
 from loopscope.transform.with_gradients import Names, gradients, outside
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-7
-"""Of f64: the extrapolated difference is right to about 1e-9 of the function's own size; a wrong
-rule is wrong in its first digits.
+"""Tolerances in f64. The extrapolated difference is accurate to about 1e-9 of the function's size;
+a wrong rule errs in the first digits.
 """
 _SEED = 1
-"""Random operations give the same numbers in each run."""
+"""Seed of random operations, so that each run uses the same numbers."""
 _STEPS = 1e-3, 1e-5
-"""Relative to the value that is moved; the smaller one is taken where a function bends too much
-for the other, and costs digits.
+"""Steps relative to the value. The smaller step, which costs digits, is used if the function bends
+too much for the larger.
 """
-_MOST_ELEMENTS = 64
-"""Of one input are moved; of larger ones so many, spread evenly."""
+_MAX_ELEMENTS = 64
+"""Maximum number of elements per input that are moved; of a larger input, evenly spread ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradientDifference:
-    """One element of one input where the two disagree."""
+    """An element of an input at which the gradient and the central difference disagree."""
 
     name: str
     place: tuple[int, ...]
@@ -46,27 +48,33 @@ class GradientDifference:
 
     def __str__(self) -> str:
         place = f"[{','.join(map(str, self.place))}]" if self.place else ""
-        return f"{self.name!r}{place}: the gradient is {self.gradient:.6g}, central differences give {self.by_differences:.6g}"
+        return (
+            f"{self.name!r}{place}: the gradient is {self.gradient:.6g}, "
+            f"central differences give {self.by_differences:.6g}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class GradientCheck:
-    """What came of the comparison; ``print`` of it says where the gradient is wrong."""
+    """Result of the comparison. Its text names the wrong elements."""
 
     compared: int
-    """Elements of inputs."""
+    """Number of compared elements of inputs."""
     largest: float
-    """The largest difference, relative to the size of what is compared where that is above 1."""
+    """Largest difference; relative to the slope if its magnitude is above 1."""
     wrong: tuple[GradientDifference, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether all elements agree."""
+        """True if all elements agree."""
         return not self.wrong
 
     def __str__(self) -> str:
         if self.ok:
-            return f"the gradient agrees with central differences in {self.compared} elements, the largest difference is {self.largest:.1e}"
+            return (
+                f"the gradient agrees with central differences in {self.compared} elements, "
+                f"the largest difference is {self.largest:.1e}"
+            )
         shown = "; ".join(map(str, self.wrong[:5]))
         more = f"; and {len(self.wrong) - 5} more" if len(self.wrong) > 5 else ""
         return (
@@ -82,54 +90,60 @@ def check_gradient(
     *,
     catalogue: Catalogue = CATALOGUE,
 ) -> GradientCheck:
-    """Compares the gradient of a function with central differences in f64, element by element of
-    each input of floats.
+    """Compare the gradient of a function with central differences in f64, element by element of
+    each float input.
 
-    ``model_or_function``: a model, or a function that gets tensors of a graph under construction
-    and gives one or several, such as ``lambda x, w: ops.tanh(x @ w)``. ``inputs``: for a function
-    an array for each argument (floats become f64), for a model what ``loopscope.run`` takes. The
-    target is the sum of ``of`` (default: all outputs of floats), each element of them weighted
-    differently for a function, so that errors do not cancel; ``with_respect_to``: tensors outside
-    of bodies (default: all inputs of floats). A model is made to compute in f64 for this.
+    ``model_or_function`` is a model, or a function from tensors of a graph under construction to
+    one or several tensors, such as ``lambda x, w: ops.tanh(x @ w)``. ``inputs`` are an array for
+    each argument of a function (floats become f64), or the inputs of a model as for
+    ``loopscope.run``. The target is the sum of ``of`` (default: all float outputs). For a function
+    each of its elements has a different weight, so that errors do not cancel. ``with_respect_to``
+    are tensors outside of bodies (default: all float inputs). A model is converted to f64 for the
+    comparison.
 
-    Choose inputs at which the function is smooth: at a kink no derivative is right. Errors are
-    those of ``loopscope.gradients`` and ``loopscope.run``.
+    Choose inputs at which the function is smooth: at a kink no derivative is right. Raises the
+    errors of ``loopscope.gradients`` and ``loopscope.run``.
     """
     if isinstance(model_or_function, Model):
-        return _of_model(model_or_function, inputs, of, with_respect_to, catalogue)
+        return _check_model(model_or_function, inputs, of, with_respect_to, catalogue)
     if not isinstance(inputs, (Sequence, Mapping)) or isinstance(inputs, str):
         raise InputError(
-            f"check_gradient() of a function takes its arguments as a sequence of arrays, not {type(inputs).__name__}"
+            "check_gradient() of a function takes its arguments as a sequence of arrays, "
+            f"not {type(inputs).__name__}"
         )
     arrays = [
-        _wide(array) for array in (inputs.values() if isinstance(inputs, Mapping) else inputs)
+        _as_f64(array) for array in (inputs.values() if isinstance(inputs, Mapping) else inputs)
     ]
     names = (
         list(inputs)
         if isinstance(inputs, Mapping)
         else [f"argument {number}" for number in range(len(arrays))]
     )
-    model = _built(model_or_function, dict(zip(map(str, names), arrays, strict=True)), catalogue)
-    return _of_model(model, arrays, "target", None, catalogue)
+    model = _build_model(
+        model_or_function, dict(zip(map(str, names), arrays, strict=True)), catalogue
+    )
+    return _check_model(model, arrays, "target", None, catalogue)
 
 
-def _wide(given: Any) -> np.ndarray:
-    array = np.asarray(given)
+def _as_f64(value: Any) -> np.ndarray:
+    array = np.asarray(value)
     return array if array.dtype.kind in "biu" else array.astype(np.float64)
 
 
-def _built(
+def _build_model(
     function: Callable[..., Any], arrays: Mapping[str, np.ndarray], catalogue: Catalogue
 ) -> Model:
-    """A model of the function whose target weights each element of what it gives."""
+    """Return a model of the function whose target is a weighted sum of the elements of its
+    results.
+    """
     graph = Graph("check", catalogue=catalogue)
     with graph:
         tensors = [
             graph.parameter(name, array.dtype, array.shape) for name, array in arrays.items()
         ]
-        given = [leaf.value for leaf in leaves(function(*tensors))]
+        results = [leaf.value for leaf in leaves(function(*tensors))]
         total = None
-        for tensor in given:
+        for tensor in results:
             if tensor.element_type is not None and tensor.element_type.is_float:
                 flat = graph.apply("Reshape", (tensor, np.array([-1])), {"special_zero": False})[0]
                 count = graph.apply(
@@ -146,7 +160,7 @@ def _built(
         return graph.model({"target": total})
 
 
-def _of_model(
+def _check_model(
     model: Model,
     inputs: Inputs,
     of: Names | None,
@@ -155,37 +169,37 @@ def _of_model(
 ) -> GradientCheck:
     model = in_double_precision(model)
     arrays = bind(model, inputs)
-    targets = _real(model.outputs) if of is None else _several(of)
-    chosen = _real(model.inputs) if with_respect_to is None else _several(with_respect_to)
-    made = gradients(model, targets, chosen, catalogue=catalogue)
+    targets = _float_names(model.outputs) if of is None else _as_list(of)
+    chosen = _float_names(model.inputs) if with_respect_to is None else _as_list(with_respect_to)
+    with_gradients = gradients(model, targets, chosen, catalogue=catalogue)
     outputs = (
-        Session(made, catalogue=catalogue)
-        .run([arrays[one.layer] for one in made.inputs], seed=_SEED)
+        Session(with_gradients, catalogue=catalogue)
+        .run([arrays[signature.layer] for signature in with_gradients.inputs], seed=_SEED)
         .outputs[len(model.outputs) :]
     )
     values = pruned(model, [(name, outside(model, name)) for name in chosen])
     bases = (
         Session(values, catalogue=catalogue)
-        .run([arrays[one.layer] for one in values.inputs], seed=_SEED)
+        .run([arrays[signature.layer] for signature in values.inputs], seed=_SEED)
         .outputs
     )
     parts = []
     for name, base, gradient in zip(chosen, bases, outputs, strict=True):
-        moved = np.array(base, np.float64)
+        value = np.array(base, np.float64)
         parts.append(
             _Part(
                 name,
-                _target(model, targets, outside(model, name), arrays, moved, catalogue),
-                moved,
+                _target(model, targets, outside(model, name), arrays, value, catalogue),
+                value,
                 np.asarray(gradient),
             )
         )
-    return _compared(parts)
+    return _compare(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A tensor that is moved in place, and what the target is then."""
+    """A tensor that is moved in place, and the resulting target."""
 
     name: str
     target: Callable[[], float]
@@ -201,14 +215,20 @@ def _target(
     moved: np.ndarray,
     catalogue: Catalogue,
 ) -> Callable[[], float]:
-    """The sum of the targets as a function of what ``moved`` holds, in place of one tensor."""
-    opened, parameter = cut(model, source, "moved")
+    """Return the sum of the targets as a function of the current content of ``moved``, in place of
+    one tensor.
+    """
+    cut_model, parameter = cut(model, source, "moved")
     sources = [
-        (name, parameter if (one := outside(model, name)) == source else one) for name in targets
+        (name, parameter if (target_source := outside(model, name)) == source else target_source)
+        for name in targets
     ]
-    needed = pruned(opened, sources)
+    needed = pruned(cut_model, sources)
     session = Session(needed, catalogue=catalogue)
-    feeds = [moved if one.layer == parameter.layer else arrays[one.layer] for one in needed.inputs]
+    feeds = [
+        moved if target_source.layer == parameter.layer else arrays[target_source.layer]
+        for target_source in needed.inputs
+    ]
 
     def total() -> float:
         session.reset()
@@ -222,31 +242,40 @@ def _target(
     return total
 
 
-def _real(signatures: Sequence[Signature]) -> list[str]:
-    return [one.name for one in signatures if one.element_type in REAL_FLOATS]
+def _float_names(signatures: Sequence[Signature]) -> list[str]:
+    return [signature.name for signature in signatures if signature.element_type in REAL_FLOATS]
 
 
-def _several(names: Names) -> list[str]:
+def _as_list(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _compared(parts: Sequence[_Part]) -> GradientCheck:
+def _compare(parts: Sequence[_Part]) -> GradientCheck:
     wrong: list[GradientDifference] = []
     compared, largest = 0, 0.0
     for part in parts:
         for index in np.unique(
-            np.linspace(
-                0, max(part.value.size - 1, 0), min(part.value.size, _MOST_ELEMENTS)
-            ).astype(np.int64)
+            np.linspace(0, max(part.value.size - 1, 0), min(part.value.size, _MAX_ELEMENTS)).astype(
+                np.int64
+            )
         ):
-            place = tuple(int(one) for one in np.unravel_index(index, part.value.shape))
-            found = float(part.gradient[place])
-            slope = next((one for one in _slopes(part, place) if _agree(found, one)), None)
+            place = tuple(
+                int(index_or_slope) for index_or_slope in np.unravel_index(index, part.value.shape)
+            )
+            gradient = float(part.gradient[place])
+            slope = next(
+                (
+                    index_or_slope
+                    for index_or_slope in _slopes(part, place)
+                    if _agree(gradient, index_or_slope)
+                ),
+                None,
+            )
             if slope is None:
                 slope = _slope(part.target, part.value, place, _STEPS[-1])
-                wrong.append(GradientDifference(part.name, place, found, slope))
+                wrong.append(GradientDifference(part.name, place, gradient, slope))
             compared += 1
-            largest = max(largest, abs(found - slope) / max(1.0, abs(slope)))
+            largest = max(largest, abs(gradient - slope) / max(1.0, abs(slope)))
     return GradientCheck(compared, largest, tuple(wrong))
 
 
@@ -261,7 +290,7 @@ def _slopes(part: _Part, place: tuple[int, ...]) -> Iterator[float]:
 def _slope(
     target: Callable[[], float], array: np.ndarray, place: tuple[int, ...], relative: float
 ) -> float:
-    """The central difference over a step and over half of it, extrapolated to no step at all."""
+    """Return the central difference over a step and over half of it, extrapolated to step 0."""
     value = array[place]
     step = relative * max(1.0, abs(float(value)))
     slopes = []

@@ -1,4 +1,4 @@
-"""Runs a model for the outputs that a session of a graph under construction asks for."""
+"""Run of a model for the outputs that a session of a graph under construction requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from loopscope.ir.model import Model
 def run(
     model: Model, feeds: Mapping[str, Any], variables: dict[str, np.ndarray]
 ) -> tuple[tuple[np.ndarray, ...], tuple[str, ...]]:
-    """The outputs of a model and the lines that it prints; only what the outputs need runs.
+    """Return the outputs of a model and the lines that it prints; only what the outputs need runs.
+
     ``variables`` are read and changed.
     """
     session = Session(model)
@@ -23,6 +24,6 @@ def run(
         {name: value for name, value in variables.items() if name in session.variable_names}
     )
     names = labels(model.graph)
-    result = session.run(feeds, [f"{ROOT}/{names[one.id]}" for one in model.graph.results])
+    result = session.run(feeds, [f"{ROOT}/{names[node.id]}" for node in model.graph.results])
     variables.update(session.variables)
     return result.outputs, tuple(line.text for line in result.printed)

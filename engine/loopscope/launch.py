@@ -1,4 +1,4 @@
-"""Opens the app on a model that Python holds."""
+"""Start of the app on a model in Python's memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _COMMAND = "loopscope"
 """Name of the console script that starts the app."""
-_PATIENCE = 5.0
+_CLOSE_SECONDS = 5.0
 """Seconds that the app gets to close."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunningApp:
-    """The app on a model: where it is, and how to close it."""
+    """The app on a model: its address, its process, and its files."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -42,7 +42,7 @@ class RunningApp:
         return f"<Loopscope at {self.url}{'' if self.process.poll() is None else ', closed'}>"
 
     def wait(self) -> None:
-        """Until the app is closed, with Ctrl+C for example."""
+        """Wait until the app is closed, for example with Ctrl+C."""
         try:
             self.process.wait()
         except KeyboardInterrupt:
@@ -51,11 +51,11 @@ class RunningApp:
             self.stop()
 
     def stop(self) -> None:
-        """Closes the app, and removes the files that it was started on."""
+        """Close the app, and remove the files that it was started on."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(_PATIENCE)
+                self.process.wait(_CLOSE_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -74,14 +74,14 @@ def show(
     wait: bool | None = None,
     browser: bool = True,
 ) -> RunningApp:
-    """Starts the app on a model, with these inputs chosen, and opens it in the browser.
+    """Start the app on a model, with these inputs selected, and open it in the browser.
 
-    ``inputs`` as in ``loopscope.run``; without any the app makes some up. ``overlay``: a number or
-    a text by address or name of a node, or a JSON file of them, shown as colours. ``wait``: until
-    the app is closed (default: in a script, not at a prompt or in a notebook; what it gives back
-    closes it). ``InputError`` when the inputs do not fit, ``WriteError`` for an ONNX model that was
-    not read from a file, ``ReadError`` for an overlay of nothing in the model, ``EngineError`` when
-    the app is not installed.
+    ``inputs`` are those of ``loopscope.run``; by default the app creates some. ``overlay`` maps
+    addresses or names of nodes to numbers or texts, or is a JSON file of such a mapping; it is
+    shown as colours. ``wait=True`` waits until the app is closed (default: in a script, but not at
+    a prompt or in a notebook). The returned object closes the app. Raises ``InputError`` for
+    unsuitable inputs, ``WriteError`` for an ONNX model that was not read from a file, ``ReadError``
+    for an overlay that names no node of the model, and ``EngineError`` if the app is not installed.
     """
     expect_model(model, "loopscope.show")
     command = plugin(COMMAND, _COMMAND)
@@ -89,27 +89,29 @@ def show(
         raise EngineError("the app is not there: install loopscope as a whole")
     folder = tempfile.TemporaryDirectory(prefix="loopscope-")
     try:
-        words = [
-            *_words(model, inputs, Path(folder.name)),
-            *_overlay_words(model, overlay, Path(folder.name)),
+        arguments = [
+            *_model_arguments(model, inputs, Path(folder.name)),
+            *_overlay_arguments(model, overlay, Path(folder.name)),
         ]
         port = _free_port()
         options = ["--port", str(port), *([] if browser else ["--no-browser"])]
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", command.module, *words, *options], env=_environment()
+            [sys.executable, "-P", "-m", command.module, *arguments, *options], env=_environment()
         )
     except BaseException:
         folder.cleanup()
         raise
-    shown = RunningApp(f"http://localhost:{port}", process, folder)
-    atexit.register(shown.stop)
+    app = RunningApp(f"http://localhost:{port}", process, folder)
+    atexit.register(app.stop)
     if not _is_interactive() if wait is None else wait:
-        shown.wait()
-    return shown
+        app.wait()
+    return app
 
 
-def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
-    """What the command opens: files in the folder, or the file that an ONNX model came from."""
+def _model_arguments(model: Model, inputs: Inputs, folder: Path) -> list[str]:
+    """Return the arguments of the command: files in the folder, or the file that an ONNX model came
+    from.
+    """
     words = [model.file]
     if model.dialect == "openvino" or not Path(model.file).is_file():
         name = "".join(
@@ -122,17 +124,22 @@ def _words(model: Model, inputs: Inputs, folder: Path) -> list[str]:
         arrays = bind(model, inputs)
         write(
             folder / "inputs.npz",
-            packed({str(position): arrays[one.layer] for position, one in enumerate(model.inputs)}),
+            packed(
+                {
+                    str(position): arrays[signature.layer]
+                    for position, signature in enumerate(model.inputs)
+                }
+            ),
         )
         words += ["--inputs", str(folder / "inputs.npz")]
     return words
 
 
-def _overlay_words(model: Model, overlay: Given | None, folder: Path) -> list[str]:
-    """The option for what others say of the nodes, which is read before the app is started."""
+def _overlay_arguments(model: Model, overlay: Given | None, folder: Path) -> list[str]:
+    """Return the option for the overlay, which is checked before the app starts."""
     if overlay is None:
         return []
-    from loopscope.view.node_data import (  # who shows no overlay need not wait for what draws
+    from loopscope.view.node_data import (  # imported here because drawing is slow to import
         as_json,
         given_node_data,
     )
@@ -145,12 +152,12 @@ def _overlay_words(model: Model, overlay: Given | None, folder: Path) -> list[st
 
 
 def _environment() -> dict[str, str]:
-    """The child imports the packages that this process would, wherever Python was started."""
+    """Return an environment in which the child imports the same packages as this process."""
     specs = map(importlib.util.find_spec, ("loopscope", "loopscope_app", "loopscope_samples"))
-    own = dict.fromkeys(
+    package_folders = dict.fromkeys(
         str(Path(spec.origin).resolve().parent.parent) for spec in specs if spec and spec.origin
     )
-    paths = [*own, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*package_folders, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

@@ -1,6 +1,4 @@
-"""The widget of a model or a run, and the still picture of a model for notebooks without
-widgets.
-"""
+"""Widget of a model or a run, and the still picture of a model for notebooks without widgets."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
     """
     if not isinstance(shown, Model | Debugger):
         raise InputError(
-            f"loopscope.widget shows a model or a Debugger, and this is a {type(shown).__name__}"
+            f"loopscope.widget: expected a model or a Debugger, got {type(shown).__name__}"
         )
     if overlay is None:
         return Widget(shown, None)
@@ -71,7 +69,7 @@ def picture(model: Model) -> Mapping[str, Any]:
         svg = render(graph_view(model, default_folding(model)), "svg").decode()
     except NoPicture as problem:
         return {"text/plain": f"{summary(model)}\n  no picture: {problem}"}
-    # At most as wide as the cell.
+    # Limit the width to that of the cell.
     scaled = svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
     return {"text/plain": summary(model), "image/svg+xml": scaled}
 

@@ -1,5 +1,5 @@
-"""Functions of higher rooms and of other packages that lower rooms call: registered as entry
-points, found by group.
+"""Plugins: functions of higher rooms and other packages that lower rooms call, registered as entry
+points by group.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 DISPLAY = "loopscope.display"
-"""Functions from a model, a run or a widget to what a notebook displays, by MIME type. The app
+"""Group of functions from a model, run or widget to its notebook display by MIME type. The app
 registers one.
 """
 RUNNER = "loopscope.runner"
-"""Functions that run a model of the builder for ``compat.v1.Session``."""
+"""Group of functions that run a model of the builder for ``compat.v1.Session``."""
 COMMAND = "console_scripts"
 
 

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: a failed write leaves what was there before."""
+"""Files that are replaced as a whole: a failed write leaves the previous content."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replaced_files(*targets: str | os.PathLike[str]) -> Iterator[list[BinaryIO]]:
-    """Yield a file for each target; all take their places together, after the last is complete.
+    """Yield a file for each target. After the last is complete, all replace their targets together.
 
-    Each file is written in the folder of its target, with the target's permissions. Symbolic links
-    stay, and what they lead to is replaced. What is not a regular file (a pipe, a terminal, a
-    device) receives its content in the end. ``OSError`` names the target, and nothing is replaced.
+    Each file is written in the folder of its target, with the target's permissions. A symbolic link
+    is not replaced, but the file that it links to. A target that is not a regular file (a pipe, a
+    terminal, a device) receives its content at the end. An ``OSError`` names the target, and
+    nothing is replaced.
     """
     writers: list[_Replacement | _Stream] = []
     with ExitStack() as stack:
@@ -64,12 +65,12 @@ class _NewFile(io.FileIO):
 
 
 class _Replacement:
-    """A file beside the target."""
+    """A new file in the folder of the target."""
 
-    def __init__(self, target: Path, path: Path, found: os.stat_result | None) -> None:
+    def __init__(self, target: Path, path: Path, target_status: os.stat_result | None) -> None:
         self._target = target
         self._path = path
-        self._found = found
+        self._found = target_status
         self._new = path.with_name(f".{path.name[:40]}-{secrets.token_hex(8)}")
         self._file: io.BufferedRandom | None = None
         self._replaced = False
@@ -77,7 +78,7 @@ class _Replacement:
     def open(self) -> BinaryIO:
         if self._found is not None and not os.access(self._path, os.W_OK):
             raise PermissionError(errno.EACCES, "this file is read-only", str(self._target))
-        # Readable too: numpy bypasses the errors of a file that can only be written.
+        # Readable too, because numpy ignores the errors of a file that is only writable.
         self._file = io.BufferedRandom(_NewFile(self._new, self._target), _BUFFER)
         return self._file
 
@@ -98,7 +99,7 @@ class _Replacement:
     def discard(self) -> None:
         """Remove the new file unless it has replaced the target."""
         if self._file is not None:
-            with suppress(OSError):  # what could not be written before cannot be written now
+            with suppress(OSError):  # data that could not be written before cannot be written now
                 self._file.close()
         if not self._replaced:
             self._new.unlink(missing_ok=True)
@@ -125,30 +126,30 @@ class _Stream:
                 stream.write(self._buffer.getbuffer())
 
     def discard(self) -> None:
-        """Do nothing: there is no file to remove."""
+        """Do nothing: this target does not have a new file."""
 
 
 def _writer(target: Path) -> _Replacement | _Stream:
     with naming(target):
         try:
-            found = target.stat()
+            status = target.stat()
         except FileNotFoundError:
             return _Replacement(target, Path(os.path.realpath(target)), None)
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(
                 errno.EISDIR, "this is a folder, and a file is expected to write to"
             )
         for descriptor in _STREAMS:
-            if _is_open_at(found, descriptor):
+            if _is_open_at(status, descriptor):
                 return _Stream(target, descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return _Stream(target, None)
-        return _Replacement(target, Path(os.path.realpath(target)), found)
+        return _Replacement(target, Path(os.path.realpath(target)), status)
 
 
-def _is_open_at(found: os.stat_result, descriptor: int) -> bool:
+def _is_open_at(status: os.stat_result, descriptor: int) -> bool:
     try:
-        return os.path.samestat(found, os.fstat(descriptor))
+        return os.path.samestat(status, os.fstat(descriptor))
     except OSError:  # the process was started without this stream
         return False
 

@@ -1,4 +1,4 @@
-"""The version of Loopscope, said once; the package's metadata is made from it."""
+"""Version of Loopscope, from which the package's metadata is made."""
 
 from typing import Final
 

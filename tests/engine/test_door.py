@@ -74,9 +74,9 @@ def test_the_names_of_the_door() -> None:
 
 
 def test_each_name_of_the_door_is_what_its_room_has() -> None:
-    assert set(loopscope._HOMES) | {"builder"} == set(PUBLIC)
+    assert set(loopscope._MODULE_OF_NAME) | {"builder"} == set(PUBLIC)
     assert set(PUBLIC) <= set(dir(loopscope))
-    for name, home in loopscope._HOMES.items():
+    for name, home in loopscope._MODULE_OF_NAME.items():
         assert getattr(loopscope, name) is getattr(
             importlib.import_module(f"loopscope.{home}"), name
         )
@@ -158,7 +158,7 @@ def test_a_tensor_of_another_graph_is_no_fetch() -> None:
     x = builder.Graph("g").parameter("x", "f32", [])
     with pytest.raises(
         loopscope.AddressError,
-        match=r"^<Tensor 'x' f32\[\]> is no tensor of the model 'halve': it was built elsewhere",
+        match=r"^<Tensor 'x' f32\[\]> is not a tensor of the model 'halve': it was built elsewhere",
     ):
         loopscope.run(halving(), [100], [x])
 
@@ -168,7 +168,7 @@ def test_a_tensor_of_another_graph_is_no_fetch() -> None:
 def test_a_limit_is_a_number(name: str, bound: Any) -> None:
     with pytest.raises(
         loopscope.InputError,
-        match=f"^the limit of {name} is .*: a number from 0 on is expected, or None for no bound$",
+        match=f"^limit {name}: expected a number of at least 0, or None for no limit, got .*$",
     ):
         loopscope.Limits(**{name: bound})
 
@@ -232,15 +232,15 @@ def same() -> loopscope.Model:
     [
         (
             lambda model: loopscope.run(model, [1], limits=5),
-            "5 is given where an loopscope.Limits is expected",
+            "expected loopscope.Limits, got 5",
         ),
         (
             lambda model: loopscope.Session(model).run([1], limits={"iterations": 3}),
-            r"\{'iterations': 3\} is given where an loopscope.Limits is expected",
+            r"expected loopscope.Limits, got \{'iterations': 3\}",
         ),
         (
             lambda model: loopscope.Debugger(model, [1], record=True),
-            "True is given where an loopscope.Record is expected",
+            "expected loopscope.Record, got True",
         ),
         (
             lambda model: loopscope.Debugger(model, [1]).value(5),

@@ -259,7 +259,7 @@ TEMPORARY = (
     "engine/loopscope/read/",
     "engine/loopscope/native/",
     "engine/loopscope/launch.py",
-    "engine/loopscope/sweeps/cluster.py",
+    "engine/loopscope/sweeps/own_operations.py",
     "engine/loopscope/sweeps/storage.py",
 )
 """Files that write into folders of their own, and the stream that a stopped sweep resumes."""

@@ -121,7 +121,7 @@ def test_a_script_waits_and_a_prompt_does_not(
 
 
 def test_inputs_that_do_not_fit_are_told_at_once(started: type) -> None:
-    with pytest.raises(loopscope.InputError, match="takes shape"):
+    with pytest.raises(loopscope.InputError, match="expected shape"):
         loopscope.show(halving(), [[1, 2]])
     with pytest.raises(loopscope.InputError, match="no value is given for 'x'"):
         loopscope.show(halving(), {})

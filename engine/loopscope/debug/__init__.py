@@ -1,4 +1,4 @@
-"""Running and debugging a model: inputs in, results out, stepping and seeking, breakpoints and
+"""Running and debugging a model: binding inputs, results, stepping and seeking, breakpoints and
 watches.
 """
 

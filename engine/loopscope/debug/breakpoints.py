@@ -1,5 +1,5 @@
-"""Where a run stops: at a place or a pattern of places, where a condition holds, at a NaN, an
-infinity or a change of shape.
+"""Breakpoints: stops at an address or pattern, on a condition, at a NaN, an infinity or a change of
+shape.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from loopscope.ir.address import ANY_ITERATION, Address, decode, must_be_text
 from loopscope.ir.readable import readable
 
 ITERATION = "iteration"
-"""The name of the iteration of the innermost open loop in a condition."""
+"""Name of the iteration of the innermost open loop in a condition."""
 BreakpointKind = Literal["address", "nan", "infinity", "shape"]
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A breakpoint as it was set, which a link and a saved run keep."""
+    """Settings of a breakpoint, as stored in links and saved runs."""
 
     pattern: str
     condition: str
@@ -32,27 +32,29 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Breakpoint:
-    """One breakpoint; it stops a run before the place runs (address), or after an operation whose
-    value is unusual (the others).
+    """One breakpoint. Kind ``address`` stops before the operation runs; the other kinds stop after
+    an unusual value.
 
-    A condition that names the operation of the place itself is asked once that has run.
+    A condition that names the operation itself is evaluated after the operation has run.
     """
 
     id: int
     pattern: str
-    """An address, perhaps with ``[*]``; iterations left out match all. Empty: everywhere."""
+    """An address, which may contain ``[*]``. Omitted iterations match all. Empty means
+    everywhere.
+    """
     kind: BreakpointKind
     condition: Expression | None
     program: Program | None
-    """The graph that the pattern is in; None: every graph."""
+    """The graph of the pattern; None for every graph."""
     position: int | None
-    """The instruction there, or the one after it; None: every one."""
+    """Position of the instruction, or of the next one if ``after``; None for every instruction."""
     iterations: tuple[int | None, ...] = ()
-    """For each open loop, outermost first, the iteration that it must be in; None: any."""
+    """Required iteration of each open loop, outermost first; None for any."""
     after: bool = False
-    """Whether it stops when the place has run."""
+    """True if the run stops after the operation."""
     on: bool = True
-    """One that is switched off stops nothing."""
+    """False if the breakpoint is switched off and does not stop a run."""
 
     def __repr__(self) -> str:
         return f"<breakpoint {self.id}: {self.describe()}{'' if self.on else ' (off)'}>"
@@ -64,20 +66,20 @@ class Breakpoint:
         )
 
     def describe(self) -> str:
-        before = "after" if self.after else "before"
-        what = {
-            "address": before,
+        side = "after" if self.after else "before"
+        event = {
+            "address": side,
             "nan": "NaN made at",
             "infinity": "infinity made at",
             "shape": "change of shape at",
         }[self.kind]
         condition = f" when {self.condition.text}" if self.condition else ""
-        return f"{what} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
+        return f"{event} {readable(self.pattern) if self.pattern else 'any operation'}{condition}"
 
 
 @dataclass(eq=False, repr=False)
 class Breakpoints:
-    """The breakpoints of one debugger."""
+    """Breakpoints of one debugger."""
 
     plan: Plan
     _items: dict[int, Breakpoint] = field(default_factory=dict[int, Breakpoint])
@@ -91,25 +93,27 @@ class Breakpoints:
         *,
         on: bool = True,
     ) -> Breakpoint:
-        """A new breakpoint; ``AddressError`` or ``ExpressionError`` when it can never hold."""
+        """Add and return a breakpoint; ``AddressError`` or ``ExpressionError`` if it can never
+        hold.
+        """
         must_be_text(pattern)
         if not pattern and not condition and kind == "address":
             raise AddressError("a breakpoint needs a place or a condition")
-        made = replace(make(self.plan, self._next, pattern, condition, kind), on=on)
-        self._items[made.id] = made
+        breakpoint = replace(make(self.plan, self._next, pattern, condition, kind), on=on)
+        self._items[breakpoint.id] = breakpoint
         self._next += 1
-        return made
+        return breakpoint
 
     def restore(self, pause: Pause) -> Breakpoint:
-        """Adds one as it was set; errors as of ``add``."""
+        """Add a breakpoint from its settings; raise the errors of ``add``."""
         return self.add(pause.pattern, pause.condition, pause.kind, on=pause.on)
 
     def toggle(self, kind: BreakpointKind) -> None:
-        """Remove the breakpoints of a kind that stop everywhere, or add one if there is none."""
+        """Remove the breakpoints of a kind that stop everywhere, or add one if none exists."""
         everywhere = [
-            one.id
-            for one in self.items()
-            if one.kind == kind and not one.pattern and one.condition is None
+            breakpoint.id
+            for breakpoint in self.items()
+            if breakpoint.kind == kind and not breakpoint.pattern and breakpoint.condition is None
         ]
         for id in everywhere:
             self.remove(id)
@@ -117,19 +121,18 @@ class Breakpoints:
             self.add(kind=kind)
 
     def has(self, kind: BreakpointKind) -> bool:
-        """Return whether a breakpoint of a kind stops everywhere; one that is switched off
-        counts.
-        """
+        """Return True if a breakpoint of a kind stops everywhere, even if it is switched off."""
         return any(
-            one.kind == kind and not one.pattern and one.condition is None for one in self.items()
+            breakpoint.kind == kind and not breakpoint.pattern and breakpoint.condition is None
+            for breakpoint in self.items()
         )
 
     def remove(self, id: int) -> None:
-        """Takes a breakpoint away; nothing happens when it is gone already."""
+        """Remove a breakpoint, if it exists."""
         self._items.pop(id, None)
 
     def switch(self, id: int, on: bool) -> None:
-        """Switches a breakpoint on or off; nothing happens when it is gone already."""
+        """Switch a breakpoint on or off, if it exists."""
         if id in self._items:
             self._items[id] = replace(self._items[id], on=on)
 
@@ -141,12 +144,15 @@ class Breakpoints:
 
     @property
     def on(self) -> tuple[Breakpoint, ...]:
-        """Those that stop a run: the ones that are not switched off."""
-        return tuple(one for one in self.items() if one.on)
+        """Breakpoints that are not switched off."""
+        return tuple(breakpoint for breakpoint in self.items() if breakpoint.on)
 
     def __repr__(self) -> str:
-        told = (f"{one.id} {one.describe()}{'' if one.on else ' (off)'}" for one in self)
-        return f"<breakpoints: {'; '.join(told) or 'none'}>"
+        texts = (
+            f"{breakpoint.id} {breakpoint.describe()}{'' if breakpoint.on else ' (off)'}"
+            for breakpoint in self
+        )
+        return f"<breakpoints: {'; '.join(texts) or 'none'}>"
 
     def __iter__(self) -> Iterator[Breakpoint]:
         return iter(self.items())
@@ -156,19 +162,17 @@ class Breakpoints:
 
 
 def goal(plan: Plan, place: str) -> Breakpoint:
-    """Where a run is to go: a breakpoint without a condition; ``AddressError`` for an address
-    that names no place.
+    """Return the target of a run as a breakpoint without a condition; ``AddressError`` for an
+    unknown address.
     """
     must_be_text(place)
     if not place.strip():
-        raise AddressError(
-            "no place is named: an address such as main/while_3[2]/body/Add_1 is expected"
-        )
+        raise AddressError("expected an address such as main/while_3[2]/body/Add_1, got nothing")
     return make(plan, 0, place, "", "address")
 
 
 def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind) -> Breakpoint:
-    """A breakpoint from its texts."""
+    """Return a breakpoint from its texts."""
     expression = parse(condition) if condition.strip() else None
     if not pattern.strip():
         _check_names(expression, plan.programs, "the model")
@@ -196,16 +200,17 @@ def make(plan: Plan, id: int, pattern: str, condition: str, kind: BreakpointKind
 
 
 def _check_names(condition: Expression | None, programs: Iterable[Program], place: str) -> None:
-    """``ExpressionError`` for a name that has a value in none of the graphs."""
+    """Raise ``ExpressionError`` for a name without a value in any of the graphs."""
     programs = tuple(programs)
     for name in () if condition is None else sorted(condition.names):
         if name == ITERATION:
-            if not any(_is_of_loop(one) for one in programs):
+            if not any(_is_of_loop(program) for program in programs):
                 raise ExpressionError(f"there is no iteration in {place}: no loop is open there")
         elif all(slot_of(program, name) is None for program in programs):
-            labels = [label for one in programs for label in one.layer_of_label]
+            labels = [label for program in programs for label in program.layer_of_label]
             raise ExpressionError(
-                f"there is no value {shorten(name, 60)!r} in {place}; there are {near(name, labels)}"
+                f"there is no value {shorten(name, 60)!r} in {place}; "
+                f"there are {near(name, labels)}"
             )
 
 
@@ -217,8 +222,8 @@ def _names_itself(
     condition: Expression, program: Program, position: int | None, address: Address
 ) -> bool:
     label = address.segments[-1].label
-    at = program.instructions[position : position + 1] if position is not None else ()
-    if not at or at[0].label != label:
+    instructions = program.instructions[position : position + 1] if position is not None else ()
+    if not instructions or instructions[0].label != label:
         return False
     return any(
         (label_of(program, name) or "").partition(":")[0] == label for name in condition.names
@@ -226,36 +231,37 @@ def _names_itself(
 
 
 def find(plan: Plan, address: Address) -> tuple[Program, int | None, tuple[int | None, ...]]:
-    """The graph, the instruction (None: a body as a whole), and the iteration asked for at each
-    loop of the way.
+    """Return the graph of an address, its instruction (None for a whole body), and the requested
+    iteration of each loop.
     """
     program = plan.main
     iterations: list[int | None] = []
     segments = address.segments[1:]
-    place = 0
-    while place < len(segments):
-        segment = segments[place]
+    index = 0
+    while index < len(segments):
+        segment = segments[index]
         number = _instruction(plan, program, segment.label)
         region = program.instructions[number].region
-        wanted = None if segment.iteration in (None, ANY_ITERATION) else segment.iteration
-        if place + 1 == len(segments):
+        iteration = None if segment.iteration in (None, ANY_ITERATION) else segment.iteration
+        if index + 1 == len(segments):
             if region is None or segment.iteration is None or len(region.programs) > 1:
                 return program, number, tuple(iterations)
-            return region.programs[0], 0, (*iterations, wanted)
+            return region.programs[0], 0, (*iterations, iteration)
         if region is None:
             raise AddressError(
                 f"{decode(segment.label)!r} in {readable(program.address)} has no body"
             )
-        name = segments[place + 1].label
+        name = segments[index + 1].label
         inner = body_of(region, name)
         if inner is None:
             raise AddressError(
-                f"{decode(segment.label)!r} in {readable(program.address)} has no body {elided(name)!r}"
+                f"{decode(segment.label)!r} in {readable(program.address)} "
+                f"has no body {elided(name)!r}"
             )
         if region.kind not in ("If", "Function"):
-            iterations.append(wanted)
+            iterations.append(iteration)
         program = inner
-        place += 2
+        index += 2
     return (
         program,
         (None if program.parent is None else len(program.instructions)),
@@ -269,25 +275,27 @@ def _instruction(plan: Plan, program: Program, label: str) -> int:
             return number
     if label in program.layer_of_label:
         raise AddressError(
-            f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: {_when(program, label)}"
+            f"{decode(label)!r} in {readable(program.address)} is not an operation that runs: "
+            f"{_describe_availability(program, label)}"
         )
     elsewhere = [
-        readable(f"{one.address}/{label}")
-        for one in plan.programs
-        if any(inner.label == label for inner in one.instructions)
+        readable(f"{candidate.address}/{label}")
+        for candidate in plan.programs
+        if any(inner.label == label for inner in candidate.instructions)
     ]
     if elsewhere:
         raise AddressError(
-            f"there is no {elided(decode(label))!r} in {readable(program.address)}; there is {listed(elsewhere, 3)}"
+            f"there is no {elided(decode(label))!r} in {readable(program.address)}; "
+            f"there is {listed(elsewhere, 3)}"
         )
-    there = near(label, [one.label for one in program.instructions])
+    names = near(label, [candidate.label for candidate in program.instructions])
     raise AddressError(
-        f"there is no {elided(decode(label))!r} in {readable(program.address)}; it has {there}"
+        f"there is no {elided(decode(label))!r} in {readable(program.address)}; it has {names}"
     )
 
 
-def _when(program: Program, label: str) -> str:
-    """When the value of a node that does not run is there."""
+def _describe_availability(program: Program, label: str) -> str:
+    """Describe when the value of a node that does not run exists."""
     slot = program.results.get(program.layer_of_label[label])
     number = None if slot is None else program.producer.get(slot)
     if number is None:

@@ -1,6 +1,4 @@
-"""A moment of a run as people name it: the address of what runs next, and the graphs that are
-open.
-"""
+"""Cursor of a run: the address of the operation that runs next, and the open graphs."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ class Cursor:
     """A moment of a run."""
 
     step: int
-    """Steps done before this moment."""
+    """Number of steps before this moment."""
     address: str
-    """What runs next: an operation, a node with bodies, or a body whose execution ends; empty
-    when the run is finished.
+    """Address that runs next: an operation, a node with bodies, or a body whose execution ends.
+    Empty at the end of the run.
     """
     kind: CursorKind
     previous: str
-    """What ran last; empty at the start."""
+    """Address that ran last; empty at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +34,12 @@ class OpenGraph:
     """A graph that is being run at the cursor."""
 
     address: str
-    """Such as ``main/while_3[2]/body``."""
+    """Address with iterations, such as ``main/while_3[2]/body``."""
     static: str
     iteration: int | None
-    """0-based; None outside loops' bodies."""
+    """Iteration, counted from 0; None outside loop bodies."""
     bound: int | None
-    """Iterations at most, as far as it is known; None for no limit."""
+    """Maximum iteration count, as far as it is known; None for no limit."""
 
 
 Levels = list[tuple[Program, int | None, int]]
@@ -49,7 +47,7 @@ Levels = list[tuple[Program, int | None, int]]
 
 
 def frontier(machine: Machine) -> Levels:
-    """The graphs that a machine has open."""
+    """Return the open graphs of a machine."""
     return [
         (frame.program, frame.iteration if frame.region else None, frame.position)
         for frame in machine.frames
@@ -57,7 +55,7 @@ def frontier(machine: Machine) -> Levels:
 
 
 def levels_of(moment: Moment) -> Levels:
-    """Those of a moment that may be past."""
+    """Return the open graphs of a moment, which may be in the past."""
     return [(level.program, level.iteration, level.position) for level in moment]
 
 

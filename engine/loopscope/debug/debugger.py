@@ -1,11 +1,12 @@
-"""The debugger: moves freely through the steps of one run, and computes only steps that have not
-been computed yet.
+"""Debugger: moves freely through the steps of one run, and computes only steps that were not
+computed yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from loopscope.debug.breakpoints import Breakpoint, Breakpoints, goal
 from loopscope.debug.cursor import Cursor, frontier, next_of
 from loopscope.debug.fetch_plan import Fetch
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.listeners import Listeners
 from loopscope.debug.pause_reason import reason
 from loopscope.debug.prepare import prepare
 from loopscope.debug.run import Run
@@ -36,27 +36,26 @@ from loopscope.plugins import mime_bundle
 
 
 class Debugger(Run):
-    """One run of one model that can be stepped, run, rewound and looked into.
+    """One run of one model that can be stepped, run, rewound and inspected.
 
     Consts and Parameters are not steps: their values exist when their graph begins. ``record``
-    bounds what is remembered; what is not remembered is computed again, exactly, when asked for.
+    limits what is stored. Values that are not stored are recomputed exactly when requested.
 
-    ``changes``: what if? Values by address, each in one iteration of every loop around it
-    (``main/while_3[2]/body/keep``); of an operation, a Parameter of a body, or a Const. The run is
-    the same, but where such a value is there, it is replaced by the given one, and everything that
-    follows uses that. ``AddressError`` for an address that does not name one value, ``InputError``
-    for a value of another element type or of a shape that cannot be there; afterwards ``changes``
-    tells which of them the run has reached.
+    ``changes`` are what-if values by address, each in one iteration of every enclosing loop
+    (``main/while_3[2]/body/keep``). They replace the value of an operation, of a Parameter of a
+    body, or of a Const; everything that follows uses the new value. Raises ``AddressError`` for an
+    address that does not name one value, and ``InputError`` for a value of another element type or
+    an impossible shape. The attribute ``changes`` reports which of them the run has reached.
 
-    ``rounding``: what if values were kept in a narrower type? Types (bf16, f16, f8e4m3, f8e5m2,
-    int8 per row, int4 per group) by patterns of addresses (``main/*/state``), in all iterations, as
-    ``loopscope.transform.rounding.round_model`` takes them; ``model`` is then the model with the
-    rounding in it, and ``unrounded`` lists what stays as it is. ``loopscope.drift`` compares such a
-    run with the one without.
+    ``rounding`` rounds values to a narrower type (bf16, f16, f8e4m3, f8e5m2, int8 per row, int4 per
+    group) by patterns of addresses (``main/*/state``), in all iterations, as in
+    ``loopscope.transform.rounding.round_model``. ``model`` is then the model with the rounding in
+    it, and ``unrounded`` lists what stays unchanged. ``loopscope.drift`` compares such a run with
+    the run without rounding.
 
-    ``fetches``: as of ``loopscope.run``; only what they need runs, all else is skipped. Without
-    them everything runs, so that it can be seen; with ``whole=False`` not what no output needs, as
-    in ``loopscope.run``.
+    ``fetches`` has the meaning it has in ``loopscope.run``: only what the fetches need runs.
+    Without fetches everything runs, so that all values can be inspected. ``whole=False`` skips
+    operations that no output needs, as ``loopscope.run`` does.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Debugger(Run):
             catalogue=catalogue,
         )
         self.beginning = prepared.beginning
-        machine = _begun(prepared.overrides, self.beginning)
+        machine = _start_machine(prepared.overrides, self.beginning)
         super().__init__(prepared.model, prepared.overrides, machine, self.beginning.limits)
         self.unrounded = prepared.unrounded
         self.breakpoints = Breakpoints(self.plan)
@@ -99,38 +98,37 @@ class Debugger(Run):
     def __repr__(self) -> str:
         cursor = self.cursor
         place = f"before {cursor.address}" if cursor.address else "at the end"
-        return f"<Debugger of {shorten(self.model.name)!r}, {self.state}: step {cursor.step:,}, {place}>"
+        name = shorten(self.model.name)
+        return f"<Debugger of {name!r}, {self.state}: step {cursor.step:,}, {place}>"
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, Any]:
         """Return the rich display of a notebook, by MIME type."""
         return mime_bundle(self)
 
     def restart(self) -> Cursor:
-        """Back to the beginning, everything computed forgotten; without weights, which it would
-        take again, only the cursor goes back.
+        """Return to the beginning and forget everything computed.
+
+        Without weights only the cursor returns, because computing again would require them.
         """
         if self.plan.lacks_weights:
             return self._go(0)
-        self._begin(_begun(self.overrides, self.beginning))
+        self._begin(_start_machine(self.overrides, self.beginning))
         return self._arrived()
 
     @property
     def notice(self) -> str | None:
-        """Which breakpoint stops a run at the cursor, and why; None when none does."""
+        """The breakpoint that stops a run at the cursor, and the reason; None if none does."""
         return reason(self, self.breakpoints)
 
     @property
     def changes(self) -> tuple[changing.Changed, ...]:
-        """The values that were set by hand, and whether the run has come there."""
-        return changing.told(self)
+        """The overridden values, and whether the run has reached them."""
+        return changing.list_changes(self)
 
     # -- moving
-    # ---------------------------------------------------------------------------------------------------
 
     def step(self) -> Cursor:
-        """One operation, the beginning of one node with bodies, or the end of one body
-        execution.
-        """
+        """Run one operation, begin one node with bodies, or end one body execution."""
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
@@ -140,14 +138,14 @@ class Debugger(Run):
         return self._arrived()
 
     step_into = step
-    """Stepping enters bodies anyway."""
+    """Alias of ``step``, which enters bodies."""
 
     def step_back(self) -> Cursor:
-        """One step back in time."""
+        """Go back one step."""
         return self._go(max(0, self.cursor.step - 1))
 
     def step_over(self) -> Cursor:
-        """As ``step``, but a node with bodies runs as a whole."""
+        """Step, and run a node with bodies as a whole."""
         levels = self.moment
         level = levels[-1]
         instructions = level.program.instructions
@@ -156,8 +154,8 @@ class Debugger(Run):
         return self._leave(level.program, level.row, level.position + 1)
 
     def step_out(self) -> Cursor:
-        """Until the node whose body is open is done; to the end of the run in the outermost
-        graph.
+        """Run until the node whose body is open is done; in the outermost graph, to the end of the
+        run.
         """
         level = self.moment[-1]
         if level.program.parent is None:
@@ -166,11 +164,11 @@ class Debugger(Run):
         return self._leave(level.program.parent, row, level.program.owner + 1)
 
     def _leave(self, program: Program, row: int, position: int) -> Cursor:
-        """Moves to the moment at which a row reaches a position; runs at full speed unless there
-        are breakpoints on the way.
+        """Move to the moment at which a row reaches a position, at full speed unless breakpoints
+        may stop the run.
         """
 
-        def there() -> bool:
+        def has_left() -> bool:
             frame = self.machine.frames[-1]
             return frame.program is program and frame.position >= position
 
@@ -179,11 +177,11 @@ class Debugger(Run):
         floor = next(
             depth for depth, frame in enumerate(self.machine.frames, 1) if frame.program is program
         )
-        return self._forward(there, floor)
+        return self._forward(has_left, floor)
 
     def next_iteration(self) -> Cursor:
-        """To the beginning of the next iteration of the innermost loop; past the loop when there
-        is none.
+        """Move to the beginning of the next iteration of the innermost loop, or past the loop after
+        its last iteration.
         """
         levels = self.moment
         inner = next((level for level in reversed(levels) if level.iteration is not None), None)
@@ -201,16 +199,18 @@ class Debugger(Run):
             return self._go(self.timeline.step_at(program.parent, owner_row, program.owner + 1))
         depth = next(number for number, level in enumerate(levels) if level is inner) + 1
 
-        def there() -> bool:
+        def has_advanced() -> bool:
             frames = self.machine.frames
             return len(frames) < depth or (
                 frames[depth - 1].iteration > iteration and frames[depth - 1].program is program
             )
 
-        return self._forward(there, depth)
+        return self._forward(has_advanced, depth)
 
     def previous_iteration(self) -> Cursor:
-        """To the beginning of the iteration before; to the loop itself from its first."""
+        """Move to the beginning of the previous iteration; from the first iteration, to the loop
+        itself.
+        """
         inner = next(
             (level for level in reversed(self.moment) if level.iteration is not None), None
         )
@@ -221,8 +221,8 @@ class Debugger(Run):
         return self._go(self.timeline.step_at(inner.program, inner.row, 0) - 1)
 
     def run(self) -> Cursor:
-        """Runs to the next breakpoint, the end, a failure or a limit. Called again after a
-        limit, it runs for as much again.
+        """Run to the next breakpoint, the end, a failure or a limit. Each call after a limit allows
+        the same amount again.
         """
         if self._past is not None:
             step = self._next_recorded(self.breakpoints.on, self._past)
@@ -235,7 +235,7 @@ class Debugger(Run):
         return self._arrived()
 
     def run_to(self, pattern: str) -> Cursor:
-        """To the next moment before a place runs; iterations that are left out match all."""
+        """Run to the next moment before an address runs. Omitted iterations match all."""
         target = goal(self.plan, pattern)
         if (
             self._past is not None
@@ -245,11 +245,10 @@ class Debugger(Run):
         return self._forward(lambda: self._is_at(target), target=target)
 
     def seek(self, place: str | int) -> Cursor:
-        """Moves to a step number, or to the moment before an address runs; computes steps that have
-        not been computed yet.
+        """Move to a step number, or to the moment before an address runs; compute missing steps.
 
-        A breakpoint, a limit or a stop on the way pauses before it is there. ``AddressError`` when
-        the run ends without coming there.
+        A breakpoint, a limit or a stop request may pause the run earlier. Raises ``AddressError``
+        if the run ends without reaching the address.
         """
         if isinstance(place, (int, np.integer)):
             place = int(place)
@@ -270,10 +269,10 @@ class Debugger(Run):
         return self.cursor
 
     go = seek
-    """What a person says at a prompt."""
+    """Short alias of ``seek`` for the command prompt."""
 
     def stop(self) -> None:
-        """Stops a computation that another thread has under way; what it has computed is kept."""
+        """Stop a computation in another thread. Computed values are not lost."""
         self.machine.control.stop.set()
 
     def _is_at(self, target: Breakpoint) -> bool:
@@ -284,52 +283,75 @@ class Debugger(Run):
         return self._arrived()
 
     def _arrived(self) -> Cursor:
-        self.listeners.tell(self)
+        self.listeners.notify(self)
         return self.cursor
 
     # -- computing
-    # ------------------------------------------------------------------------------------------------
 
     def _forward(
-        self, there: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None
+        self, reached: Callable[[], bool], floor: int = 0, target: Breakpoint | None = None
     ) -> Cursor:
-        """Computes on until a condition on the frontier holds or a breakpoint stops it."""
+        """Compute until the condition ``reached`` on the frontier holds or a breakpoint stops the
+        run.
+        """
         self._past = None
-        self._progress.compute(lambda: self._run_until(there, floor, [target] if target else []))
+        self._progress.compute(lambda: self._run_until(reached, floor, [target] if target else []))
         return self._arrived()
 
-    def _run_until(self, there: Callable[[], bool], floor: int, targets: list[Breakpoint]) -> None:
-        """Runs until a condition on the frontier holds; loops deeper than ``floor`` that hold no
-        breakpoint run through generated code.
+    def _run_until(
+        self, reached: Callable[[], bool], floor: int, targets: list[Breakpoint]
+    ) -> None:
+        """Run until the condition ``reached`` holds. Loops deeper than ``floor`` without a
+        breakpoint run in generated code.
         """
         machine = self.machine
         watched = [*self.breakpoints.on, *targets]
         done = 0
         while machine.state == "paused":
-            if done and (there() or stops(self, self.breakpoints.on)):
+            if done and (reached() or stops(self, self.breakpoints.on)):
                 return
             done += 1
             check_limits(machine, done)
             drive.advance(machine, generated=may_run_unwatched(machine, watched, floor))
 
     def _next_recorded(self, breakpoints: Sequence[Breakpoint], step: int) -> int | None:
-        """The next step after this one, in what has run already, at which one holds, or to which
-        the search came before it was paused.
+        """Return the next recorded step after ``step`` at which a breakpoint holds, or at which the
+        search was paused.
         """
-        found, limit = next_stop(self, breakpoints, step)
+        next_step, limit = next_stop(self, breakpoints, step)
         self._progress.limit = limit or (
             self._progress.limit if self.machine.state == "paused" else ""
         )
-        return found
+        return next_step
 
 
-def _begun(overrides: Overrides, beginning: Beginning) -> Machine:
-    """A machine at the first step, with a copy of the inputs."""
+def _start_machine(overrides: Overrides, beginning: Beginning) -> Machine:
+    """Return a machine at the first step, with a copy of the inputs."""
     machine = start(overrides, beginning.values, beginning.limits, beginning.record, beginning.seed)
-    # What was given may be written to while the run is looked at; constants, which are views of
-    # their file, are not.
+    # Copy the inputs, because the caller may write to them later. Constants are read-only views of
+    # a file.
     machine.values = [
         np.array(value) if isinstance(value, np.ndarray) and value.base is None else value
         for value in machine.values
     ]
     return machine
+
+
+class Listeners:
+    """Listeners of one debugger. Copies of the debugger share this object, but their moves are not
+    reported.
+    """
+
+    def __init__(self, owner: object) -> None:
+        self._owner = ref(owner)
+        self._calls: list[Callable[[], object]] = []
+
+    def add(self, call: Callable[[], object]) -> None:
+        """Call ``call`` after every move from now on."""
+        self._calls.append(call)
+
+    def notify(self, mover: object) -> None:
+        """Report a move of ``mover`` to the listeners."""
+        if self._owner() is mover:
+            for call in self._calls:
+                call()

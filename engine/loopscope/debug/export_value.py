@@ -1,4 +1,4 @@
-"""How values leave the engine: as read-only numpy arrays of types that numpy users can compute
+"""Conversion of the engine's values to read-only numpy arrays of types that numpy users can compute
 with.
 """
 
@@ -13,15 +13,16 @@ from loopscope.ops.values import NO_VALUE, is_tensor
 
 
 def as_public(value: Any) -> np.ndarray:
-    """A value of the machine as a read-only array; u1, u3 and u6 as uint8 codes, nf4 as float32.
+    """Return a value of the machine as a read-only array; u1, u3 and u6 as uint8 codes, nf4 as
+    float32.
 
-    Whatever the type says: of an ONNX model a sequence is a tuple of such arrays, an optional
-    without a value None, a map itself.
+    Despite the declared type, an ONNX sequence is a tuple of such arrays, an optional without a
+    value is None, and a map is itself.
     """
     if not is_tensor(value):
         return cast(
             np.ndarray,
-            tuple(as_public(one) for one in value)
+            tuple(as_public(item) for item in value)
             if isinstance(value, tuple)
             else None
             if value is NO_VALUE
@@ -38,10 +39,10 @@ def as_public(value: Any) -> np.ndarray:
 
 
 def copy_public(value: Any) -> np.ndarray:
-    """A writeable copy, for results that outlive the run."""
+    """Return a writeable copy, for results that outlive the run."""
     if not is_tensor(value):
         return (
-            cast(np.ndarray, tuple(copy_public(one) for one in value))
+            cast(np.ndarray, tuple(copy_public(item) for item in value))
             if isinstance(value, tuple)
             else as_public(value)
         )

@@ -1,8 +1,8 @@
-"""A small safe language for conditions and watches: ``max(abs(x)) > 3``, ``any(isnan(x))``,
+"""Small safe language for conditions and watches: ``max(abs(x)) > 3``, ``any(isnan(x))``,
 ``iteration == 5``.
 
-Parsed with ``ast`` against a whitelist and interpreted over numpy; nothing is ever evaluated as
-Python.
+Expressions are parsed with ``ast`` against a whitelist and interpreted over numpy. They are never
+evaluated as Python.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import numpy as np
 from loopscope.debug.evaluate import BINARY, COMPARE, FUNCTIONS, UNARY, Evaluation, is_true
 from loopscope.errors import ExpressionError, shorten
 
-_LONGEST = 500
-_MOST_NODES = 200
+_MAX_CHARACTERS = 500
+_MAX_NODES = 200
 
 Lookup = Callable[[str], Any]
-"""Gives the value of a name; raises ``ExpressionError`` when there is none."""
+"""Function from a name to its value; raises ``ExpressionError`` if the name has none."""
 
-_MOST_ARGUMENTS = {"maximum": 2, "minimum": 2, "round": 2}
-_LEAST_ARGUMENTS = {"maximum": 2, "minimum": 2}
+_MAX_ARGUMENTS = {"maximum": 2, "minimum": 2, "round": 2}
+_MIN_ARGUMENTS = {"maximum": 2, "minimum": 2}
 _SINGLE_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
 _QUOTED = re.compile(r"`([^`]*)`")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A parsed expression. Names that are not identifiers are written in backticks:
-    ```while/Add_3` > 0``.
+    """A parsed expression. Names that are not identifiers are written in backticks: ```while/Add_3`
+    > 0``.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Expression:
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that it looks up (functions excluded)."""
+        """All names that the expression looks up, without functions."""
         called = {id(node.func) for node in ast.walk(self._tree) if isinstance(node, ast.Call)}
         return frozenset(
             self._name(node.id)
@@ -58,18 +58,18 @@ class Expression:
         )
 
     def value(self, lookup: Lookup) -> Any:
-        """The value; ``ExpressionError`` says what has none."""
+        """Return the value; ``ExpressionError`` if a part has no value."""
         return self._evaluated(lookup, truth=False)
 
     def is_true(self, lookup: Lookup) -> bool:
-        """Whether the value is true; arrays count as true when every element is."""
+        """Return True if the value is true. An array is true if every element is."""
         return bool(self._evaluated(lookup, truth=True))
 
     def _evaluated(self, lookup: Lookup, *, truth: bool) -> Any:
         try:
             with np.errstate(all="ignore"):
-                found = Evaluation(lambda name: lookup(self._name(name))).value(self._tree)
-                return is_true(found) if truth else found
+                value = Evaluation(lambda name: lookup(self._name(name))).value(self._tree)
+                return is_true(value) if truth else value
         except (
             ValueError,
             TypeError,
@@ -82,25 +82,25 @@ class Expression:
             raise ExpressionError(f"{shorten(self.text)!r} has no value here: {error}") from error
 
     def over(self, counter: str) -> Expression:
-        """The same with names that are indexed by a counter looked up under another name.
+        """Return the expression with indexing by a counter replaced by other names.
 
         For the counter ``i``, ``total[i]`` looks up ``total``, ``total[i - 1]`` looks up
-        ``total@-1``; other indices stay what they are.
+        ``total@-1``. Other indices are unchanged.
         """
-        moved = _Moved(counter, list(self._quoted))
-        tree = moved.visit(copy.deepcopy(self._tree))
-        return Expression(self.text, tree, tuple(moved.quoted))
+        transformer = _ShiftedNames(counter, list(self._quoted))
+        tree = transformer.visit(copy.deepcopy(self._tree))
+        return Expression(self.text, tree, tuple(transformer.quoted))
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The names that an expression looks up; ``ExpressionError`` when it is outside the
+    """Return the names that an expression looks up; ``ExpressionError`` if it is outside the
     language.
     """
     return parse(text).names
 
 
-class _Moved(ast.NodeTransformer):
-    """Turns ``name[i - 1]`` into a quoted name."""
+class _ShiftedNames(ast.NodeTransformer):
+    """Transformer that replaces ``name[i - 1]`` by a quoted name."""
 
     def __init__(self, counter: str, quoted: list[str]) -> None:
         self.counter = counter
@@ -117,8 +117,8 @@ class _Moved(ast.NodeTransformer):
         return ast.Name(f"_quoted_{len(self.quoted) - 1}", ast.Load())
 
     def _shift(self, index: ast.expr) -> int | None:
-        """The constant offset of an index from the counter (``i - 2`` gives -2); None for any
-        other index.
+        """Return the constant offset of an index from the counter (``i - 2`` gives -2); None for
+        any other index.
         """
         match index:
             case ast.Name(id=self.counter):
@@ -134,12 +134,12 @@ class _Moved(ast.NodeTransformer):
 
 
 def parse(text: str) -> Expression:
-    """An expression from what a person typed; ``ExpressionError`` names what is outside the
+    """Return the expression of a typed text; ``ExpressionError`` names what is outside the
     language.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_CHARACTERS:
         raise ExpressionError(
-            f"the expression has {len(text)} characters, at most {_LONGEST} are allowed"
+            f"the expression has {len(text)} characters, at most {_MAX_CHARACTERS} are allowed"
         )
     quoted: list[str] = []
 
@@ -149,9 +149,8 @@ def parse(text: str) -> Expression:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", SyntaxWarning
-            )  # a typed expression is not a source file to warn about
+            # A typed expression is not a source file to warn about.
+            warnings.simplefilter("ignore", SyntaxWarning)
             tree = ast.parse(_QUOTED.sub(take, text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "it is too deep"
@@ -159,16 +158,14 @@ def parse(text: str) -> Expression:
             reason += "; to compare, write =="
         raise ExpressionError(f"{shorten(text)!r} is not an expression: {reason}") from None
     nodes = list(ast.walk(tree))
-    if len(nodes) > _MOST_NODES:
-        raise ExpressionError(
-            f"the expression is too long: at most {_MOST_NODES} parts are allowed"
-        )
+    if len(nodes) > _MAX_NODES:
+        raise ExpressionError(f"the expression is too long: at most {_MAX_NODES} parts are allowed")
     for node in nodes:
         _allow(node, text, len(quoted))
     return Expression(text.strip(), tree, tuple(quoted))
 
 
-_PLAIN = (
+_ALLOWED_NODES = (
     ast.Load,
     ast.Name,
     ast.BinOp,
@@ -193,27 +190,29 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
         case ast.Constant(value=bool() | int() | float()):
             if isinstance(node.value, int) and node.value >= 2**64:
                 raise ExpressionError(f"the number {shorten(str(node.value), 30)} is too large")
-        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in FUNCTIONS:
-            least, most = _LEAST_ARGUMENTS.get(name, 1), _MOST_ARGUMENTS.get(name, 1)
-            if not least <= len(given) <= most:
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            lower, upper = _MIN_ARGUMENTS.get(name, 1), _MAX_ARGUMENTS.get(name, 1)
+            if not lower <= len(arguments) <= upper:
                 takes = (
-                    f"{most} values"
-                    if least == most == 2
+                    f"{upper} values"
+                    if lower == upper == 2
                     else "1 value"
-                    if most == 1
+                    if upper == 1
                     else "1 or 2 values"
                 )
-                other = (
+                hint = (
                     f": {name}imum(one, other) takes two"
-                    if name in ("max", "min") and given
+                    if name in ("max", "min") and arguments
                     else ""
                 )
                 raise ExpressionError(
-                    f"{shorten(text)!r} gives {name} {len(given)} values, and it takes {takes}{other}"
+                    f"{shorten(text)!r} gives {name} {len(arguments)} values, "
+                    f"and it takes {takes}{hint}"
                 )
         case ast.Call():
             raise ExpressionError(
-                f"{shorten(text)!r} calls what is not a function of the language: there are {', '.join(sorted(FUNCTIONS))}"
+                f"{shorten(text)!r} calls what is not a function of the language: "
+                f"there are {', '.join(sorted(FUNCTIONS))}"
             )
         case ast.Attribute(attr=name) if name in _ATTRIBUTES:
             return
@@ -222,10 +221,11 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
                 raise ExpressionError(
                     f"the name {shorten(name)!r} begins with an underscore: write it in backticks"
                 )
-        case _ if isinstance(node, _PLAIN):
+        case _ if isinstance(node, _ALLOWED_NODES):
             return
         case _:
             raise ExpressionError(
                 f"{shorten(text)!r} is outside the language: "
-                "it takes numbers, names, arithmetic, comparisons, and, or, not, indexing and functions"
+                "it takes numbers, names, arithmetic, comparisons, and, or, not, "
+                "indexing and functions"
             )

@@ -1,5 +1,5 @@
-"""What a caller asks of one run: the tensors that are fetched, those that are given instead of
-computed, and the plan for both.
+"""Fetch plan of one run: the fetched tensors, the tensors with given values, and the plan for
+both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from loopscope.debug.breakpoints import Breakpoint, find
-from loopscope.debug.inputs import Inputs, bind, fitted, named_inputs
+from loopscope.debug.inputs import Inputs, bind, convert_to, named_inputs
 from loopscope.debug.lookup import slot_at
 from loopscope.errors import AddressError, InputError, elided, shorten
 from loopscope.executor.plan.numbers import Slot
@@ -22,7 +22,7 @@ from loopscope.ir.walk import graphs
 
 
 class BuiltIn(Protocol):
-    """Where a tensor was built: the nodes of a graph or body, and what that is in."""
+    """Graph or body in which a tensor was built, with its nodes and its parent."""
 
     @property
     def nodes(self) -> Sequence[Node]: ...
@@ -43,8 +43,8 @@ class TensorLike(Protocol):
 
 
 Fetch = str | TensorLike
-_MOST_PARTS = 8
-"""Of one plan; each holds the code that was generated for it."""
+_MAX_PARTS = 8
+"""Maximum number of pruned plans per plan; each holds its generated code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,14 +52,14 @@ class FetchedTensor:
     """A tensor that is fetched."""
 
     name: str
-    """As it was asked for; of a tensor of ``loopscope.builder`` its address."""
+    """The requested name; the address for a tensor of ``loopscope.builder``."""
     program: Program
     slot: Slot
     address: Address | None
     """None for a tensor of the outermost graph."""
 
     def after(self, plan: Plan) -> Breakpoint | None:
-        """The moment when it has been computed; None when that is the end of the run."""
+        """Return the moment after the tensor was computed; None if that is the end of the run."""
         iterations: tuple[int | None, ...] = ()
         program = plan.program_by_address[self.program.address]
         if self.address is not None:
@@ -69,12 +69,12 @@ class FetchedTensor:
                 else _loops(plan, self.address)
             )
         number = program.producer.get(self.slot)
-        sure = all(one is not None for one in iterations)
+        all_known = all(iteration is not None for iteration in iterations)
         return (
             Breakpoint(
                 0, "", "address", None, program, 0 if number is None else number + 1, iterations
             )
-            if sure
+            if all_known
             else None
         )
 
@@ -85,94 +85,98 @@ class FetchPlan:
 
     plan: Plan
     places: tuple[FetchedTensor, ...] | None
-    """What is fetched; None: the model's outputs."""
+    """Fetched tensors; None for the model's outputs."""
     values: Mapping[Slot, Any]
 
     @property
     def ends_early(self) -> bool:
-        """Whether all that is fetched may be there before the end of the run."""
+        """True if all fetched tensors may be computed before the end of the run."""
         return any(place.address is not None for place in self.places or ())
 
 
 def resolve_fetches(
     plan: Plan, inputs: Inputs, fetches: object = None, *, whole: bool = False
 ) -> FetchPlan:
-    """``AddressError`` for a fetch that names nothing or several tensors, ``InputError`` for inputs
-    that do not fit.
+    """Return the plan for the fetches and inputs.
 
-    ``whole``: what no output needs runs too.
+    Raises ``AddressError`` for a fetch that does not name exactly one tensor, and ``InputError``
+    for unsuitable inputs. ``whole`` also runs operations that no output needs.
     """
     model = plan.model
-    places = None if fetches is None else tuple(_place(plan, one) for one in each_fetch(fetches))
-    rest, given = named_inputs(model, inputs, lambda key: _given(model, key))
-    fed = {
-        plan.main.slots[source.layer, source.output]: _fitted(plan, key, source, value)
-        for source, (key, value) in given.items()
+    places = (
+        None if fetches is None else tuple(_place(plan, fetch) for fetch in each_fetch(fetches))
+    )
+    model_inputs, fed_tensors = named_inputs(model, inputs, lambda key: _fed_tensor(model, key))
+    feeds = {
+        plan.main.slots[source.layer, source.output]: _convert_feed(plan, key, source, value)
+        for source, (key, value) in fed_tensors.items()
     }
-    part = _part(plan, places, fed, plan.optimise.prune and not whole)
-    live = part.live if places is not None or fed else None
+    part = _cached_part(plan, places, feeds, plan.optimise.prune and not whole)
+    live = part.live if places is not None or feeds else None
     layers = (
         None
         if live is None
         else {
             layer
             for layer, slot in part.main.parameters.items()
-            if slot in live and slot not in fed
+            if slot in live and slot not in feeds
         }
     )
-    arrays = bind(model, rest, needed=layers)
+    arrays = bind(model, model_inputs, needed=layers)
     return FetchPlan(
         part,
         places,
-        {**{plan.main.parameters[layer]: array for layer, array in arrays.items()}, **fed},
+        {**{plan.main.parameters[layer]: array for layer, array in arrays.items()}, **feeds},
     )
 
 
-def _part(
-    plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool
+def _cached_part(
+    plan: Plan, places: Sequence[FetchedTensor] | None, feeds: Mapping[Slot, Any], prune: bool
 ) -> Plan:
-    """What has to run; made once for what the same plan is asked again and again."""
+    """Return the pruned plan of a request, cached by fetched tensors and feeds."""
     key = (
         None
         if places is None
         else tuple((place.program.index, place.slot, place.address is None) for place in places),
-        frozenset(fed),
+        frozenset(feeds),
         prune,
     )
-    if key in (known := dict(plan.parts)):  # another thread may be making room
+    if key in (known := dict(plan.parts)):  # copied because another thread may remove an entry
         return known[key] or plan
-    made = _made_part(plan, places, fed, prune)
-    for oldest in list(known)[: max(0, len(known) - _MOST_PARTS + 1)]:
+    part = _prune_plan(plan, places, feeds, prune)
+    for oldest in list(known)[: max(0, len(known) - _MAX_PARTS + 1)]:
         plan.parts.pop(oldest, None)
-    plan.parts[key] = (
-        None if made is plan else made
-    )  # a plan that held itself would outlive its model
-    return made
+    # A plan with a reference to itself would outlive its model.
+    plan.parts[key] = None if part is plan else part
+    return part
 
 
-def _made_part(
-    plan: Plan, places: Sequence[FetchedTensor] | None, fed: Mapping[Slot, Any], prune: bool
+def _prune_plan(
+    plan: Plan, places: Sequence[FetchedTensor] | None, feeds: Mapping[Slot, Any], prune: bool
 ) -> Plan:
     fetched = [] if places is None else [place.slot for place in places if place.address is None]
     if not prune:
-        return part_of(plan, everything(plan), fed, fetched) if fed or places is not None else plan
-    wanted = [(plan.main, slot) for slot in plan.main.results.values()]
+        return (
+            part_of(plan, everything(plan), feeds, fetched) if feeds or places is not None else plan
+        )
+    outputs = [(plan.main, slot) for slot in plan.main.results.values()]
     if places is not None:
-        wanted = [(place.program, place.slot) for place in places]
-    return part_of(plan, needed(plan, wanted, fed, assigns=places is None), fed, fetched)
+        outputs = [(place.program, place.slot) for place in places]
+    return part_of(plan, needed(plan, outputs, feeds, assigns=places is None), feeds, fetched)
 
 
 def each_fetch(fetches: object) -> Iterator[Fetch]:
-    for one in (
+    for fetch in (
         [fetches]
         if isinstance(fetches, str | TensorLike) or not isinstance(fetches, Iterable)
         else fetches
     ):
-        if not isinstance(one, str | TensorLike):
+        if not isinstance(fetch, str | TensorLike):
             raise AddressError(
-                f"fetches are tensor names, node names, addresses or tensors, not {shorten(repr(one), 60)}"
+                "fetches are tensor names, node names, addresses or tensors, "
+                f"not {shorten(repr(fetch), 60)}"
             )
-        yield one
+        yield fetch
 
 
 def _place(plan: Plan, fetch: Fetch) -> FetchedTensor:
@@ -196,55 +200,58 @@ def _place(plan: Plan, fetch: Fetch) -> FetchedTensor:
 
 
 def _loops(plan: Plan, address: Address) -> tuple[int | None, ...]:
-    """The iteration that an address asks for at each loop of its way."""
-    found: list[int | None] = []
+    """Return the requested iteration at each loop of an address."""
+    iterations: list[int | None] = []
     static = ROOT
     for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
         static = f"{static}/{owner.label}/{body.label}"
         if plan.program_by_address[static].loop is not None:
-            found.append(None if owner.iteration == ANY_ITERATION else owner.iteration)
-    return tuple(found)
+            iterations.append(None if owner.iteration == ANY_ITERATION else owner.iteration)
+    return tuple(iterations)
 
 
 def address_of(model: Model, tensor: TensorLike) -> str:
-    """The address of a tensor of ``loopscope.builder``, of the outermost graph or of a body;
-    ``AddressError`` when the model has it not.
+    """Return the address of a tensor of ``loopscope.builder`` in the outermost graph or a body;
+    ``AddressError`` if the model does not contain it.
     """
     frame, source = tensor.frame, tensor.source
     node: Node = frame.nodes[source.layer]
     for place in graphs(model):
-        found = place.graph.by_id.get(source.layer)
-        of_it = found is node or (
+        candidate = place.graph.by_id.get(source.layer)
+        is_match = candidate is node or (
             frame.parent is None
             and place.owner is None
-            and found is not None
-            and _is_made_of(found, node)
+            and candidate is not None
+            and _is_renamed(candidate, node)
         )
-        if of_it:
-            return f"{place.address}/{place.labels[source.layer]}{f':{source.output}' if source.output else ''}"
+        if is_match:
+            output = f":{source.output}" if source.output else ""
+            return f"{place.address}/{place.labels[source.layer]}{output}"
     model_name = shorten(repr(model.name), 60)
     raise AddressError(
-        f"{shorten(repr(tensor), 60)} is no tensor of the model {model_name}: it was built elsewhere, or after the model"
+        f"{shorten(repr(tensor), 60)} is not a tensor of the model {model_name}: "
+        "it was built elsewhere, or after the model"
     )
 
 
-def _is_made_of(found: Node, node: Node) -> bool:
-    """Whether it is the node with tensor names that it had not while it was built; its other
-    parts are the same objects then.
+def _is_renamed(candidate: Node, node: Node) -> bool:
+    """Return True if ``candidate`` is ``node`` with tensor names added after building (all other
+    fields are the same objects).
     """
     return (
-        found.name == node.name
-        and found.attributes is node.attributes
-        and found.inputs is node.inputs
+        candidate.name == node.name
+        and candidate.attributes is node.attributes
+        and candidate.inputs is node.inputs
     )
 
 
-# -- what is given
-# ------------------------------------------------------------------------------------------------------
+# -- given values
 
 
-def _given(model: Model, key: object) -> OutputRef | None:
-    """The tensor of the outermost graph that a key of the inputs means; None when it means none."""
+def _fed_tensor(model: Model, key: object) -> OutputRef | None:
+    """Return the tensor of the outermost graph that a key of the inputs names; None if the key
+    names none.
+    """
     try:
         name = (
             key
@@ -262,19 +269,22 @@ def _given(model: Model, key: object) -> OutputRef | None:
         raise InputError(str(error)) from None
     if source is None:
         raise InputError(
-            f"{shorten(repr(name), 80)} lies in a body: loopscope.Debugger(model, inputs, changes={{address: value}}) sets it in one iteration"
+            f"{shorten(repr(name), 80)} lies in a body: loopscope.Debugger(model, inputs, "
+            "changes={address: value}) sets it in one iteration"
         )
     return source
 
 
-def _fitted(plan: Plan, key: object, source: OutputRef, value: Any) -> Any:
-    """The value as an array of the tensor's element type and shape, as far as they are known."""
-    known = plan.propagated.output(ROOT, source.layer, source.output)
+def _convert_feed(plan: Plan, key: object, source: OutputRef, value: Any) -> Any:
+    """Return the value as an array of the tensor's element type and shape, as far as they are
+    known.
+    """
+    inferred = plan.propagated.output(ROOT, source.layer, source.output)
     port = plan.model.graph.tensor(source)
-    shape = known.shape if known.shape.dimensions is not None else port.shape
-    return fitted(
+    shape = inferred.shape if inferred.shape.dimensions is not None else port.shape
+    return convert_to(
         value,
-        known.element_type or port.element_type,
+        inferred.element_type or port.element_type,
         shape,
         f"the tensor {shorten(repr(key), 60)}",
     )

@@ -1,4 +1,4 @@
-"""Running a model once: for its outputs, or for a few of its tensors and only what they need."""
+"""Single run of a model, for its outputs or for some of its tensors."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def run(
     optimise: Optimise = EVERYTHING,
     catalogue: Catalogue = CATALOGUE,
 ) -> Result:
-    """Runs a model once, from fresh variables; operations that no output needs do not run, Assigns
-    apart.
+    """Run a model once, from fresh variables. Operations that no output needs do not run, except
+    Assigns.
 
-    ``inputs``: arrays by tensor name, Parameter name or position, or a sequence. A tensor of the
-    outermost graph may be given too, by name, address or as a tensor of ``loopscope.builder``; then
-    what computes it does not run. ``seed`` fixes random operations whose own seeds are 0. Raises
-    ``InvalidModel`` (the model has errors), ``InputError``, or ``RunStopped`` (an operation failed,
-    or a limit was reached).
+    ``inputs`` are arrays by tensor name, Parameter name or position, or a sequence. A tensor of the
+    outermost graph may also be given, by name, address or as a tensor of ``loopscope.builder``; the
+    operations that compute it do not run. ``seed`` fixes random operations whose own seeds are 0.
+    Raises ``InvalidModel`` (the model has errors), ``InputError``, or ``RunStopped`` (an operation
+    failed, or a limit was reached).
 
-    ``fetches``: the tensors that the result's ``outputs`` are, instead of the model's own; only
-    what they need runs, in bodies too and no longer than until they are there, and inputs that they
-    do not need may be left out. Each is a tensor name, a node name (``Add_3``, ``Split:1``), an
-    address, or a tensor of ``loopscope.builder``; inside a body an address with its iterations
-    (``main/loop_7[2]/body/Add_3``; the last one where they are left out). ``AddressError`` for a
-    fetch that names nothing or several tensors, ``ValueUnavailable`` for an iteration that did not
-    run.
+    ``fetches`` are the tensors to return as the result's ``outputs``, instead of the model's own.
+    Only what they need runs, in bodies too, and the run ends when they are computed. Inputs that
+    they do not need may be left out. Each fetch is a tensor name, a node name (``Add_3``,
+    ``Split:1``), an address, or a tensor of ``loopscope.builder``. A fetch inside a body is an
+    address with its iterations (``main/loop_7[2]/body/Add_3``); an omitted iteration means the last
+    one. Raises ``AddressError`` for a fetch that does not name exactly one tensor, and
+    ``ValueUnavailable`` for an iteration that did not run.
 
-    ``optimise``: what may be left out because it makes no difference.
+    ``optimise`` selects the optimisations, which do not change the results.
     """
     expect_model(model, "loopscope.run")
     try:
@@ -52,13 +52,13 @@ def run(
     except InvalidModel:
         if fetches is None:
             raise
-        wanted = list(each_fetch(fetches))
-        if any(isinstance(one, TensorLike) for one in wanted):
+        requested = list(each_fetch(fetches))
+        if any(isinstance(fetch, TensorLike) for fetch in requested):
             raise
-        return _of_a_part(
+        return _run_part(
             model,
             inputs,
-            [one for one in wanted if isinstance(one, str)],
+            [fetch for fetch in requested if isinstance(fetch, str)],
             limits,
             seed,
             optimise,
@@ -67,7 +67,7 @@ def run(
     return session.run(inputs, fetches, limits=limits, seed=seed)
 
 
-def _of_a_part(
+def _run_part(
     model: Model,
     inputs: Inputs,
     names: Sequence[str],
@@ -76,7 +76,7 @@ def _of_a_part(
     optimise: Optimise,
     catalogue: Catalogue,
 ) -> Result:
-    """The same for a model that has errors: they may all lie in what is not needed."""
+    """Run a model that has errors, which may all lie in parts that the fetches do not need."""
     graph = model.graph
     sources = {name: source for name in names if (source := tensor_named(graph, name)) is not None}
     part = pruned(

@@ -1,4 +1,4 @@
-"""From addresses to rows and slots."""
+"""Lookup of rows and slots by address."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from loopscope.ir.readable import readable
 from loopscope.timeline.timeline import Timeline
 
 # -- addresses
-# --------------------------------------------------------------------------------------------------------
 
 
 def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
-    """Program, row and slot of a value that has been computed; ``ValueUnavailable`` when it has
-    not.
+    """Return the program, row and slot of a computed value; ``ValueUnavailable`` if it was not
+    computed.
     """
     program, row = graph_row(position, address)
     slot = slot_at(program, address)
@@ -29,8 +28,8 @@ def locate(position: Position, address: Address) -> tuple[Program, int, Slot]:
 
 
 def region_at(position: Position, address: Address) -> tuple[Program, int, Instruction]:
-    """The graph, the row and the instruction of a Loop, TensorIterator or If;
-    ``ValueUnavailable`` when it has not begun there.
+    """Return the graph, row and instruction of a Loop, TensorIterator or If; ``ValueUnavailable``
+    before it begins.
     """
     if not address.names_a_graph:
         program, row = graph_row(position, address)
@@ -42,19 +41,19 @@ def region_at(position: Position, address: Address) -> tuple[Program, int, Instr
 
 
 def graph_row(position: Position, address: Address) -> tuple[Program, int]:
-    """The graph that holds the node of an address, and the row of it that is meant."""
+    """Return the graph that contains the node of an address, and the row that the address names."""
     if address.names_a_graph:
         raise AddressError(
             f"{elided(str(address), 200)} names a graph, not a value: add the name of a node"
         )
     program, row = position.plan.main, 0
     for owner, body in zip(address.segments[1:-1:2], address.segments[2::2], strict=True):
-        program, row = _into(position, program, row, owner, body.label)
+        program, row = _body_row(position, program, row, owner, body.label)
     return program, row
 
 
 def must_have_begun(timeline: Timeline, program: Program, row: int, number: int) -> None:
-    """``ValueUnavailable`` when a node with bodies has not begun in a row."""
+    """Raise ``ValueUnavailable`` for a node with bodies that did not begin in a row."""
     if row >= timeline.executions.calls(program, number):
         label = program.instructions[number].label
         raise ValueUnavailable(
@@ -63,18 +62,20 @@ def must_have_begun(timeline: Timeline, program: Program, row: int, number: int)
 
 
 def slot_at(program: Program, address: Address) -> Slot:
-    """The slot of the node that an address ends with, in its graph."""
+    """Return the slot of the last node of an address, in its graph."""
     segment = address.segments[-1]
     layer = program.layer_of_label.get(segment.label)
     if layer is None:
-        there = near(segment.label, list(program.layer_of_label))
+        names = near(segment.label, list(program.layer_of_label))
         raise AddressError(
-            f"there is no {elided(decode(segment.label))!r} in {readable(program.address)}; it has {there}"
+            f"there is no {elided(decode(segment.label))!r} in {readable(program.address)}; "
+            f"it has {names}"
         )
     slot = program.slots.get((layer, address.output))
     if slot is None:
         raise AddressError(
-            f"{decode(segment.label)!r} in {readable(program.address)} has no output {address.output}"
+            f"{decode(segment.label)!r} in {readable(program.address)} "
+            f"has no output {address.output}"
         )
     if slot == ABSENT:
         raise ValueUnavailable(
@@ -83,10 +84,10 @@ def slot_at(program: Program, address: Address) -> Slot:
     return slot
 
 
-def _into(
+def _body_row(
     position: Position, program: Program, row: int, segment: Segment, body: str
 ) -> tuple[Program, int]:
-    """The row of a body in one row of the graph around it."""
+    """Return the row of a body in one row of the enclosing graph."""
     number = region_number(program, segment.label)
     if number is None:
         raise AddressError(
@@ -98,7 +99,8 @@ def _into(
     if segment.iteration not in (None, ANY_ITERATION) and not isinstance(region, LoopRegion):
         name = decode(segment.label)
         raise AddressError(
-            f"{name!r} in {readable(program.address)} is not a loop, and so has no iteration {segment.iteration}"
+            f"{name!r} in {readable(program.address)} is not a loop, "
+            f"and so has no iteration {segment.iteration}"
         )
     inner = body_of(region, body)
     if inner is None:
@@ -109,12 +111,13 @@ def _into(
         case LoopRegion():
             return inner, _loop_row(position, region, row, segment)
         case IfRegion():
-            taken, rows = position.timeline.executions.branch_rows(region)
-            ran = region.then.program if taken[row] else region.otherwise.program
-            if ran is not inner:
+            branches, rows = position.timeline.executions.branch_rows(region)
+            executed = region.then.program if branches[row] else region.otherwise.program
+            if executed is not inner:
                 name = decode(segment.label)
                 raise ValueUnavailable(
-                    f"the {body} branch of {name!r} did not run there: its condition chose {ran.branch_name}"
+                    f"the {body} branch of {name!r} did not run there: "
+                    f"its condition chose {executed.branch_name}"
                 )
             return inner, int(rows[row])
         case _:
@@ -128,18 +131,19 @@ def _loop_row(position: Position, region: LoopRegion, execution: int, segment: S
             f"the body of {decode(segment.label)!r} never ran: it has zero iterations"
         )
     if segment.iteration is None or segment.iteration == ANY_ITERATION:
-        shown = position.scene.shown.get(region.program.index)
-        return shown.row if shown is not None and first <= shown.row < end else end - 1
+        visible = position.scene.shown.get(region.program.index)
+        return visible.row if visible is not None and first <= visible.row < end else end - 1
     if segment.iteration >= end - first:
         raise ValueUnavailable(
-            f"iteration {segment.iteration} of {decode(segment.label)!r} has not run: there are {end - first} so far, counted from 0"
+            f"iteration {segment.iteration} of {decode(segment.label)!r} has not run: "
+            f"there are {end - first} so far, counted from 0"
         )
     return first + segment.iteration
 
 
 def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot, int, int]:
-    """Program, slot, first row and the row after the last of a place over all iterations of the
-    innermost loop around it.
+    """Return the program, the slot, the first row and the end row of a place over all iterations of
+    the innermost loop.
     """
     program, row = graph_row(position, address)
     slot = slot_at(program, address)
@@ -147,7 +151,8 @@ def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot,
     region = program.region
     if not isinstance(region, LoopRegion):
         raise AddressError(
-            f"{readable(str(address))} lies in no loop's body itself: only those have a value for each iteration"
+            f"{readable(str(address))} is not directly in a loop body: "
+            "only values in a loop body have a value for each iteration"
         )
     execution, _ = position.timeline.executions.parent_row(program, row)
     first, end = position.timeline.executions.rows_of(region, execution)
@@ -160,7 +165,7 @@ def iteration_rows(position: Position, address: Address) -> tuple[Program, Slot,
 
 
 def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
-    """Whether what fills a slot has run in a row that has begun."""
+    """Return True if the instruction that fills a slot has run in a row that has begun."""
     executions = timeline.executions
     frame = executions.open.get(program.index)
     number = program.producer.get(slot)
@@ -173,7 +178,7 @@ def has_run(timeline: Timeline, program: Program, row: int, slot: Slot) -> bool:
 
 
 def _must_be_needed(position: Position, slot: Slot, address: Address) -> None:
-    """``ValueUnavailable`` in a run for a few tensors only, when none of them needs a value."""
+    """Raise ``ValueUnavailable`` in a pruned run if no fetched tensor needs the value."""
     live = position.plan.live
     if live is not None and slot not in live:
         raise ValueUnavailable(
@@ -198,28 +203,29 @@ def _must_have_run(
 
 
 def resolve(position: Position, place: str) -> str | None:
-    """The address of what a place shows at the cursor: of a loop's iterations the one that the
-    place names, else the one that is shown.
+    """Return the address of the value that a place shows at the cursor.
+
+    Each loop shows the iteration that the place names, else the current one.
     """
     scene: Scene | None = position.scene
     if "[" in place:
-        named = Address.parse(place)
-        scene, place = _with_iterations(position, position.scene, named), named.static
+        parsed = Address.parse(place)
+        scene, place = _with_iterations(position, position.scene, parsed), parsed.static
     if scene is None:
         return None
     graph, _, label = place.rpartition("/")
     program = position.plan.program_by_address.get(graph)
-    shown = scene.shown.get(program.index) if program else None
-    if program is None or shown is None or label not in program.layer_of_label:
+    visible = scene.shown.get(program.index) if program else None
+    if program is None or visible is None or label not in program.layer_of_label:
         return None
     if scene.waits(program, label):
         return None
-    return f"{position.timeline.address(program, shown.row)}/{label}"
+    return f"{position.timeline.address(program, visible.row)}/{label}"
 
 
 def _with_iterations(position: Position, scene: Scene, address: Address) -> Scene | None:
-    """The scene with the iterations that an address names; None when one of them has not begun
-    at the cursor.
+    """Return the scene with the iterations that an address names; None if one of them begins after
+    the cursor.
     """
     static = ROOT
     for owner, body in zip(address.segments[1::2], address.segments[2::2], strict=False):
@@ -227,8 +233,8 @@ def _with_iterations(position: Position, scene: Scene, address: Address) -> Scen
         if owner.iteration is None or owner.iteration == ANY_ITERATION:
             continue
         program = position.plan.program_by_address.get(static)
-        shown = scene.shown.get(program.index) if program is not None else None
-        if program is None or program.parent is None or shown is None:
+        visible = scene.shown.get(program.index) if program is not None else None
+        if program is None or program.parent is None or visible is None:
             return None
         region = program.region
         if not isinstance(region, LoopRegion):
@@ -237,34 +243,34 @@ def _with_iterations(position: Position, scene: Scene, address: Address) -> Scen
             position.timeline.executions.rows_of(region, scene.shown[program.parent.index].row)[0]
             + owner.iteration
         )
-        if row > shown.row:
+        if row > visible.row:
             return None
-        scene = scene if row == shown.row else scene.with_row(program, row)
+        scene = scene if row == visible.row else scene.with_row(program, row)
     return scene
 
 
-def opened(position: Position) -> tuple[OpenGraph, ...]:
-    """The graphs of a moment, outermost first."""
-    found: list[OpenGraph] = []
+def open_graphs(position: Position) -> tuple[OpenGraph, ...]:
+    """Return the graphs of a moment, outermost first."""
+    graphs: list[OpenGraph] = []
     levels = position.levels
     for depth, (program, iteration, _) in enumerate(levels):
         bound = bound_of(position, program) if iteration is not None else None
-        found.append(OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound))
-    return tuple(found)
+        graphs.append(OpenGraph(address_of(levels[: depth + 1]), program.address, iteration, bound))
+    return tuple(graphs)
 
 
 def bound_of(position: Position, program: Program) -> int | None:
-    """How many iterations the open execution of a loop's body may have at most; None for no
+    """Return the maximum iteration count of the open execution of a loop body; None for no
     limit.
     """
     frame = next((frame for frame in position.machine.frames if frame.program is program), None)
     if frame is not None:
         return frame.bound if frame.bound < 1 << 62 else None
     scene = position.scene
-    shown = scene.shown.get(program.index)
-    if shown is None:
+    visible = scene.shown.get(program.index)
+    if visible is None:
         return None
-    execution, _ = position.timeline.executions.parent_row(program, shown.row)
+    execution, _ = position.timeline.executions.parent_row(program, visible.row)
     assert program.parent is not None
     region = program.region
     assert isinstance(region, LoopRegion)

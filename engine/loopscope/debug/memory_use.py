@@ -1,4 +1,4 @@
-"""How much memory a run takes with what it holds, constants apart, which belong to its model."""
+"""Memory use of a run, without constants, which belong to its model."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.timeline.run_values import RunValues
 
-_NODE = 2000
+_NODE_BYTES = 2000
 """Approximate bytes of a node with its ports, edges and attributes."""
 
-_own: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
-"""Without plans: of a model that part never changes."""
+_MODEL_BYTES: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
+"""Bytes of each model without its plans; this part never changes."""
 
 
 def model_bytes(model: Model) -> int:
-    """Bytes that a model holds: its nodes, its weights, mapped or not, and what plans of its
-    runs have made of them.
+    """Return the bytes of a model: its nodes, its weights (also mapped ones), and copies that plans
+    made of them.
     """
-    own = _own.get(model)
-    if own is None:
+    size = _MODEL_BYTES.get(model)
+    if size is None:
         nodes = [node for place in graphs(model) for node in place.graph.nodes]
-        own = _own[model] = _NODE * len(nodes) + sum(
+        size = _MODEL_BYTES[model] = _NODE_BYTES * len(nodes) + sum(
             len(node.constant.data) for node in nodes if node.constant is not None
         )
-    return own + sum(plan.made_bytes for plan in plans_of(model))
+    return size + sum(plan.made_bytes for plan in plans_of(model))
 
 
 def held_bytes(machine: Machine, values: RunValues) -> int:
-    """Bytes of the values in slots, of what loops have collected so far, of the recording, and of
-    what was computed again.
+    """Return the estimated bytes of slot values, collected pieces, the recording and recomputed
+    values.
 
-    An estimate that is quick to make, also while another thread has the run under way.
+    The estimate is quick, also while another thread runs the machine.
     """
     constants = machine.plan.constant_numbers
     arrays: dict[int, int] = {}

@@ -1,5 +1,5 @@
-"""Values that a person sets in a run, by address: bound to the plan before the run; after it,
-whether the run reached each.
+"""Overrides by address: bound to the plan before the run, and reported as reached or not after
+it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.export_value import as_public
-from loopscope.debug.inputs import fitted
+from loopscope.debug.inputs import convert_to
 from loopscope.debug.run import Run
 from loopscope.debug.suggestions import body_of, region_number
 from loopscope.errors import AddressError, InputError, shorten
@@ -28,49 +28,50 @@ from loopscope.ir.shape import PartialShape
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changed:
-    """A value that was set by hand."""
+    """A value that the user has set."""
 
     address: str
     value: np.ndarray
     reached: bool
-    """Whether the run has come there, and so everything after it uses the value."""
+    """True if the run has reached the place, so that everything after it uses the value."""
 
 
 def bind(plan: Plan, changes: Mapping[str, Any]) -> Overrides:
-    """A plan with what a person sets in a run of it.
+    """Return a plan with the overrides of a run.
 
-    ``AddressError`` for an address that does not name one value of one iteration of each loop
-    around it, ``InputError`` for a value that does not fit there.
+    Raises ``AddressError`` for an address that does not name one value of one iteration of each
+    enclosing loop, and ``InputError`` for an unsuitable value.
     """
     items: list[Override] = []
     for text, value in changes.items():
-        change = _bound(plan, Address.parse(text), value)
-        twice = next(
+        change = _bind_change(plan, Address.parse(text), value)
+        duplicate = next(
             (
-                one
-                for one in items
-                if (one.slot, one.iterations) == (change.slot, change.iterations)
+                override
+                for override in items
+                if (override.slot, override.iterations) == (change.slot, change.iterations)
             ),
             None,
         )
-        if twice is not None:
+        if duplicate is not None:
             raise AddressError(
-                f"{readable(change.address)} is the value at {readable(twice.address)}, which is set already: set it once"
+                f"{readable(change.address)} is the value at {readable(duplicate.address)}, "
+                "which is set already: set it once"
             )
         items.append(change)
     return Overrides(plan, tuple(items))
 
 
-def told(run: Run) -> tuple[Changed, ...]:
-    """Each change, and whether the run has come there."""
+def list_changes(run: Run) -> tuple[Changed, ...]:
+    """Return each change, and whether the run has reached it."""
     return tuple(
-        Changed(one.address, as_public(one.value), _is_reached(run, one))
-        for one in run.overrides.items
+        Changed(override.address, as_public(override.value), _is_reached(run, override))
+        for override in run.overrides.items
     )
 
 
 def is_changed(run: Run, program: Program, row: int, slot: Slot) -> bool:
-    """Whether the value of a slot in a row was set by hand."""
+    """Return True if the user has set the value of a slot in a row."""
     if slot not in run.overrides.slots:
         return False
     return run.overrides.at(program, run.timeline.iterations(program, row), slot) is not None
@@ -81,8 +82,8 @@ def _is_reached(run: Run, change: Override) -> bool:
     return row is not None and run.has_run(change.program, row, change.slot)
 
 
-def _bound(plan: Plan, address: Address, value: Any) -> Override:
-    program, loops, iterations = _graph(plan, address)
+def _bind_change(plan: Plan, address: Address, value: Any) -> Override:
+    program, loops, iterations = _graph_of(plan, address)
     place, label = str(address), address.segments[-1].label
     layer = program.layer_of_label.get(label)
     if layer is None:
@@ -90,7 +91,8 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
     slot = program.slots.get((layer, address.output))
     if slot is None:
         raise AddressError(
-            f"{shorten(decode(label))!r} in {readable(program.address)} has no output {address.output}"
+            f"{shorten(decode(label))!r} in {readable(program.address)} "
+            f"has no output {address.output}"
         )
     if slot == ABSENT:
         raise AddressError(f"{place} cannot be set: nothing feeds {shorten(decode(label))!r}")
@@ -98,11 +100,11 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
         raise AddressError(
             f"{place} is an input of the model: give the run another input instead of a change"
         )
-    known = plan.propagated.output(program.address, layer, address.output)
-    element_type, shape = known.element_type, known.shape
+    inferred = plan.propagated.output(program.address, layer, address.output)
+    element_type, shape = inferred.element_type, inferred.shape
     if _may_be_shorter(plan, program, slot):
         shape = PartialShape.unknown(shape.rank) if shape.rank is not None else shape
-    array = _fitted(value, element_type, shape, place)
+    array = _convert_value(value, element_type, shape, place)
     number = program.producer.get(slot)
     if element_type is None and (number is None or program.instructions[number].region is not None):
         raise InputError(f"{place} cannot be set: its element type is not known before it runs")
@@ -110,8 +112,8 @@ def _bound(plan: Plan, address: Address, value: Any) -> Override:
 
 
 def _may_be_shorter(plan: Plan, program: Program, slot: Slot) -> bool:
-    """Whether a value follows from what a loop has joined: of a loop that may end early,
-    inference counts iterations that may not run.
+    """Return True if a value depends on joined loop outputs, whose inferred length counts
+    iterations that may not run.
     """
     joined = {
         output.slot
@@ -124,17 +126,19 @@ def _may_be_shorter(plan: Plan, program: Program, slot: Slot) -> bool:
     return bool(joined) and not joined.isdisjoint(backward_slice(program, slot))
 
 
-def _fitted(value: Any, element_type: ElementType | None, shape: PartialShape, place: str) -> Any:
-    """The value as the run holds values: a read-only copy."""
-    array = np.array(fitted(value, element_type, shape, place))
+def _convert_value(
+    value: Any, element_type: ElementType | None, shape: PartialShape, place: str
+) -> Any:
+    """Return the value in the machine's representation: a read-only copy."""
+    array = np.array(convert_to(value, element_type, shape, place))
     if element_type is None and array.dtype.kind not in "biufV":
-        raise InputError(f"{place} takes numbers or truth values, and has got {array.dtype}")
+        raise InputError(f"{place}: expected numbers or truth values, got {array.dtype}")
     array.flags.writeable = False
     return settle(array)
 
 
-def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], tuple[int, ...]]:
-    """The graph of an address, and the bodies and iterations of the loops around it."""
+def _graph_of(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], tuple[int, ...]]:
+    """Return the graph of an address, and the bodies and iterations of the enclosing loops."""
     if address.names_a_graph:
         raise AddressError(f"{address} names a graph, not a value: add the name of a node")
     program, loops, iterations = plan.main, list[Program](), list[int]()
@@ -143,19 +147,22 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
         region = None if number is None else program.instructions[number].region
         if region is None:
             raise AddressError(
-                f"there is no {shorten(decode(owner.label))!r} with a body in {readable(program.address)}"
+                f"there is no {shorten(decode(owner.label))!r} with a body "
+                f"in {readable(program.address)}"
             )
         inner = body_of(region, body.label)
         if inner is None:
             raise AddressError(
-                f"{shorten(decode(owner.label))!r} in {readable(program.address)} has no body {shorten(decode(body.label))!r}"
+                f"{shorten(decode(owner.label))!r} in {readable(program.address)} "
+                f"has no body {shorten(decode(body.label))!r}"
             )
         if isinstance(region, LoopRegion):
             loops.append(inner)
             iterations.append(_iteration(address, owner))
         elif owner.iteration is not None:
             raise AddressError(
-                f"{readable(str(address))}: {shorten(decode(owner.label))!r} is not a loop, and so has no iteration {owner}"
+                f"{readable(str(address))}: {shorten(decode(owner.label))!r} is not a loop, "
+                f"and so has no iteration {owner}"
             )
         program = inner
     if address.segments[-1].iteration is not None:
@@ -168,7 +175,8 @@ def _graph(plan: Plan, address: Address) -> tuple[Program, tuple[Program, ...], 
 def _iteration(address: Address, owner: Segment) -> int:
     if owner.iteration is None or owner.iteration == ANY_ITERATION:
         raise AddressError(
-            f"{readable(str(address))} does not say in which iteration of {shorten(decode(owner.label))!r} the value is to be set: "
+            f"{readable(str(address))} does not say in which iteration of "
+            f"{shorten(decode(owner.label))!r} the value is to be set: "
             f"write {shorten(owner.label)}[0] for the first"
         )
     return owner.iteration

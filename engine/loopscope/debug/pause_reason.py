@@ -1,4 +1,6 @@
-"""Why a run pauses where the cursor is: which breakpoint stops there, and what it met."""
+"""Reason why a run pauses at the cursor: the breakpoint that stops there, and the condition or
+value that it met.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from loopscope.debug.cursor import levels_of
 from loopscope.debug.run import Run
 from loopscope.debug.seek import PastValues, instruction_at
 from loopscope.debug.stop_conditions import (
-    asked,
     completed,
     concerns,
     condition_holds,
+    evaluate_condition,
     holds,
     matches,
 )
@@ -23,37 +25,40 @@ from loopscope.ir.address import decode
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.timeline import Moment
 
-_GIVEN = {"nan": "a NaN", "infinity": "an infinity"}
+_UNUSUAL_VALUES = {"nan": "a NaN", "infinity": "an infinity"}
 
 
 def reason(run: Run, breakpoints: Breakpoints) -> str | None:
-    """The first breakpoint that stops a run at the cursor, in words; None when none does."""
-    found = (
-        _at_place(run, one) if one.kind == "address" else _after_something(run, one)
-        for one in breakpoints.on
+    """Describe the first breakpoint that stops a run at the cursor; None if none does."""
+    reasons = (
+        _reason_before(run, breakpoint)
+        if breakpoint.kind == "address"
+        else _reason_after(run, breakpoint)
+        for breakpoint in breakpoints.on
     )
-    return next((one for one in found if one is not None), None)
+    return next((breakpoint for breakpoint in reasons if breakpoint is not None), None)
 
 
-def _at_place(run: Run, breakpoint: Breakpoint) -> str | None:
+def _reason_before(run: Run, breakpoint: Breakpoint) -> str | None:
     moment = run.moment
     levels = levels_of(moment)
     if not moment or run.cursor.kind == "finished" or not matches(levels, breakpoint):
         return None
-    held, why = (
+    holds_here, problem = (
         (True, "")
         if breakpoint.condition is None
-        else asked(breakpoint.condition, levels, PastValues(run, moment))
+        else evaluate_condition(breakpoint.condition, levels, PastValues(run, moment))
     )
-    if why:
+    if problem:
         return (
-            f"breakpoint {breakpoint.id} stops here because its condition cannot be computed: {why}"
+            f"breakpoint {breakpoint.id} stops here "
+            f"because its condition cannot be computed: {problem}"
         )
-    return f"breakpoint {breakpoint.id}, {breakpoint.describe()}" if held else None
+    return f"breakpoint {breakpoint.id}, {breakpoint.describe()}" if holds_here else None
 
 
-def _after_something(run: Run, breakpoint: Breakpoint) -> str | None:
-    """Of a breakpoint that stops after what is unusual: that what ran last was so."""
+def _reason_after(run: Run, breakpoint: Breakpoint) -> str | None:
+    """Describe a breakpoint that stops after the unusual value of the operation that ran last."""
     step = run.cursor.step
     if not step:
         return None
@@ -65,20 +70,31 @@ def _after_something(run: Run, breakpoint: Breakpoint) -> str | None:
     if breakpoint.kind != "shape":
         if not holds(run, breakpoint, levels, instruction_at(before), values):
             return None
-        return f"breakpoint {breakpoint.id}, {decode(last.label)!r} gave {_GIVEN[breakpoint.kind]}, and its inputs have none"
+        return (
+            f"breakpoint {breakpoint.id}, {decode(last.label)!r} gave "
+            f"{_UNUSUAL_VALUES[breakpoint.kind]}, and its inputs have none"
+        )
     change = next(
-        (found for slot in last.outputs if (found := _change(run, (*before, *moment), slot))), None
+        (
+            shapes
+            for slot in last.outputs
+            if (shapes := _shape_change(run, (*before, *moment), slot))
+        ),
+        None,
     )
     if change is None or not condition_holds(breakpoint.condition, levels, values):
         return None
-    return f"breakpoint {breakpoint.id}, the shape of {decode(last.label)!r} changed from {change[0]} to {change[1]}"
+    return (
+        f"breakpoint {breakpoint.id}, the shape of {decode(last.label)!r} "
+        f"changed from {change[0]} to {change[1]}"
+    )
 
 
-def _change(run: Run, moment: Moment, slot: Slot) -> tuple[list[int], list[int]] | None:
-    """The shape of a value when its graph ran the time before, and now; None where they are the
-    same.
+def _shape_change(run: Run, moment: Moment, slot: Slot) -> tuple[list[int], list[int]] | None:
+    """Return the shapes of a value in the previous row of its graph and now; None if they are
+    equal.
     """
-    level = next((one for one in moment if slot in one.program.owned), None)
+    level = next((open_level for open_level in moment if slot in open_level.program.owned), None)
     if level is None or not level.row:
         return None
     shapes = [

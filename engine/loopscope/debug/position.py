@@ -1,6 +1,4 @@
-"""A moment in the time of a run, which may be past: its open graphs, and what of each graph is
-shown there.
-"""
+"""Position in the time of a run: a moment, its open graphs, and the visible row of each graph."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from loopscope.timeline.timeline import Level, Moment, Timeline
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """A moment of what has run."""
+    """A moment of a run."""
 
     timeline: Timeline
     step: int | None
-    """The number of the step that runs next; None at the end of what has been computed."""
+    """Number of the step that runs next; None at the end of the computed steps."""
 
     @property
     def machine(self) -> Machine:
@@ -32,12 +30,12 @@ class Position:
 
     @property
     def levels(self) -> Levels:
-        """The open graphs, outermost first, without their rows."""
+        """Open graphs, outermost first, without their rows."""
         return frontier(self.machine) if self.step is None else levels_of(self.moment)
 
     @cached_property
     def moment(self) -> Moment:
-        """The open graphs, outermost first."""
+        """Open graphs, outermost first."""
         if self.step is not None:
             return self.timeline.moment(self.step)
         rows = self.timeline.executions.rows
@@ -53,5 +51,5 @@ class Position:
 
     @cached_property
     def scene(self) -> Scene:
-        """Which execution of each graph is shown."""
+        """The visible execution of each graph."""
         return Scene(self.plan, self.timeline, self.moment)

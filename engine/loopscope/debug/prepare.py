@@ -27,11 +27,11 @@ class PreparedRun:
     model: Model
     """The model as it runs; with ``rounding``, the model that has the rounding in it."""
     overrides: Overrides
-    """The plan, and the values that a person sets."""
+    """The plan, with the user's overrides."""
     beginning: Beginning
     unrounded: tuple[str, ...]
-    """Addresses that ``rounding`` names and that keep their type, because only indices and
-    shapes need them.
+    """Addresses that ``rounding`` names but that retain their type, because only indices and shapes
+    need them.
     """
 
 

@@ -1,6 +1,4 @@
-"""What a run has shown so far: the lines of its Print operations, found in what is recorded of
-it.
-"""
+"""Printed lines of a run: the lines of its Print operations, reconstructed from the recording."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from loopscope.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class PrintedLine:
-    """One line, and the execution that has shown it."""
+    """One line, and the execution that printed it."""
 
     step: int
     address: str
@@ -23,36 +21,36 @@ class PrintedLine:
 
 
 def lines(
-    timeline: Timeline, values: RunValues, before: int, most: int | None = None
+    timeline: Timeline, values: RunValues, before: int, limit: int | None = None
 ) -> tuple[PrintedLine, ...]:
-    """The lines up to a step, in the order in which they were shown; at most so many, the last
-    ones.
+    """Return the lines before a step, in the order in which they were printed; at most the last
+    ``limit``.
     """
-    found: list[tuple[int, Program, int, int]] = []
-    for program, number in _printing(timeline.machine.plan):
-        count, most_shown = (
+    executions: list[tuple[int, Program, int, int]] = []
+    for program, number in _print_instructions(timeline.machine.plan):
+        count, max_shown = (
             _executions(timeline, program, number, before),
             program.instructions[number].shows_first,
         )
-        count = count if most_shown < 0 else min(count, most_shown)
-        first = 0 if most is None else max(0, count - most)
-        found += [
+        count = count if max_shown < 0 else min(count, max_shown)
+        first = 0 if limit is None else max(0, count - limit)
+        executions += [
             (timeline.step_at(program, row, number), program, number, row)
             for row in range(first, count)
         ]
     latest = (
-        sorted(found, key=_step)
-        if most is None
-        else sorted(heapq.nlargest(most, found, key=_step), key=_step)
+        sorted(executions, key=_step)
+        if limit is None
+        else sorted(heapq.nlargest(limit, executions, key=_step), key=_step)
     )
-    return tuple(_line(timeline, values, *one) for one in latest)
+    return tuple(_line(timeline, values, *execution) for execution in latest)
 
 
-def _step(found: tuple[int, Program, int, int]) -> int:
-    return found[0]
+def _step(execution: tuple[int, Program, int, int]) -> int:
+    return execution[0]
 
 
-def _printing(plan: Plan) -> Iterator[tuple[Program, int]]:
+def _print_instructions(plan: Plan) -> Iterator[tuple[Program, int]]:
     for program in plan.programs:
         for number, instruction in enumerate(program.instructions):
             if instruction.shows is not None:
@@ -60,9 +58,7 @@ def _printing(plan: Plan) -> Iterator[tuple[Program, int]]:
 
 
 def _executions(timeline: Timeline, program: Program, number: int, before: int) -> int:
-    """How many executions of an instruction were done before a step: later rows are later in
-    time.
-    """
+    """Return the number of executions of an instruction before a step, by bisection over rows."""
     low, high = 0, timeline.executions.rows[program.index]
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""How far a run has been computed, and how it is computed further."""
+"""Progress of a run: what has been computed, and the computation of further steps."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from loopscope.timeline.timeline import Timeline
 
 
 class Progress:
-    """What has been computed of one run, wherever the cursor is."""
+    """Computed part of one run, independent of the cursor."""
 
     def __init__(self, machine: Machine, limits: Limits) -> None:
         self.machine = machine
         self.values = RunValues(machine)
         self.limit = ""
-        """The limit that it has reached, in words; empty when it may go on."""
+        """The limit that the run has reached, in words; empty if it may continue."""
         self.endless = ""
-        """Why the innermost open loop can never end, where that is proved."""
+        """The proof that the innermost open loop never ends; empty if it is not proved."""
         self.last_address = ""
-        """Address of the operation that was computed last, when that was a single step; empty
-        when it must be looked up.
+        """Address of the last computed operation after a single step; empty if it must be looked
+        up.
         """
         self._limits = limits
         self._timeline: Timeline | None = None
@@ -39,8 +39,9 @@ class Progress:
     def put_back(
         machine: Machine, limits: Limits, limit: str, endless: str, missing: frozenset[Slot]
     ) -> Progress:
-        """That of a run which was computed elsewhere; ``missing``: values of the outermost graph
-        that are computed when asked for.
+        """Return the progress of a run that was computed elsewhere.
+
+        ``missing`` are slots of the outermost graph whose values are computed when requested.
         """
         progress = Progress(machine, limits)
         progress.limit, progress.endless, progress._steps = limit, endless, None
@@ -56,7 +57,7 @@ class Progress:
 
     @property
     def went_on(self) -> bool:
-        """Whether what was computed last neither failed nor reached a limit."""
+        """True if the last computation neither failed nor reached a limit."""
         return self.machine.state != "failed" and not self.limit
 
     @property
@@ -79,22 +80,22 @@ class Progress:
         return ControlFlow(self.timeline, cause, endless=bool(self.endless))
 
     def has_reached(self, program: Program, row: int, position: int) -> bool:
-        """Whether the run has reached a position of a row, or passed it."""
+        """Return True if the run has reached or passed a position of a row."""
         executions = self.timeline.executions
         if row < executions.rows[program.index] - 1 or program.index not in executions.open:
             return True
         return executions.open[program.index].position >= position
 
     def step(self) -> None:
-        """Computes one step of a run that is not over."""
+        """Compute one step of an unfinished run."""
         steps = self._steps
         self.compute(self.machine.step)
         if self.went_on and steps is not None:
             self._steps = steps + 1
 
     def compute(self, action: Callable[[], None]) -> None:
-        """Lets the machine do something; a failure or a limit shows in ``state``. After a limit
-        it may go on for as much again.
+        """Run an action of the machine; ``state`` shows a failure or a limit. A call after a limit
+        allows the same amount again.
         """
         if self.machine.state != "paused":
             return
@@ -109,7 +110,7 @@ class Progress:
             self.limit = pause.message if pause.cause == "limit" else ""
             self.endless = pause.why if isinstance(pause, Endless) else ""
         except Failure:
-            pass  # the machine's state says so
+            pass  # the machine's state records the failure
         finally:
             control.end()
         if self.limit:

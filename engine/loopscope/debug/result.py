@@ -1,4 +1,4 @@
-"""What a run gives: outputs, every named tensor, and the control flow that led there."""
+"""Result of a run: outputs, every named tensor, and the control flow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from loopscope.timeline.timeline import Timeline
 
 
 class Result:
-    """One run of a model, finished or not; what was not computed says so when asked for."""
+    """Result of one run of a model, finished or not. Access to a value that was not computed raises
+    an error.
+    """
 
     def __init__(self, machine: Machine, cause: StopCause | None = None) -> None:
         self._machine = machine
@@ -29,11 +31,13 @@ class Result:
 
     def __repr__(self) -> str:
         outputs = len(self.model.outputs)
-        return f"<Result of {shorten(self.model.name)!r}, {self._machine.state}: {outputs} output{'s' * (outputs != 1)}>"
+        name = shorten(self.model.name)
+        text = f"{outputs} output{'s' * (outputs != 1)}"
+        return f"<Result of {name!r}, {self._machine.state}: {text}>"
 
     @property
     def model(self) -> Model:
-        """What was run; of a run for some tensors only, the part of the model that they need."""
+        """The model that ran; for a run with fetches, the part that they need."""
         return self._machine.plan.model
 
     @property
@@ -43,30 +47,32 @@ class Result:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end, so that there are outputs."""
+        """True if the run reached its end, so that outputs exist."""
         return self._machine.state == "finished"
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
-        """What each output is called."""
+        """Names, types and shapes of the outputs."""
         return self.model.outputs
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What did not run because it made no difference, or only once."""
+        """Report of operations that did not run, or ran only once, because the outputs are the
+        same.
+        """
         return left_out(self._machine.plan)
 
     @cached_property
     def outputs(self) -> tuple[np.ndarray, ...]:
-        """In document order of the Result layers; ``ValueUnavailable`` when the run did not
+        """Outputs in document order of the Result layers; ``ValueUnavailable`` if the run did not
         finish.
         """
         return tuple(self._value(signature) for signature in self.model.outputs)
 
     @cached_property
     def named(self) -> Mapping[str, np.ndarray]:
-        """Every tensor name and Result name to its value; ``AddressError`` for a name that means
-        two different outputs.
+        """Values by tensor name and Result name; ``AddressError`` for a name of two different
+        outputs.
         """
         return _Named(self)
 
@@ -77,7 +83,7 @@ class Result:
 
     @cached_property
     def printed(self) -> tuple[PrintedLine, ...]:
-        """What the run's Prints have shown, in order; empty for a model without any."""
+        """Printed lines of the run, in order; empty for a model without Prints."""
         if not self._machine.plan.prints:
             return ()
         timeline = Timeline(self._machine)
@@ -92,13 +98,13 @@ class Result:
         return copy_public(value)
 
     def slot(self, signature: Signature) -> int:
-        """Where the machine holds the value of an output."""
+        """Return the machine's slot of an output."""
         return self._machine.plan.main.results[signature.layer]
 
 
 class Fetched(Result):
-    """A run for some tensors: ``outputs`` are those, in the order in which they were asked for,
-    ``named`` has them by the same names.
+    """Result of a run with fetches: ``outputs`` are the fetched values in the requested order,
+    ``named`` has them by name.
     """
 
     def __init__(
@@ -110,12 +116,12 @@ class Fetched(Result):
 
     @property
     def finished(self) -> bool:
-        """Always: a run for some tensors ends when they are there."""
+        """Always True: a run with fetches ends when they are computed."""
         return True
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
-        """The names by which they were asked for."""
+        """The requested names."""
         return tuple(Signature(name, (), None, DYNAMIC, LayerId(-1)) for name in self._order)
 
     @cached_property
@@ -138,15 +144,17 @@ class _Named(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         numbers = self._found.get(name)
         if numbers is None:
-            known = listed(list(self._found))
+            known_names = listed(list(self._found))
             raise KeyError(
-                f"there is no output {shorten(repr(name))}: there are {known}; loopscope.run(..., fetches=[...]) gives other tensors"
+                f"there is no output {shorten(repr(name))}: there are {known_names}; "
+                "loopscope.run(..., fetches=[...]) gives other tensors"
             )
         slots = {self._result.slot(self._result.model.outputs[number]) for number in numbers}
         if len(slots) > 1:
             outputs = listed([self._result.model.outputs[number].name for number in numbers])
             raise AddressError(
-                f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; take them by position"
+                f"the name {shorten(name)!r} means {len(slots)} different outputs: {outputs}; "
+                "take them by position"
             )
         return self._result.outputs[numbers[0]]
 
@@ -161,10 +169,11 @@ class _Named(Mapping[str, np.ndarray]):
 
 
 class RunStopped(EngineError):
-    """A run that did not finish: an operation failed, a limit was reached, or it was stopped.
+    """Error for a run that did not finish: an operation failed, a limit was reached, or the run was
+    stopped.
 
-    ``result`` holds everything up to that place, ``address`` names it, and ``cause`` is one
-    of ``"error"``, ``"limit"``, ``"stopped"``.
+    ``result`` has everything computed before that, ``address`` names the operation, and ``cause``
+    is one of ``"error"``, ``"limit"``, ``"stopped"``.
     """
 
     def __init__(self, message: str, *, result: Result, address: str, cause: StopCause) -> None:

@@ -1,5 +1,5 @@
-"""A run to look into: its plan, what has been computed of it, and the moment that is looked at.
-Nothing here moves it.
+"""Run for inspection: its plan, its computed part, and the moment at the cursor. This module does
+not move the cursor.
 """
 
 from __future__ import annotations
@@ -31,48 +31,47 @@ from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import Moment, Timeline
 
 
-def expect_run(given: object, taker: str) -> None:
-    """``TypeError`` when ``taker`` is given something other than a Run, such as a Result."""
-    if not isinstance(given, Run):
+def expect_run(value: object, taker: str) -> None:
+    """Raise ``TypeError`` if ``taker`` gets a value other than a Run, such as a Result."""
+    if not isinstance(value, Run):
         raise TypeError(
-            f"{taker} takes a Debugger, not {type(given).__name__}: loopscope.Debugger(model, inputs) makes one, its run() runs it"
+            f"{taker} takes a Debugger, not {type(value).__name__}: "
+            "loopscope.Debugger(model, inputs) makes one, its run() runs it"
         )
 
 
 class Run:
-    """One run of one model, as far as it has been computed, and the moment of it that is looked
-    at.
-    """
+    """One run of one model, as far as it has been computed, and the moment at the cursor."""
 
     def __init__(
         self, model: Model, overrides: Overrides, machine: Machine, limits: Limits
     ) -> None:
         self.model = model
         self.overrides = overrides
-        """The plan, and what a person sets in this run."""
+        """The plan, with the user's overrides."""
         self.unrounded: tuple[str, ...] = ()
-        """Addresses of what a rounding of this run names and leaves as it is, because only
-        shapes, indices and trip counts follow.
+        """Addresses that the rounding names but leaves unchanged, because only shapes, indices and
+        trip counts follow.
         """
         self.limits = limits
         self.shapes: dict[int, tuple[int, ...]] = {}
-        """By slot, the shape that a value had when a breakpoint last looked at it."""
+        """Shape of each value, by slot, when a breakpoint last checked it."""
         self._begin(machine)
 
     def _begin(self, machine: Machine) -> None:
         self._progress = Progress(machine, self.limits)
         self._past: int | None = None
-        """The step that is looked at; None for the newest one."""
+        """Step at the cursor; None for the newest one."""
 
     def put_back(
         self, machine: Machine, *, limit: str, endless: str, missing: frozenset[Slot]
     ) -> None:
-        """What was computed elsewhere, in place of what has been computed here; the cursor is at
+        """Replace the computed part by that of a machine that ran elsewhere; the cursor moves to
         its newest step.
 
-        ``limit`` and ``endless``: why it may not go on, and why it never ends, in words.
-        ``missing``: values of the outermost graph that ``machine`` lacks, and that are computed
-        when somebody asks for them.
+        ``limit`` and ``endless`` are the reason why it may not continue and the proof that it never
+        ends. ``missing`` are slots of the outermost graph without a value, which are computed when
+        requested.
         """
         self._progress = Progress.put_back(machine, self.limits, limit, endless, missing)
         self._past = None
@@ -81,33 +80,32 @@ class Run:
     def plan(self) -> Plan:
         return self.overrides.plan
 
-    # -- how far it has come
-    # --------------------------------------------------------------------------------------
+    # -- progress of the computation
 
     @property
     def machine(self) -> Machine:
-        """Computes the run; it is at the first step that has not been computed."""
+        """Machine of the run, at the first step that is not computed yet."""
         return self._progress.machine
 
     @property
     def state(self) -> DebuggerState:
-        """Of the run as a whole, wherever the cursor is."""
+        """State of the run as a whole, independent of the cursor."""
         return self._progress.state
 
     @property
     def failure(self) -> str | None:
-        """Why the run failed, or the limit that it reached; None otherwise."""
+        """The reason why the run failed, or the limit that it reached; None otherwise."""
         return self.machine.failure or self._progress.limit or None
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether it failed because there was no memory for an operation."""
+        """True if the failed operation ran out of memory."""
         return self.machine.out_of_memory
 
     @property
     def endless(self) -> str | None:
-        """Why the innermost loop that is open at the newest step can never end, if that is
-        proved; None otherwise.
+        """The proof that the innermost loop open at the newest step never ends; None if it is not
+        proved.
         """
         return self._progress.endless or None
 
@@ -118,7 +116,7 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Steps that have run so far."""
+        """Number of steps that have run so far."""
         return self._progress.steps
 
     @property
@@ -128,14 +126,12 @@ class Run:
 
     @property
     def values(self) -> RunValues:
-        """The values of the run, by graph, row and slot."""
+        """Values of the run, by graph, row and slot."""
         return self._progress.values
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that the run takes with what it holds, about; constants apart, which belong to
-        the model.
-        """
+        """Approximate bytes that the run holds, without constants, which belong to the model."""
         return held_bytes(self.machine, self.values)
 
     @property
@@ -145,26 +141,25 @@ class Run:
 
     @property
     def result(self) -> Result:
-        """The outputs and control flow of the run."""
+        """Outputs and control flow of the run."""
         self.values.complete(self.plan.main.results.values())
         return Result(self.machine)
 
-    # -- where the cursor is
-    # --------------------------------------------------------------------------------------
+    # -- cursor
 
     @property
     def position(self) -> Position:
-        """The moment that is looked at."""
+        """The moment at the cursor."""
         return Position(self.timeline, self._past)
 
     @property
     def moment(self) -> Moment:
-        """The open graphs at the cursor, outermost first."""
+        """Open graphs at the cursor, outermost first."""
         return self.position.moment
 
     @property
     def cursor(self) -> Cursor:
-        """The moment that is looked at: what runs next, and what ran last."""
+        """The moment at the cursor: what runs next, and what ran last."""
         step = self.steps if self._past is None else self._past
         if self._past is None and self.machine.state == "finished":
             return Cursor(
@@ -183,41 +178,40 @@ class Run:
         return next_of(levels_of(self.timeline.moment(step - 1)))[0]
 
     def frames(self) -> tuple[OpenGraph, ...]:
-        """The open graphs at the cursor, outermost first."""
-        return lookup.opened(self.position)
+        """Return the open graphs at the cursor, outermost first."""
+        return lookup.open_graphs(self.position)
 
     def statuses(self) -> dict[str, Status]:
-        """Status of every node at the cursor, by static address."""
+        """Return the status of every node at the cursor, by static address."""
         return self.scene().statuses(self.machine.state == "failed" and self._past is None)
 
     def scene(self) -> Scene:
-        """Which execution of each graph is to be shown at the cursor."""
+        """Return the visible execution of each graph at the cursor."""
         return self.position.scene
 
     @property
     def prints(self) -> bool:
-        """Whether the model has a Print."""
+        """True if the model has a Print."""
         return self.plan.prints
 
-    def printed(self, most: int) -> tuple[PrintedLine, ...]:
-        """What the run's Prints have shown up to the moment that is looked at, the last lines."""
-        return lines(self.timeline, self.values, self.cursor.step, most)
+    def printed(self, limit: int) -> tuple[PrintedLine, ...]:
+        """Return the last ``limit`` lines that the run printed before the cursor."""
+        return lines(self.timeline, self.values, self.cursor.step, limit)
 
-    # -- what there is
-    # --------------------------------------------------------------------------------------------
+    # -- values and records
 
     def value(self, address: str) -> np.ndarray:
-        """The value at an address, read-only; ``ValueUnavailable`` says why there is none,
-        ``AddressError`` that there is no such place.
+        """Return the value at an address, read-only.
 
-        Iterations that are left out are those shown at the cursor.
+        Raises ``ValueUnavailable`` with the reason if the value does not exist, and
+        ``AddressError`` for an unknown address. Omitted iterations are those at the cursor.
         """
         program, row, slot = lookup.locate(self.position, Address.parse(address))
         return as_public(self.values.get(self.timeline, program, row, slot))
 
     def record(self, address: str) -> ControlFlowRecord | None:
-        """What one execution of a Loop, TensorIterator or If did so far, by its address; None
-        when it has not begun.
+        """Return the record of one execution of a Loop, TensorIterator or If by its address; None
+        before it begins.
         """
         try:
             return self.control_flow.of(*lookup.region_at(self.position, Address.parse(address)))
@@ -225,28 +219,30 @@ class Run:
             return None
 
     def rows_of(self, address: Address) -> tuple[Program, int]:
-        """The graph that holds the node of an address, and the row of it that is meant."""
+        """Return the graph that contains the node of an address, and the row that the address
+        names.
+        """
         return lookup.graph_row(self.position, address)
 
     def iteration_rows(self, address: Address) -> tuple[Program, Slot, int, int]:
-        """Program, slot, first row and the row after the last of a place over all iterations of
-        the innermost loop around it.
+        """Return the program, the slot, the first row and the end row of a place over all
+        iterations of the innermost loop.
         """
         return lookup.iteration_rows(self.position, address)
 
     def has_run(self, program: Program, row: int, slot: Slot) -> bool:
-        """Whether what fills a slot has run in a row that has begun."""
+        """Return True if the instruction that fills a slot has run in a row that has begun."""
         return lookup.has_run(self.timeline, program, row, slot)
 
     def resolve(self, place: str) -> str | None:
-        """The concrete address at the cursor of a place that may leave out iterations; None when
-        it has not run yet.
+        """Return the address at the cursor of a place with omitted iterations; None before it
+        runs.
         """
         return self.resolver()(place)
 
     def resolver(self) -> Callable[[str], str | None]:
-        """``resolve`` for many places: all of them at the moment at which this is called, whose
-        scene is made once.
+        """Return ``resolve`` for many places at the current cursor, which computes the scene only
+        once.
         """
         position = self.position
 

@@ -1,4 +1,4 @@
-"""The moments at which breakpoints hold in what has run already."""
+"""Search for the moments at which breakpoints hold in what has already run."""
 
 from __future__ import annotations
 
@@ -14,40 +14,49 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program
 from loopscope.timeline.timeline import Moment, Timeline
 
-_FIRST_CHUNK, _LONGEST_CHUNK = 1 << 10, 1 << 14
-_LOOK_EVERY = 64
+_MIN_CHUNK, _MAX_CHUNK = 1 << 10, 1 << 14
+_STEPS_PER_CHECK = 64
 Look = Callable[[], None]
-"""Called now and then while it is searched; what it raises ends the search."""
+"""Function that the search calls at intervals; its exception ends the search."""
 
 
 def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[int | None, str]:
-    """The first later step at which any breakpoint holds; when the search is stopped or reaches a
-    limit, the last step that it looked at.
+    """Return the first later step at which any breakpoint holds, and the text of the limit that the
+    search reached.
 
-    The text says which limit that was. After it, the search may take as long again.
-
-    What names one moment is looked up. The others are searched for in chunks, each for all of them,
-    so that none is passed over.
+    A search that is stopped or reaches a limit returns the last step that it examined; the next
+    search may take the same time again. Breakpoints that name one moment are looked up. The others
+    are searched in chunks, all breakpoints per chunk, so that none is missed.
     """
     control = run.machine.control
-    chunk, reached = _FIRST_CHUNK, step
-    named = [_at_exact_place(run, one, step) for one in breakpoints if _names_a_moment(one)]
-    known = min((one for one in named if one is not None), default=None)
-    searched = [one for one in breakpoints if not _names_a_moment(one)]
-    last = run.steps if known is None else known
+    chunk, examined = _MIN_CHUNK, step
+    exact_steps = [
+        _step_of_exact_place(run, breakpoint, step)
+        for breakpoint in breakpoints
+        if _names_a_moment(breakpoint)
+    ]
+    nearest_exact = min(
+        (breakpoint for breakpoint in exact_steps if breakpoint is not None), default=None
+    )
+    searched = [breakpoint for breakpoint in breakpoints if not _names_a_moment(breakpoint)]
+    last = run.steps if nearest_exact is None else nearest_exact
     control.begin()
     try:
-        while searched and reached < last:
-            end = min(reached + chunk, last) + 1
-            found = [
-                next_match(run, one, reached, end, lambda: control.check(0)) for one in searched
+        while searched and examined < last:
+            end = min(examined + chunk, last) + 1
+            matches_in_chunk = [
+                next_match(run, breakpoint, examined, end, lambda: control.check(0))
+                for breakpoint in searched
             ]
-            nearest = min((one for one in found if one is not None), default=None)
+            nearest = min(
+                (breakpoint for breakpoint in matches_in_chunk if breakpoint is not None),
+                default=None,
+            )
             if nearest is not None:
                 return nearest, ""
             control.check(0)
-            reached, chunk = end - 1, min(chunk * 2, _LONGEST_CHUNK)
-        return known, ""
+            examined, chunk = end - 1, min(chunk * 2, _MAX_CHUNK)
+        return nearest_exact, ""
     except Paused as pause:
         limit = (
             f"{pause.message} while looking for a breakpoint in what has run"
@@ -58,30 +67,30 @@ def next_stop(run: Run, breakpoints: Sequence[Breakpoint], step: int) -> tuple[i
         control.end()
     if limit:
         control.used_seconds = 0.0
-    return max(reached, 0), limit
+    return max(examined, 0), limit
 
 
 def next_match(
     run: Run, breakpoint: Breakpoint, step: int, end: int | None = None, look: Look = lambda: None
 ) -> int | None:
-    """The first step after one, and before ``end``, in what has run already, at which a
-    breakpoint holds.
+    """Return the first recorded step after ``step`` and before ``end`` at which a breakpoint
+    holds.
     """
     timeline = run.timeline
     end = run.steps + 1 if end is None else end
     if _names_a_moment(breakpoint):
-        at = _at_exact_place(run, breakpoint, step)
-        return at if at is not None and at < end else None
+        match_step = _step_of_exact_place(run, breakpoint, step)
+        return match_step if match_step is not None and match_step < end else None
     if (
         breakpoint.kind == "address"
         and breakpoint.program is not None
         and breakpoint.position is not None
     ):
-        return _next_at_place(
+        return _next_step_at_place(
             run, timeline, breakpoint, breakpoint.program, breakpoint.position, step, end, look
         )
     for later in range(step + 1, min(end, run.steps)):
-        if later % _LOOK_EVERY == 0:
+        if later % _STEPS_PER_CHECK == 0:
             look()
         moment, before = timeline.moment(later), timeline.moment(later - 1) if later else ()
         last = instruction_at(before)
@@ -90,7 +99,7 @@ def next_match(
     return None
 
 
-def _next_at_place(
+def _next_step_at_place(
     run: Run,
     timeline: Timeline,
     breakpoint: Breakpoint,
@@ -104,31 +113,35 @@ def _next_at_place(
     frame = timeline.executions.open.get(program.index)
     if frame is not None and frame.position < position:
         rows -= 1
-    low, high = 0, rows
-    while low < high:
-        middle = (low + high) // 2
+    lower, upper = 0, rows
+    while lower < upper:
+        middle = (lower + upper) // 2
         if timeline.step_at(program, middle, position) > step:
-            high = middle
+            upper = middle
         else:
-            low = middle + 1
-    for row in range(low, rows):
-        if row % _LOOK_EVERY == 0:
+            lower = middle + 1
+    for row in range(lower, rows):
+        if row % _STEPS_PER_CHECK == 0:
             look()
-        at = timeline.step_at(program, row, position)
-        if at >= end or at > run.steps or (at == run.steps and run.state == "finished"):
+        candidate = timeline.step_at(program, row, position)
+        if (
+            candidate >= end
+            or candidate > run.steps
+            or (candidate == run.steps and run.state == "finished")
+        ):
             return None
         if not _iterations_match(timeline, breakpoint, program, row):
             continue
         if breakpoint.condition is None:
-            return at
-        moment = timeline.moment(at)
+            return candidate
+        moment = timeline.moment(candidate)
         if condition_holds(breakpoint.condition, levels_of(moment), PastValues(run, moment)):
-            return at
+            return candidate
     return None
 
 
 def _names_a_moment(breakpoint: Breakpoint) -> bool:
-    """Whether it gives the iteration of every loop that it lies in."""
+    """Return True if the breakpoint fixes the iteration of every enclosing loop."""
     return (
         breakpoint.kind == "address"
         and bool(breakpoint.iterations)
@@ -136,9 +149,9 @@ def _names_a_moment(breakpoint: Breakpoint) -> bool:
     )
 
 
-def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
-    """The step of a place whose iterations are all given; None when it lies before ``step`` or
-    has not been reached.
+def _step_of_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
+    """Return the step of a place with fixed iterations; None if it is not after ``step`` or not
+    reached.
     """
     program, position = breakpoint.program, breakpoint.position
     assert program is not None
@@ -153,28 +166,28 @@ def _at_exact_place(run: Run, breakpoint: Breakpoint, step: int) -> int | None:
         and frame.position < position
     ):
         return None
-    at = run.timeline.step_at(program, row, position)
-    if at <= step:
+    place_step = run.timeline.step_at(program, row, position)
+    if place_step <= step:
         return None
-    moment = run.timeline.moment(at)
+    moment = run.timeline.moment(place_step)
     past = PastValues(run, moment)
-    return at if condition_holds(breakpoint.condition, levels_of(moment), past) else None
+    return place_step if condition_holds(breakpoint.condition, levels_of(moment), past) else None
 
 
 def _iterations_match(
     timeline: Timeline, breakpoint: Breakpoint, program: Program, row: int
 ) -> bool:
-    if all(wanted is None for wanted in breakpoint.iterations):
+    if all(required is None for required in breakpoint.iterations):
         return True
-    found = timeline.iterations(program, row)
+    iterations = timeline.iterations(program, row)
     return all(
-        wanted is None or wanted == one
-        for wanted, one in zip(breakpoint.iterations, found, strict=False)
+        required is None or required == iteration
+        for required, iteration in zip(breakpoint.iterations, iterations, strict=False)
     )
 
 
 def instruction_at(moment: Moment) -> Instruction | None:
-    """What runs next at a moment; None at the end of a body."""
+    """Return the instruction that runs next at a moment; None at the end of a body."""
     if not moment:
         return None
     level = moment[-1]
@@ -183,7 +196,7 @@ def instruction_at(moment: Moment) -> Instruction | None:
 
 
 class PastValues:
-    """The slots as they were at a past moment, each made when looked at."""
+    """Slot values at a past moment, computed on access."""
 
     def __init__(self, run: Run, moment: Moment) -> None:
         self._run = run

@@ -1,5 +1,5 @@
-"""Running a model from its inputs to its outputs, or to a few of its tensors, again and again
-with its variables kept.
+"""Session: repeated runs of a model, for its outputs or some of its tensors, with persistent
+variables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loopscope.debug.breakpoints import Breakpoint
 from loopscope.debug.cursor import frontier
 from loopscope.debug.export_value import as_public, copy_public
 from loopscope.debug.fetch_plan import Fetch, FetchedTensor, resolve_fetches
-from loopscope.debug.inputs import Inputs, fitted
+from loopscope.debug.inputs import Inputs, convert_to
 from loopscope.debug.result import Fetched, Result
 from loopscope.debug.run import Run
 from loopscope.debug.start_state import run_stopped, start
@@ -40,7 +40,7 @@ from loopscope.replaced_file import replaced_file
 
 
 class Session:
-    """Keeps the variables of ReadValue and Assign from one run to the next, until it is reset."""
+    """Runs of one model that preserve the variables of ReadValue and Assign until a reset."""
 
     def __init__(
         self, model: Model, *, optimise: Optimise = EVERYTHING, catalogue: Catalogue = CATALOGUE
@@ -51,15 +51,17 @@ class Session:
         self._machine: Machine | None = None
 
     def __repr__(self) -> str:
-        return f"<Session of {shorten(self._plan.model.name)!r}, variables that have a value: {listed(list(self.variables)) or 'none'}>"
+        names = listed(list(self.variables)) or "none"
+        name = shorten(self._plan.model.name)
+        return f"<Session of {name!r}, variables that have a value: {names}>"
 
     def reset(self) -> None:
-        """Forgets all variables: the next run reads their initial values."""
+        """Forget all variables, so that the next run reads their initial values."""
         self._variables.clear()
 
     @property
     def variables(self) -> dict[str, np.ndarray]:
-        """The variables that have a value, by id; read-only."""
+        """Variables that have a value, by id; read-only."""
         return {
             name: as_public(self._variables[slot])
             for name, slot in self._plan.variables.items()
@@ -68,34 +70,35 @@ class Session:
 
     @property
     def variable_names(self) -> tuple[str, ...]:
-        """The ids of all variables of the model."""
+        """Ids of all variables of the model."""
         return tuple(self._plan.variables)
 
     def put(self, values: Mapping[str, ArrayLike]) -> None:
-        """Gives variables values, by id; ``InputError`` for one that the model has not, and for
-        another element type or shape.
+        """Set variables by id; ``InputError`` for an unknown variable, or for another element type
+        or shape.
         """
-        declared = _declared(self._plan.model)
+        declared = _declared_variables(self._plan.model)
         for name, value in values.items():
             if name not in self._plan.variables:
-                known = listed(list(self._plan.variables)) or "none"
+                known_names = listed(list(self._plan.variables)) or "none"
                 raise InputError(
-                    f"there is no variable {shorten(repr(name), 60)} in the model: there are {known}"
+                    f"there is no variable {shorten(repr(name), 60)} in the model: "
+                    f"there are {known_names}"
                 )
             self._variables[self._plan.variables[name]] = settle(
-                fitted(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")
+                convert_to(value, *declared.get(name, (None, DYNAMIC)), f"variable {name!r}")
             )
 
     def save(self, path: str | Path) -> None:
-        """Writes the variables that have a value to an ``.npz`` file, by id, in the form of
+        """Write the variables that have a value to an ``.npz`` file, by id, in the format of
         ``engine/loopscope/ops/stored.py``.
         """
         with replaced_file(path) as file:
             write(file, packed(self.variables))
 
     def load(self, path: str | Path) -> None:
-        """Takes variables from a file that ``save`` has written; those that it does not hold
-        stay. Errors as those of ``put``.
+        """Read variables from a file that ``save`` has written. Other variables are unchanged.
+        Raises the errors of ``put``.
         """
         try:
             values = unpacked(stored_arrays(path))
@@ -111,17 +114,17 @@ class Session:
         limits: Limits | None = None,
         seed: int | None = None,
     ) -> Result:
-        """As ``loopscope.run``, with this session's variables. With ``fetches`` a variable is
-        assigned only where that is needed.
+        """Run the model as ``loopscope.run`` does, with this session's variables.
+
+        With ``fetches`` a variable is assigned only if a fetch needs it.
         """
-        asked = resolve_fetches(self._plan, inputs, fetches)
-        keeps = (
-            asked.ends_early or asked.plan.prints
-        )  # the lines of Prints are told from what is recorded
+        request = resolve_fetches(self._plan, inputs, fetches)
+        # Printed lines are reconstructed from the recording.
+        keeps = request.ends_early or request.plan.prints
         record = Record() if keeps else NOTHING
         machine = start(
-            Overrides(asked.plan),
-            asked.values,
+            Overrides(request.plan),
+            request.values,
             limits or Limits(),
             record,
             seed,
@@ -130,7 +133,9 @@ class Session:
         )
         self._machine = machine
         try:
-            drive.run(machine, _there(machine, asked.places) if asked.ends_early else None)
+            drive.run(
+                machine, _completion_test(machine, request.places) if request.ends_early else None
+            )
         except Paused as pause:
             raise run_stopped(machine, pause.message, pause.cause) from None
         except Failure as failure:
@@ -142,53 +147,57 @@ class Session:
                 self._variables[slot] = machine.values[slot]
         return (
             Result(machine)
-            if asked.places is None
-            else _fetched(machine, asked.places, limits or Limits())
+            if request.places is None
+            else _fetched(machine, request.places, limits or Limits())
         )
 
     def stop(self) -> None:
-        """Stops the run that is under way in another thread, or that a signal has interrupted:
-        it raises ``RunStopped`` at once.
+        """Stop the run in another thread, or one that a signal has interrupted; it raises
+        ``RunStopped`` at once.
         """
         if self._machine is not None:
             self._machine.control.stop.set()
 
 
-def _declared(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]]:
-    """What nodes of a model declare of its variables, by id."""
-    found: dict[str, tuple[ElementType | None, PartialShape]] = {}
+def _declared_variables(model: Model) -> dict[str, tuple[ElementType | None, PartialShape]]:
+    """Return the declared type and shape of each variable of a model, by id."""
+    types: dict[str, tuple[ElementType | None, PartialShape]] = {}
     for _, node in nodes(model):
         name, type, shape = (
             node.attributes.get(key) for key in ("variable_id", "variable_type", "variable_shape")
         )
         if isinstance(name, str) and isinstance(type, str) and isinstance(shape, str):
-            found[name] = (
-                ElementType(type) if type in {one.value for one in ElementType} else None,
+            types[name] = (
+                ElementType(type)
+                if type in {element_type.value for element_type in ElementType}
+                else None,
                 PartialShape.parse(shape),
             )
-    return found
+    return types
 
 
-def _there(machine: Machine, places: Sequence[FetchedTensor] | None) -> Callable[[], bool] | None:
-    """Whether all that is fetched has been computed, for a run that may end before its end; None
-    where it may not.
+def _completion_test(
+    machine: Machine, places: Sequence[FetchedTensor] | None
+) -> Callable[[], bool] | None:
+    """Return a test that all fetched tensors have been computed; None if the run may not end
+    early.
     """
     moments = [place.after(machine.plan) for place in places or ()]
-    waiting = [one for one in moments if one is not None]
-    if len(waiting) < len(moments):
+    remaining = [moment for moment in moments if moment is not None]
+    if len(remaining) < len(moments):
         return None
-    machine.looked_into = tuple(pair for one in waiting for pair in _iterations(one))
+    machine.looked_into = tuple(pair for moment in remaining for pair in _iterations(moment))
 
-    def there() -> bool:
+    def is_complete() -> bool:
         levels = frontier(machine)
-        waiting[:] = [one for one in waiting if not matches(levels, one)]
-        return not waiting
+        remaining[:] = [moment for moment in remaining if not matches(levels, moment)]
+        return not remaining
 
-    return there
+    return is_complete
 
 
 def _iterations(moment: Breakpoint) -> Iterator[tuple[ProgramIndex, int]]:
-    """The iteration that a moment lies in of each loop around it, outermost first."""
+    """Yield the iteration of each loop around a moment, outermost first."""
     assert moment.program is not None
     bodies = [program for program in moment.program.around() if program.loop is not None]
     for program, iteration in zip(reversed(bodies), moment.iterations, strict=True):

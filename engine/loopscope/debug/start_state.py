@@ -1,4 +1,4 @@
-"""A machine at the beginning of a run, and the error for a run that did not come to its end."""
+"""Machine at the beginning of a run, and the error for a run that did not finish."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from loopscope.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beginning:
-    """What a run begins with, so that it can begin again."""
+    """Data that a run begins with, so that it can be restarted."""
 
     values: Mapping[Slot, Any]
-    """Inputs, and other tensors that are given instead of computed."""
+    """Inputs, and given values of other tensors."""
     limits: Limits
     record: Record
     seed: int
     part: bool
-    """Whether only what some tensors need runs."""
+    """True if only the part of the model runs that some tensors need."""
 
 
 def start(
@@ -42,16 +42,14 @@ def start(
     *,
     keeps: bool = True,
 ) -> Machine:
-    """A machine at the beginning of a run, with the values of some slots.
+    """Return a machine at the beginning of a run, with the values of some slots.
 
-    One that does not keep values gives outputs and control flow, and nothing else.
+    A machine with ``keeps=False`` returns outputs and control flow only.
     """
-    for given, kind in ((limits, Limits), (record, Record)):
-        if not isinstance(given, kind):
-            raise InputError(
-                f"{shorten(repr(given))} is given where an loopscope.{kind.__name__} is expected"
-            )
-    entropy = secrets.randbits(62) if seed is None else _whole(seed)
+    for setting, kind in ((limits, Limits), (record, Record)):
+        if not isinstance(setting, kind):
+            raise InputError(f"expected loopscope.{kind.__name__}, got {shorten(repr(setting))}")
+    entropy = secrets.randbits(62) if seed is None else _as_integer(seed)
     return Machine.start(
         overrides,
         values,
@@ -63,8 +61,8 @@ def start(
     )
 
 
-def _whole(seed: SupportsIndex) -> int:
-    """A seed as Python's own number, which no arithmetic overflows."""
+def _as_integer(seed: SupportsIndex) -> int:
+    """Return a seed as a Python integer, which does not overflow."""
     try:
         return operator.index(seed)
     except TypeError:
@@ -74,7 +72,7 @@ def _whole(seed: SupportsIndex) -> int:
 
 
 def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
-    """The error for a run that did not finish, with everything up to there."""
+    """Return the error for a run that did not finish, with everything computed before."""
     address = place(machine)
     return RunStopped(
         f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause
@@ -82,7 +80,7 @@ def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
 
 
 def place(machine: Machine) -> str:
-    """The address of what the machine runs next."""
+    """Return the address of the operation that the machine runs next."""
     timeline = Timeline(machine)
     frame = machine.frames[-1]
     address = timeline.address(frame.program, timeline.executions.rows[frame.program.index] - 1)

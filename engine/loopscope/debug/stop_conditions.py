@@ -1,4 +1,4 @@
-"""The moments at which breakpoints hold at the frontier of a run."""
+"""Stop conditions: whether breakpoints hold at the frontier of a run."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from loopscope.executor.plan.plan import Instruction
 from loopscope.ops.unusual_floats import holds_unusual
 from loopscope.ops.values import is_tensor
 
-_WEIGHED_EVERY = 1024
-"""Steps; weighing what is recorded takes longer than a step."""
+_STEPS_PER_MEMORY_CHECK = 1024
+"""Number of steps between two checks of the recording's memory, because a check takes longer than a
+step.
+"""
 
 
 class Slots(Protocol):
-    """The values of a run by slot, at its frontier or at a past moment."""
+    """Values of a run by slot, at its frontier or at a past moment."""
 
     def __getitem__(self, slot: Slot, /) -> Any: ...
 
 
 def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
-    """Whether the open graphs are just before the place of a breakpoint."""
+    """Return True if the open graphs are just before the place of a breakpoint."""
     program, _, position = levels[-1]
     if breakpoint.program is not None and (
         program is not breakpoint.program or position != breakpoint.position
@@ -38,16 +40,20 @@ def matches(levels: Levels, breakpoint: Breakpoint) -> bool:
         return False
     iterations = [iteration for _, iteration, _ in levels if iteration is not None]
     return all(
-        wanted is None or wanted == found
-        for wanted, found in zip(breakpoint.iterations, iterations, strict=False)
+        required is None or required == iteration_now
+        for required, iteration_now in zip(breakpoint.iterations, iterations, strict=False)
     )
 
 
 def stops(run: Run, breakpoints: Sequence[Breakpoint]) -> bool:
-    """Whether any breakpoint holds at the frontier, which an instruction has just reached."""
+    """Return True if any breakpoint holds at the frontier, which the last instruction has just
+    reached.
+    """
     machine = run.machine
     levels = frontier(machine)
-    return any(holds(run, one, levels, machine.last, machine.values) for one in breakpoints)
+    return any(
+        holds(run, breakpoint, levels, machine.last, machine.values) for breakpoint in breakpoints
+    )
 
 
 def holds(
@@ -68,7 +74,9 @@ def holds(
 
 
 def completed(levels: Levels, last: Instruction | None) -> Instruction | None:
-    """What has just given its outputs; a node with bodies when it is done, not when it begins."""
+    """Return the instruction that has just returned outputs. A node with bodies counts at its end,
+    not at its begin.
+    """
     if last is not None and last.region is None:
         return last
     program, _, position = levels[-1]
@@ -91,31 +99,31 @@ def concerns(breakpoint: Breakpoint, last: Instruction) -> bool:
 def condition_holds(condition: Expression | None, levels: Levels, values: Slots) -> bool:
     if condition is None:
         return True
-    return asked(condition, levels, values)[0]
+    return evaluate_condition(condition, levels, values)[0]
 
 
-def asked(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
-    """Whether a condition stops a run, and why it has no value there.
+def evaluate_condition(condition: Expression, levels: Levels, values: Slots) -> tuple[bool, str]:
+    """Return whether a condition stops a run, and the reason why it cannot be computed.
 
-    It is false while one of its names has no value yet. When it cannot be computed from the values,
-    the run stops, since it may be true.
+    The condition is false while a name has no value yet. A condition that cannot be computed stops
+    the run, because it may be true.
     """
     try:
-        return condition.is_true(lambda name: _named(levels, name, values)), ""
+        return condition.is_true(lambda name: _value_of_name(levels, name, values)), ""
     except ValueUnavailable:
         return False, ""
     except ExpressionError as error:
         return True, str(error)
 
 
-def _named(levels: Levels, name: str, values: Slots) -> Any:
-    """The value of a name at the frontier: ``iteration``, or a node of the innermost graph that
-    has it.
+def _value_of_name(levels: Levels, name: str, values: Slots) -> Any:
+    """Return the value of a name at the frontier: ``iteration``, or a node of the innermost graph
+    that contains the name.
     """
     if name == ITERATION:
-        found = [iteration for _, iteration, _ in levels if iteration is not None]
-        if found:
-            return np.int64(found[-1])
+        iterations = [iteration for _, iteration, _ in levels if iteration is not None]
+        if iterations:
+            return np.int64(iterations[-1])
         raise ValueUnavailable("there is no iteration outside a loop")
     for program, _, position in reversed(levels):
         slot = slot_of(program, name)
@@ -130,8 +138,8 @@ def _named(levels: Levels, name: str, values: Slots) -> Any:
 def shape_changed(
     shapes: dict[int, tuple[int, ...]], instruction: Instruction, values: Slots
 ) -> bool:
-    """Whether an instruction has just given another shape than the last time it was looked at;
-    ``shapes`` remembers it.
+    """Return True if an instruction returned another shape than at the last check; ``shapes``
+    stores the shapes.
     """
     changed = False
     for slot in instruction.outputs:
@@ -149,10 +157,10 @@ def shape_changed(
 
 
 def check_limits(machine: Machine, step: int) -> None:
-    """Raises ``Paused`` when a stepped run was asked to stop or has reached a limit; measures
-    the memory of the recording at intervals.
+    """Raise ``Paused`` if a stepped run was stopped or has reached a limit. The recording's memory
+    is checked at intervals.
     """
-    if step % _WEIGHED_EVERY:
+    if step % _STEPS_PER_MEMORY_CHECK:
         machine.control.check(0)
         return
     machine.recording.pack()
@@ -160,10 +168,13 @@ def check_limits(machine: Machine, step: int) -> None:
 
 
 def may_run_unwatched(machine: Machine, breakpoints: list[Breakpoint], floor: int) -> bool:
-    """Whether the loop on top may run through generated code: it lies deeper than ``floor``
-    graphs and holds no breakpoint.
+    """Return True if the top loop may run in generated code: it is deeper than ``floor`` graphs and
+    contains no breakpoint.
     """
     if len(machine.frames) <= floor:
         return False
     top = machine.frames[-1].program
-    return all(one.program is not None and top not in one.program.around() for one in breakpoints)
+    return all(
+        breakpoint.program is not None and top not in breakpoint.program.around()
+        for breakpoint in breakpoints
+    )

@@ -1,6 +1,4 @@
-"""What is where at one moment: which row of each graph is to be shown, and what each node's
-status is.
-"""
+"""Visible rows at one moment: the row of each graph to show, and the status of each node."""
 
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ class VisibleRow:
 
     row: int
     position: int
-    """Instructions before this one have run."""
+    """Number of the next instruction; the instructions before it have run."""
     open: bool
-    """Whether it is being run at this moment."""
+    """True if the row is being run at this moment."""
 
 
 class Scene:
-    """The shown row of every graph at a moment: the open one, else the last one that ran inside
-    what is shown around it.
+    """Visible row of every graph at a moment: the open row, else the last row inside the visible
+    row around it.
     """
 
     def __init__(self, plan: Plan, timeline: Timeline, moment: Moment) -> None:
@@ -40,8 +38,7 @@ class Scene:
         self.skipped: set[int] = set()
         self._waiting: dict[int, frozenset[str]] = {}
         innermost = moment[-1].program.index if moment else -1
-        # The open ones first: a branch that comes before the open one in the plan is the one not
-        # taken.
+        # Set the open rows first: a branch before the open one in the plan is the branch not taken.
         for level in moment:
             self.shown[level.program.index] = VisibleRow(level.row, level.position, True)
         for program in plan.programs:
@@ -50,27 +47,29 @@ class Scene:
         self.innermost = innermost
 
     def _show_inside(self, program: Program, parent: Program) -> None:
-        around = self.shown.get(parent.index)
-        if around is None:
+        outer = self.shown.get(parent.index)
+        if outer is None:
             if parent.index in self.skipped:
                 self.skipped.add(program.index)
             return
-        begun = around.position > program.owner or (
-            around.open and around.position == program.owner and self._inside_is_open(program)
+        has_begun = outer.position > program.owner or (
+            outer.open and outer.position == program.owner and self._inside_is_open(program)
         )
-        if not begun:
+        if not has_begun:
             return
-        row = self._last_row(program, parent, around.row)
+        row = self._last_row(program, parent, outer.row)
         if row is None:
             self.skipped.add(program.index)
         else:
             self.shown[program.index] = VisibleRow(row, len(program.instructions), False)
 
     def _inside_is_open(self, program: Program) -> bool:
-        """Another body of the same node is open: this one is the branch not taken."""
+        """Return True if another body of the same node is open, so that this one is the branch not
+        taken.
+        """
         assert program.parent is not None
         region = program.region
-        return region is not None and any(one.index in self.shown for one in region.programs)
+        return region is not None and any(body.index in self.shown for body in region.programs)
 
     def _last_row(self, program: Program, parent: Program, row: int) -> int | None:
         executions = self.timeline.executions
@@ -79,83 +78,91 @@ class Scene:
                 first, end = executions.rows_of(region, row)
                 return end - 1 if end > first else None
             case IfRegion() as region:
-                taken, rows = executions.branch_rows(region)
-                branch = region.then.program if taken[row] else region.otherwise.program
+                branches, rows = executions.branch_rows(region)
+                branch = region.then.program if branches[row] else region.otherwise.program
                 return int(rows[row]) if branch is program else None
             case _:
                 return row
 
     def with_row(self, program: Program, row: int) -> Scene:
-        """The scene with another row of a program shown, as it was when it had ended."""
-        made = copy(self)
-        inside = {
-            one.index for one in self.plan.programs if is_within(one.address, program.address)
+        """Return the scene with another row of a program, as it was at the end of that row."""
+        scene = copy(self)
+        inner_indices = {
+            inner.index for inner in self.plan.programs if is_within(inner.address, program.address)
         }
-        made.shown = {index: shown for index, shown in self.shown.items() if index not in inside}
-        made.skipped = self.skipped - inside
-        made.shown[program.index] = VisibleRow(row, len(program.instructions), False)
-        made._waiting = {}
-        made.innermost = -1
-        for one in self.plan.programs:
-            if one.index in inside and one is not program and one.parent is not None:
-                made._show_inside(one, one.parent)
-        return made
+        scene.shown = {
+            index: shown for index, shown in self.shown.items() if index not in inner_indices
+        }
+        scene.skipped = self.skipped - inner_indices
+        scene.shown[program.index] = VisibleRow(row, len(program.instructions), False)
+        scene._waiting = {}
+        scene.innermost = -1
+        for inner in self.plan.programs:
+            if inner.index in inner_indices and inner is not program and inner.parent is not None:
+                scene._show_inside(inner, inner.parent)
+        return scene
 
     def waits(self, program: Program, label: str) -> bool:
-        """Whether a node of a graph that is shown has still to run there."""
-        found = self._waiting.get(program.index)
-        if found is None:
-            left = program.instructions[self.shown[program.index].position :]
-            found = self._waiting[program.index] = frozenset(one.label for one in left)
-        return label in found
+        """Return True if a node of a visible graph still has to run in the visible row."""
+        labels = self._waiting.get(program.index)
+        if labels is None:
+            remaining = program.instructions[self.shown[program.index].position :]
+            labels = self._waiting[program.index] = frozenset(
+                instruction.label for instruction in remaining
+            )
+        return label in labels
 
     def statuses_inside(self, program: Program) -> dict[str, Status]:
-        """Status of every node of a program and the programs inside it, by static address."""
-        found: dict[str, Status] = {}
-        for one in self.plan.programs:
-            if is_within(one.address, program.address):
-                self._program_statuses(one, False, found)
-        return found
+        """Return the status of every node of a program and its inner programs, by static
+        address.
+        """
+        statuses: dict[str, Status] = {}
+        for inner in self.plan.programs:
+            if is_within(inner.address, program.address):
+                self._program_statuses(inner, False, statuses)
+        return statuses
 
     def statuses(self, failed: bool) -> dict[str, Status]:
-        """Status of every node by static address."""
-        found: dict[str, Status] = {}
+        """Return the status of every node by static address."""
+        statuses: dict[str, Status] = {}
         for program in self.plan.programs:
-            self._program_statuses(program, failed, found)
+            self._program_statuses(program, failed, statuses)
         if self.plan.live is not None:
             for address, _ in nodes(self.plan.model):
-                found.setdefault(address, "skipped")
-        return found
+                statuses.setdefault(address, "skipped")
+        return statuses
 
-    def _program_statuses(self, program: Program, failed: bool, found: dict[str, Status]) -> None:
-        shown = self.shown.get(program.index)
+    def _program_statuses(
+        self, program: Program, failed: bool, statuses: dict[str, Status]
+    ) -> None:
+        visible = self.shown.get(program.index)
         prefix = program.address
-        if shown is None:
+        if visible is None:
             status: Status = "skipped" if program.index in self.skipped else "waiting"
             for label in program.layer_of_label:
-                found[f"{prefix}/{label}"] = status
+                statuses[f"{prefix}/{label}"] = status
             return
         live = self.plan.live
         needed = {
             layer for (layer, _), slot in program.slots.items() if live is None or slot in live
         }
         for label, layer in program.layer_of_label.items():
-            found[f"{prefix}/{label}"] = "done" if live is None or layer in needed else "skipped"
-        for number in range(shown.position, len(program.instructions)):
-            found[f"{prefix}/{program.instructions[number].label}"] = "waiting"
-        self._result_statuses(program, shown, found)
-        if shown.open and shown.position < len(program.instructions):
+            statuses[f"{prefix}/{label}"] = "done" if live is None or layer in needed else "skipped"
+        for number in range(visible.position, len(program.instructions)):
+            statuses[f"{prefix}/{program.instructions[number].label}"] = "waiting"
+        self._result_statuses(program, visible, statuses)
+        if visible.open and visible.position < len(program.instructions):
             inner: Status = "failed" if failed else "current"
-            found[f"{prefix}/{program.instructions[shown.position].label}"] = (
+            statuses[f"{prefix}/{program.instructions[visible.position].label}"] = (
                 inner if program.index == self.innermost else "running"
             )
 
     def _result_statuses(
-        self, program: Program, shown: VisibleRow, found: dict[str, Status]
+        self, program: Program, visible: VisibleRow, statuses: dict[str, Status]
     ) -> None:
         label_of: dict[LayerId, str] = {
             layer: label for label, layer in program.layer_of_label.items()
         }
         for layer, slot in program.results.items():
-            if program.producer.get(slot, -1) >= shown.position:
-                found[f"{program.address}/{label_of[layer]}"] = "waiting"
+            if program.producer.get(slot, -1) >= visible.position:
+                statuses[f"{program.address}/{label_of[layer]}"] = "waiting"

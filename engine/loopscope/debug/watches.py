@@ -1,4 +1,4 @@
-"""Expressions that are looked at wherever the cursor is."""
+"""Watched expressions, evaluated at the cursor."""
 
 from __future__ import annotations
 
@@ -19,45 +19,49 @@ from loopscope.ir.readable import STEP
 
 
 class Watches:
-    """The watched expressions of one run, by id."""
+    """Watched expressions of one run, by id."""
 
     def __init__(self, run: Run) -> None:
-        # No reference cycle, so that the memory of a run is freed with its last reference.
+        # A weak reference avoids a cycle, so that the memory of a run is freed with its last
+        # reference.
         self._run: Run = weakref.proxy(run)
         self._items: dict[int, Expression] = {}
         self._next = 1
 
     def __repr__(self) -> str:
-        return f"<watches: {', '.join(f'{id} {one.text}' for id, one in self._items.items()) or 'none'}>"
+        texts = (f"{id} {expression.text}" for id, expression in self._items.items())
+        return f"<watches: {', '.join(texts) or 'none'}>"
 
     def add(self, expression: str) -> int:
-        """Watches an expression from now on; gives its id. ``ExpressionError`` when it is
-        outside the language.
+        """Watch an expression and return its id; ``ExpressionError`` if it is outside the
+        language.
         """
         self._items[self._next] = parse(expression)
         self._next += 1
         return self._next - 1
 
     def remove(self, id: int) -> None:
-        """No longer watches an expression."""
+        """Stop watching an expression."""
         self._items.pop(id, None)
 
     def items(self) -> tuple[tuple[int, str], ...]:
-        """Id and text of each."""
+        """Return the id and text of each watched expression."""
         return tuple((id, expression.text) for id, expression in self._items.items())
 
     def values(self) -> dict[int, np.ndarray | str]:
-        """The value of each at the cursor, or a sentence that says why there is none."""
-        found: dict[int, np.ndarray | str] = {}
+        """Return the value of each watched expression at the cursor, or a sentence that explains
+        why it has none.
+        """
+        results: dict[int, np.ndarray | str] = {}
         for id, expression in self._items.items():
             try:
-                found[id] = self.evaluate(expression)
+                results[id] = self.evaluate(expression)
             except EngineError as error:
-                found[id] = str(error)
-        return found
+                results[id] = str(error)
+        return results
 
     def evaluate(self, expression: Expression | str) -> np.ndarray:
-        """The value of an expression at the cursor: names are nodes of the open graphs,
+        """Return the value of an expression at the cursor. Names are nodes of the open graphs,
         innermost first, or whole addresses.
         """
         parsed = parse(expression) if isinstance(expression, str) else expression
@@ -65,16 +69,16 @@ class Watches:
 
     def _lookup(self, name: str) -> Any:
         run = self._run
-        opened = run.frames()
+        open_graphs = run.frames()
         if name == ITERATION:
-            found = [one.iteration for one in opened if one.iteration is not None]
-            if not found:
+            iterations = [graph.iteration for graph in open_graphs if graph.iteration is not None]
+            if not iterations:
                 raise ExpressionError("there is no iteration outside a loop")
-            return np.int64(found[-1])
-        for one in reversed(opened):
-            program = run.plan.program_by_address[one.static]
+            return np.int64(iterations[-1])
+        for graph in reversed(open_graphs):
+            program = run.plan.program_by_address[graph.static]
             if (label := label_of(program, name)) is not None:
-                return run.value(f"{one.address}/{label}")
+                return run.value(f"{graph.address}/{label}")
         if "/" in name or STEP in name:
             return run.value(full_address(run.model, name))
         hint = ": an address is written in backticks" if name == ROOT else ""

@@ -1,5 +1,5 @@
-"""Runs a checked model: the plan, the machine that steps through it, and the generated code that
-runs its loops fast.
+"""Execution of a checked model: the plan, the machine that steps through it, and generated code for
+its loops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drives a run: decides, loop by loop, between stepping and generated code."""
+"""Choice between stepping and generated code, loop by loop, while a run executes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from loopscope.executor.machine.machine import Machine
 from loopscope.ops.bounds import at_most, at_once
 
 
-def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
-    """Runs to the end, or until ``there``. ``Paused`` and ``Failure`` leave the machine at the
-    place, and it can go on after a pause.
+def run(machine: Machine, reached: Callable[[], bool] | None = None) -> None:
+    """Run the machine to the end, or until ``reached`` returns True.
 
-    ``there`` is asked between steps; what generated code runs is one, which ends where an iteration
-    is to be looked into.
+    ``reached`` is called between steps. A loop that runs in generated code counts as one step; it
+    ends before an iteration that the run must stop at. ``Paused`` and ``Failure`` leave the machine
+    at the instruction where they occur, and the run can be continued after a pause.
     """
     machine.control.begin()
     try:
@@ -24,8 +24,8 @@ def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
             at_most(machine.control.most_elements),
             at_once(machine.control.elements_at_once),
         ):
-            while machine.state == "paused" and not (there is not None and there()):
-                if there is None and _goes_straight(machine) and machine.run_straight():
+            while machine.state == "paused" and not (reached is not None and reached()):
+                if reached is None and _can_run_straight(machine) and machine.run_straight():
                     continue
                 machine.control.check(machine.recording.bytes)
                 advance(machine, generated=True)
@@ -33,16 +33,14 @@ def run(machine: Machine, there: Callable[[], bool] | None = None) -> None:
         machine.control.end()
 
 
-def _goes_straight(machine: Machine) -> bool:
-    """Not at the beginning of an iteration, from where generated code may go on."""
+def _can_run_straight(machine: Machine) -> bool:
+    """Return False at the beginning of an iteration, where generated code may take over."""
     frame = machine.frames[-1]
     return frame.region is None or frame.position > 0
 
 
 def run_region(machine: Machine) -> None:
-    """Runs the one region that is next in the outermost frame, which may be any graph's, and
-    stops after it.
-    """
+    """Run the next region of the outermost frame to its end. The frame may belong to any graph."""
     outermost = machine.frames[0]
     target = outermost.position + 1
     machine.step()
@@ -51,14 +49,14 @@ def run_region(machine: Machine) -> None:
 
 
 def advance(machine: Machine, *, generated: bool) -> None:
-    """One step, or (``generated``) the rest of the loop on top through generated code where that
-    is worth while.
+    """Run one step or, with ``generated``, the rest of the top loop in generated code if that is
+    worthwhile.
     """
     frame = machine.frames[-1]
     if (
         generated
         and frame.region is not None
-        and not machine.plan.lacks_weights  # each operation says so where it meets one
+        and not machine.plan.lacks_weights  # an operation without its weights reports that itself
         and tiering.is_worth_generating(machine, frame)
         and machine.next_stop(frame.iteration) != frame.iteration
     ):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.export_value import as_public
-from loopscope.debug.overrides_by_address import told
+from loopscope.debug.overrides_by_address import list_changes
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept
 from loopscope.executor.plan.numbers import Slot
@@ -58,7 +58,7 @@ def export(
         return len(values)
     rows = [_row(one, in_text=ending != ".parquet") for one in values]
     if ending == ".json":
-        changes = [{"address": one.address, "reached": one.reached} for one in told(run)]
+        changes = [{"address": one.address, "reached": one.reached} for one in list_changes(run)]
         exported = {"values": rows, "control_flow": _control_flow(run), "changes": changes}
         with replaced_file(target) as file:
             file.write(json.dumps(exported, allow_nan=False).encode())

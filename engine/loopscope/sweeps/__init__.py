@@ -1,5 +1,5 @@
-"""One model over many inputs: a row for each, one after another, in lanes, in processes, or on a
-cluster.
+"""Sweeps: one model over many inputs with a row for each, run serially, in lanes, in processes, or
+on a cluster.
 """
 
 from __future__ import annotations

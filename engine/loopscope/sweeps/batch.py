@@ -1,4 +1,4 @@
-"""Some samples of a sweep: their numbers, and what each input of the model gets in them."""
+"""Batch of samples of a sweep: their numbers, and their value of each input."""
 
 from __future__ import annotations
 
@@ -13,41 +13,45 @@ from loopscope.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Samples, in order."""
+    """Consecutive samples of a sweep."""
 
     samples: np.ndarray
-    """The number of each, from 0 on."""
+    """Number of each sample, from 0."""
     varying: Mapping[int, np.ndarray | Sequence[Any]]
-    """By the input's position: its value in each sample, along the first axis; a list where
-    samples differ in shape.
-    """
+    """Values by input position, along the first axis; a list if samples differ in shape."""
     fixed: Mapping[int, Any]
-    """By the input's position: what all samples have."""
+    """Value that all samples share, by input position."""
     refused: Mapping[int, str] = field(default_factory=dict[int, str])
-    """By its number why a sample cannot be read."""
+    """Reason why a sample cannot be read, by sample number."""
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def at(self, places: np.ndarray) -> Batch:
-        """Some of them, by their places in this batch."""
+        """Return some of the samples, by their index in this batch."""
         return Batch(
             self.samples[places],
             {
-                key: one[places]
-                if isinstance(one, np.ndarray)
-                else [one[place] for place in places]
-                for key, one in self.varying.items()
+                key: values[places]
+                if isinstance(values, np.ndarray)
+                else [values[place] for place in places]
+                for key, values in self.varying.items()
             },
             self.fixed,
             self.refused,
         )
 
     def inputs(self, place: int) -> dict[int, Any]:
-        """The inputs of one sample, by position; ``InputError`` for one that cannot be read."""
-        if (why := self.refused.get(int(self.samples[place]))) is not None:
-            raise InputError(why)
+        """Return the inputs of one sample by position; ``InputError`` for a sample that cannot be
+        read.
+        """
+        if (reason := self.refused.get(int(self.samples[place]))) is not None:
+            raise InputError(reason)
         return {
             **self.fixed,
-            **{key: one[place] for key, one in self.varying.items() if one[place] is not None},
+            **{
+                key: values[place]
+                for key, values in self.varying.items()
+                if values[place] is not None
+            },
         }

@@ -1,5 +1,5 @@
-"""Two sweeps over the same inputs, side by side: which inputs change how often a loop runs, how
-it ends, or which branch is taken.
+"""Comparison of two sweeps over the same inputs: inputs that change an iteration count, an ending
+or a branch.
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ if TYPE_CHECKING:
 
     from loopscope.sweeps.sweep import Sweep
 
-_LISTED = 1000
-"""Changes that are kept one by one."""
+_MAX_LISTED = 1000
+"""Maximum number of changes that are stored one by one."""
 Place = TypeVar("Place", LoopColumns, BranchColumns)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One column of one sample."""
+    """Difference in one column of one sample."""
 
     sample: int
     column: str
-    """As the first sweep calls it."""
+    """Name of the column in the first sweep."""
     one: int | str | None
     other: int | str | None
 
 
 @dataclass(slots=True)
 class ColumnChanges:
-    """Of all samples."""
+    """Changes of one column over all samples."""
 
     changed: int = 0
     largest: Change | None = None
-    """The first of those that change a count the most; of texts, the first."""
+    """First of the largest changes of a count; for texts, the first change."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What one sweep counts otherwise than the other."""
+    """Differences between the counts, endings and branches of two sweeps."""
 
     pairs: tuple[tuple[str, str], ...]
-    """The columns that belong together, as either sweep calls them."""
+    """Matched columns, by their names in both sweeps."""
     alone: tuple[str, ...]
     """Addresses of loops and branches that only one of the models has."""
     samples: int = 0
     changed: int = 0
-    """Samples in which any of the columns is another."""
+    """Number of samples in which any of the columns differs."""
     columns: dict[str, ColumnChanges] = field(default_factory=dict[str, ColumnChanges])
     listed: list[Change] = field(default_factory=list[Change])
-    """The first thousand."""
+    """The first thousand changes."""
 
-    def add(self, one: pa.Table, other: pa.Table) -> None:
-        """Rows of the same samples. ``InputError`` where they are of others."""
-        samples = one["sample"].to_numpy()
-        if not np.array_equal(samples, other["sample"].to_numpy()):
+    def add(self, left: pa.Table, right: pa.Table) -> None:
+        """Add rows of the same samples of both sweeps; ``InputError`` if the samples differ."""
+        samples = left["sample"].to_numpy()
+        if not np.array_equal(samples, right["sample"].to_numpy()):
             raise InputError("the two sweeps are of different samples: give both the same inputs")
         anywhere = np.zeros(len(samples), bool)
-        for name, called in self.pairs:
-            values = one[name].to_pylist(), other[called].to_pylist()
+        for name, right_name in self.pairs:
+            values = left[name].to_pylist(), right[right_name].to_pylist()
             places = [
                 place
                 for place, (before, after) in enumerate(zip(*values, strict=True))
@@ -83,15 +83,15 @@ class Changes:
         self.samples += len(samples)
         self.changed += int(np.count_nonzero(anywhere))
 
-    def _add(self, name: str, found: Sequence[Change]) -> None:
+    def _add(self, name: str, changes: Sequence[Change]) -> None:
         column = self.columns.setdefault(name, ColumnChanges())
-        column.changed += len(found)
-        candidates = [*([column.largest] if column.largest else []), *found]
+        column.changed += len(changes)
+        candidates = [*([column.largest] if column.largest else []), *changes]
         column.largest = max(candidates, key=_size)
-        self.listed += found[: _LISTED - len(self.listed)]
+        self.listed += changes[: _MAX_LISTED - len(self.listed)]
 
     def sentences(self) -> Iterator[str]:
-        """In words, a line each."""
+        """Yield the differences in words, one line each."""
         whole = f"{self.samples:,} input{'s' * (self.samples != 1)}"
         yield (
             f"{self.changed:,} of {whole} change a count, an ending or a branch"
@@ -99,65 +99,73 @@ class Changes:
             else f"none of {whole} changes a count"
         )
         for name, column in self.columns.items():
-            one = column.largest
-            if one is not None:
-                most = "the most" if isinstance(one.one, int) and column.changed > 1 else "it"
-                yield f"{name}: {column.changed:,} change, {most} in sample {one.sample}, from {_said(one.one)} to {_said(one.other)}"
+            largest = column.largest
+            if largest is not None:
+                rank = "the most" if isinstance(largest.one, int) and column.changed > 1 else "it"
+                yield (
+                    f"{name}: {column.changed:,} change, {rank} in sample {largest.sample}, "
+                    f"from {_format_value(largest.one)} to {_format_value(largest.other)}"
+                )
         if self.alone:
             yield f"only one of the models has {', '.join(self.alone)}"
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the differences for JSON."""
         return {
             "samples": self.samples,
             "changed": self.changed,
             "columns": {
                 name: {
-                    "changed": one.changed,
-                    "largest": None if one.largest is None else _plain(one.largest),
+                    "changed": change.changed,
+                    "largest": None if change.largest is None else _plain(change.largest),
                 }
-                for name, one in self.columns.items()
+                for name, change in self.columns.items()
             },
             "only_in_one": list(self.alone),
-            "changes": [_plain(one) for one in self.listed],
+            "changes": [_plain(change) for change in self.listed],
         }
 
 
-def changes_between(one: RowLayout, other: RowLayout) -> Changes:
-    """Nothing compared yet. Loops and branches belong together by address; where models name
-    them otherwise, in their order.
+def changes_between(left: RowLayout, right: RowLayout) -> Changes:
+    """Return an empty comparison of two layouts.
+
+    Loops and branches are matched by address. The unmatched ones are matched in order if both
+    models have equally many.
     """
-    loops, lonely = _matched(one.loops, other.loops, lambda loop: loop.nested)
-    branches, single = _matched(one.branches, other.branches, lambda _: None)
+    loops, lonely = _match_places(left.loops, right.loops, lambda loop: loop.nested)
+    branches, single = _match_places(left.branches, right.branches, lambda _: None)
     pairs: list[tuple[str, str]] = []
     for first, second in loops:
         pairs += zip(first.counts, second.counts, strict=True)
         pairs.append((f"ended {first.address}", f"ended {second.address}"))
     for before, after in branches:
-        pairs += [(f"{way} {before.address}", f"{way} {after.address}") for way in ("then", "else")]
+        pairs += [
+            (f"{branch_name} {before.address}", f"{branch_name} {after.address}")
+            for branch_name in ("then", "else")
+        ]
     return Changes(tuple(pairs), (*lonely, *single))
 
 
-def changes(one: Sweep, other: Sweep) -> Changes:
-    """Runs both sweeps, chunk by chunk in bounded memory. ``InputError`` where their samples
-    differ in number.
+def changes(left: Sweep, right: Sweep) -> Changes:
+    """Run and compare both sweeps, chunk by chunk in bounded memory; ``InputError`` if they differ
+    in the number of samples.
     """
-    if one.count != other.count:
+    if left.count != right.count:
         raise InputError(
-            f"the sweeps have {one.count:,} and {other.count:,} samples: give both the same inputs"
+            f"the sweeps have {left.count:,} and {right.count:,} samples: give both the same inputs"
         )
-    found = changes_between(one.layout, other.layout)
-    for rows in _together(one, other):
-        found.add(*rows)
-    return found
+    differences = changes_between(left.layout, right.layout)
+    for rows in _aligned_rows(left, right):
+        differences.add(*rows)
+    return differences
 
 
-def _together(one: Sweep, other: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """The rows of both, as many of one as of the other, whatever their chunks are."""
+def _aligned_rows(left: Sweep, right: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield the same number of rows of both sweeps, independent of their chunks."""
     import pyarrow as pa
 
-    waiting = [one.schema.empty_table(), other.schema.empty_table()]
-    sources = [one.batches(), other.batches()]
+    waiting = [left.schema.empty_table(), right.schema.empty_table()]
+    sources = [left.batches(), right.batches()]
     order = [0, 1]
     try:
         while True:
@@ -170,35 +178,33 @@ def _together(one: Sweep, other: Sweep) -> Iterator[tuple[pa.Table, pa.Table]]:
             count = min(map(len, waiting))
             yield waiting[0].slice(0, count), waiting[1].slice(0, count)
             waiting = [rows.slice(count) for rows in waiting]
-            order = [
-                1,
-                0,
-            ]  # what began last ends first: each cluster puts back the log that it found
+            # The newest sweep ends first: each cluster restores the previous log configuration.
+            order = [1, 0]
     finally:
         for source in reversed(sources):
             source.close()
 
 
-def _matched(
-    one: Sequence[Place], other: Sequence[Place], kind: Callable[[Place], object]
+def _match_places(
+    left: Sequence[Place], right: Sequence[Place], kind: Callable[[Place], object]
 ) -> tuple[list[tuple[Place, Place]], tuple[str, ...]]:
-    """Pairs by address; of the rest, pairs in order where both have as many; and the addresses
-    of what is left over.
+    """Return pairs by address, then pairs in order if equally many are left, and the addresses of
+    the unmatched places.
     """
-    named = {place.address: place for place in other}
+    named = {place.address: place for place in right}
     pairs: list[tuple[Place, Place]] = [
         (place, named[place.address])
-        for place in one
+        for place in left
         if place.address in named and kind(place) == kind(named[place.address])
     ]
-    taken = {place.address for place, _ in pairs}
-    left: tuple[list[Place], list[Place]] = (
-        [place for place in one if place.address not in taken],
-        [place for place in other if place.address not in taken],
+    matched_addresses = {place.address for place, _ in pairs}
+    unmatched: tuple[list[Place], list[Place]] = (
+        [place for place in left if place.address not in matched_addresses],
+        [place for place in right if place.address not in matched_addresses],
     )
-    if [kind(place) for place in left[0]] == [kind(place) for place in left[1]]:
-        return pairs + list(zip(left[0], left[1], strict=True)), ()
-    return pairs, tuple(place.address for side in left for place in side)
+    if [kind(place) for place in unmatched[0]] == [kind(place) for place in unmatched[1]]:
+        return pairs + list(zip(unmatched[0], unmatched[1], strict=True)), ()
+    return pairs, tuple(place.address for side in unmatched for place in side)
 
 
 def _size(change: Change) -> int:
@@ -207,7 +213,7 @@ def _size(change: Change) -> int:
     return 0
 
 
-def _said(value: int | str | None) -> str:
+def _format_value(value: int | str | None) -> str:
     return "none" if value is None else f"{value:,}" if isinstance(value, int) else value
 
 

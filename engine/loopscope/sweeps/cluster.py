@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster that exists already; needs the extra ``cluster``."""
+"""Workers of an existing Dask cluster; requires the extra ``cluster``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class TLS(NamedTuple):
 
 
 class Holder(WorkerPlugin):
-    """A sweep's order in a worker: it reaches each worker once, a worker that joins later too."""
+    """Job of a sweep in a worker. Dask sends it to each worker once, also to workers that join
+    later.
+    """
 
     def __init__(self, name: str, order: SweepJob) -> None:
         self.name = name
@@ -69,7 +71,7 @@ def compute(name: str, batch: Batch) -> pa.RecordBatch:
 
 
 async def stop_there(name: str, dask_worker: Worker) -> None:
-    """End the run that is under way in a worker, and do not begin those that wait there."""
+    """Stop the current run in a worker, and do not begin the waiting ones."""
     holder = dask_worker.plugins.get(name)
     if isinstance(holder, Holder):
         holder.stop.ask()
@@ -108,15 +110,15 @@ class Cluster:
             while not future.done():
                 with suppress(TimeoutError):
                     wait(future, timeout=LOOK_SECONDS)
-                if stop.asked:  # each time, for a worker that replaces a lost one
+                if stop.asked:  # repeated, for a worker that replaces a lost one
                     self._client.run(stop_there, self._name, wait=False)
             self._futures.discard(future)
             try:
                 return future.result()
             except KilledWorker as error:
-                said = shorten(str(error), 200)
+                message = shorten(str(error), 200)
                 raise EngineError(
-                    f"a chunk of the sweep has ended its worker again and again: {said}"
+                    f"a chunk of the sweep has ended its worker again and again: {message}"
                 ) from None
 
         return rows
@@ -128,7 +130,8 @@ def _client(address: str, tls: TLS | None) -> Client:
         for file in tls:
             if not file.is_file():
                 raise InputError(
-                    f"--scheduler-tls: there is no file {shorten(str(file), 100)}; expected CA, certificate and key as PEM"
+                    f"--scheduler-tls: there is no file {shorten(str(file), 100)}; "
+                    "expected CA, certificate and key as PEM"
                 )
         security = Security(
             tls_ca_file=str(tls.ca),

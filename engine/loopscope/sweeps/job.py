@@ -1,6 +1,4 @@
-"""What a sweep runs in every process alike: the model's plan, the columns of its rows, limits
-and seed.
-"""
+"""Job of a sweep, the same in every process: the model's plan, the columns, limits and seed."""
 
 from __future__ import annotations
 
@@ -20,22 +18,22 @@ from loopscope.sweeps.user_columns import column_of
 
 @dataclass(frozen=True, eq=False)
 class SweepJob:
-    """One sweep's work, apart from its samples."""
+    """Work of one sweep, without its samples."""
 
     model: Model
     columns: Sequence[str] = ()
-    """Expressions, a column each."""
+    """Expressions, one column each."""
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
     first_nan: bool = True
     margins: bool = True
     seconds: bool = True
     lanes: bool = True
-    """Whether samples may run side by side where that gives the same rows."""
+    """True if samples may run side by side when that gives the same rows."""
 
     @cached_property
     def plan(self) -> Plan:
-        """All of the model, as a Debugger runs it: a branch that no output needs is counted too."""
+        """The unpruned plan, as in a Debugger: a branch that no output needs is counted too."""
         return plan_of(self.model)
 
     @cached_property

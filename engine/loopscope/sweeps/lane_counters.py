@@ -1,4 +1,4 @@
-"""How often each loop and branch ran in each lane, and how the loops ended."""
+"""Counters of loops and branches in each lane: executions, iterations and endings."""
 
 from __future__ import annotations
 
@@ -6,64 +6,66 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_ANY_COUNT = np.iinfo(np.int64).max
+_MAX_COUNT = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopTally:
-    """Of one loop, by lane."""
+    """Counters of one loop, by lane."""
 
     executions: np.ndarray
     total: np.ndarray
-    """Iterations of all executions."""
-    least: np.ndarray
-    most: np.ndarray
+    """Number of iterations of all executions."""
+    minimum: np.ndarray
+    maximum: np.ndarray
     endings: np.ndarray
-    """A bit for each ending that an execution had, by its number in ``ENDINGS``."""
+    """A bit for each ending that occurred, by its number in ``ENDINGS``."""
     margins: tuple[np.ndarray, np.ndarray, np.ndarray]
-    """Sum, least and most of the executions that a condition ended narrowly; NaN where none was."""
+    """Sum, minimum and maximum of the margins of executions that a condition ended; NaN without
+    one.
+    """
 
     @staticmethod
     def of(lanes: int) -> LoopTally:
-        """Nothing has run."""
-        executions, total, most, endings = (np.zeros(lanes, np.int64) for _ in range(4))
+        """Return the counters before anything has run."""
+        executions, total, maximum, endings = (np.zeros(lanes, np.int64) for _ in range(4))
         return LoopTally(
             executions,
             total,
-            np.full(lanes, _ANY_COUNT),
-            most,
+            np.full(lanes, _MAX_COUNT),
+            maximum,
             endings,
             (np.full(lanes, np.nan), np.full(lanes, np.nan), np.full(lanes, np.nan)),
         )
 
     def add(self, lanes: np.ndarray, counts: np.ndarray, endings: np.ndarray) -> None:
-        """An execution in each of some lanes."""
+        """Count an execution in each of some lanes."""
         self.executions[lanes] += 1
         self.total[lanes] += counts
-        self.least[lanes] = np.minimum(self.least[lanes], counts)
-        self.most[lanes] = np.maximum(self.most[lanes], counts)
+        self.minimum[lanes] = np.minimum(self.minimum[lanes], counts)
+        self.maximum[lanes] = np.maximum(self.maximum[lanes], counts)
         self.endings[lanes] |= 1 << endings
 
     def narrow(self, lanes: np.ndarray, distances: np.ndarray) -> None:
-        """How narrowly a condition ended an execution in each of some lanes; NaN where it did
-        not.
+        """Record the margin by which a condition ended an execution in each of some lanes; NaN if
+        none did.
         """
-        total, least, most = self.margins
+        total, minimum, maximum = self.margins
         total[lanes] = np.where(
             np.isnan(distances), total[lanes], np.nan_to_num(total[lanes]) + distances
         )
-        least[lanes] = np.fmin(least[lanes], distances)
-        most[lanes] = np.fmax(most[lanes], distances)
+        minimum[lanes] = np.fmin(minimum[lanes], distances)
+        maximum[lanes] = np.fmax(maximum[lanes], distances)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BranchTally:
-    """Of one If, by lane: how often each branch was taken."""
+    """Counters of one If, by lane: executions of each branch."""
 
     then: np.ndarray
     otherwise: np.ndarray
 
     @staticmethod
     def of(lanes: int) -> BranchTally:
-        """Nothing has run."""
+        """Return the counters before anything has run."""
         return BranchTally(np.zeros(lanes, np.int64), np.zeros(lanes, np.int64))

@@ -1,5 +1,5 @@
-"""Values of many samples side by side: a value for each lane along the first axis, or one that
-all lanes share.
+"""Values of many samples side by side: one value per lane along the first axis, or one that all
+lanes share.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Region, 
 from loopscope.timeline.vectorised import RowValues, is_of_each_element, lifted
 
 MOST_ELEMENTS = 1 << 24
-"""Of one value in all lanes."""
+"""Maximum number of elements of one value over all lanes."""
 
 
 class NotInLanes(Exception):
-    """These samples cannot run side by side."""
+    """Signal that these samples cannot run side by side."""
 
 
 def may_run_in_lanes(plan: Plan) -> bool:
-    """Whether all that may vary is elementwise, as far as the plan tells: what depends on
-    constants alone does not vary.
+    """Return True if everything that may vary is elementwise, as far as the plan shows.
+
+    Operations on constants do not vary.
     """
     return all(
         _may_be_a_region_of_lanes(instruction.region)
@@ -35,8 +36,8 @@ def may_run_in_lanes(plan: Plan) -> bool:
 
 
 def _may_be_a_region_of_lanes(region: Region) -> bool:
-    """Not a loop that joins the values of its iterations: lanes that run differently often would
-    give different lengths.
+    """Return False for a loop that joins the values of its iterations, because lanes would have
+    different lengths.
     """
     return not isinstance(region, LoopRegion) or all(
         isinstance(output, LastValue) for output in region.outputs
@@ -44,30 +45,37 @@ def _may_be_a_region_of_lanes(region: Region) -> bool:
 
 
 def _may_be_elementwise(instruction: Instruction) -> bool:
-    """Whether it is for some types; without inputs at hand, floats stand for all."""
+    """Return True if the operation is elementwise for some types. Floats stand for all types,
+    because inputs are not known.
+    """
     return bool(instruction.float_symbol) or is_of_each_element(instruction, [np.float64(0)])
 
 
 def computed(instruction: Instruction, operands: list[RowValues], lanes: int) -> RowValues:
-    """What an operation gives in each lane; ``NotInLanes`` where it is not elementwise."""
-    if not any(one.varies for one in operands):
+    """Return the result of an operation in each lane; ``NotInLanes`` if it is not elementwise."""
+    if not any(operand.varies for operand in operands):
         return _shared(instruction, operands)
-    plain = not (
+    is_plain = not (
         instruction.several or instruction.state is not None or instruction.variable is not None
     )
     elementwise = instruction.float_symbol or is_of_each_element(
-        instruction, [one.values for one in operands]
+        instruction, [operand.values for operand in operands]
     )
-    if not plain or not elementwise or instruction.kernel is None or len(instruction.outputs) != 1:
+    if (
+        not is_plain
+        or not elementwise
+        or instruction.kernel is None
+        or len(instruction.outputs) != 1
+    ):
         raise NotInLanes(instruction.title)
-    shapes = {np.shape(one.values)[one.varies :] for one in operands}
+    shapes = {np.shape(operand.values)[operand.varies :] for operand in operands}
     shape = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
     if math.prod(shape) * lanes > MOST_ELEMENTS:
         raise NotInLanes(f"{instruction.title} is too large")
-    made = instruction.kernel(*[lifted(one, len(shape)) for one in operands])
-    if np.shape(made) != (lanes, *shape):
+    result = instruction.kernel(*[lifted(operand, len(shape)) for operand in operands])
+    if np.shape(result) != (lanes, *shape):
         raise NotInLanes(instruction.title)
-    return RowValues(made, True)
+    return RowValues(result, True)
 
 
 def _shared(instruction: Instruction, operands: list[RowValues]) -> RowValues:
@@ -78,11 +86,11 @@ def _shared(instruction: Instruction, operands: list[RowValues]) -> RowValues:
         or instruction.kernel is None
     ):
         raise NotInLanes(instruction.title)
-    return RowValues(settle(instruction.kernel(*(one.values for one in operands))), False)
+    return RowValues(settle(instruction.kernel(*(operand.values for operand in operands))), False)
 
 
 def condition_in_lanes(column: RowValues, lanes: int, *, first_decides: bool = False) -> np.ndarray:
-    """A condition in each lane."""
+    """Return the value of a condition in each lane."""
     values = np.asarray(column.of(lanes))
     if first_decides and values.ndim == 2 and values.shape[1] > 1:
         values = values[:, 0]
@@ -92,7 +100,9 @@ def condition_in_lanes(column: RowValues, lanes: int, *, first_decides: bool = F
 
 
 def are_finite(values: Any) -> np.ndarray | bool:
-    """Whether an array holds no NaN and no infinity; whole numbers never do."""
+    """Return True if an array has no NaN and no infinity, or an array of this; integers are always
+    finite.
+    """
     array = np.asarray(values)
     if array.dtype.kind in "biu" or array.dtype.names or array.dtype == object:
         return True

@@ -1,5 +1,5 @@
-"""How narrowly loops ended: the distance of the floats whose comparison turned a loop's
-condition, for one run or many at once.
+"""Margins of loops: the distance between the floats whose comparison ended a loop, for one run or
+many at once.
 """
 
 from __future__ import annotations
@@ -15,45 +15,49 @@ from loopscope.executor.plan.plan import LoopRegion, Plan, Program
 from loopscope.explain.deciding_values import Logic, logic
 from loopscope.ir.element_type import REAL_FLOATS
 
-_DEEPEST = 16
+_MAX_DEPTH = 16
 Values = Callable[[Slot], np.ndarray]
-"""The numbers of a slot, one for each loop that is asked about."""
+"""Function from a slot to its numbers, one for each requested loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What one boolean is made of; what has no parts was compared, or is of no floats."""
+    """Structure of one boolean. A condition without parts is a comparison, or does not depend on
+    floats.
+    """
 
     slot: Slot
     kind: Literal["floats", "other"] | Logic
     parts: tuple[Condition, ...] = ()
     operands: tuple[Slot, ...] = ()
-    """Of a comparison of floats."""
+    """Operands of a comparison of floats."""
 
     @property
     def has_floats(self) -> bool:
-        """Whether a comparison of floats is part of it."""
+        """True if a comparison of floats is part of the condition."""
         return self.kind == "floats" or any(part.has_floats for part in self.parts)
 
 
 def condition_of(plan: Plan, region: LoopRegion) -> Condition | None:
-    """The condition that a loop's body computes; None where no comparison of two floats is part
-    of it, or it is no single boolean.
+    """Return the condition that a loop body computes; None unless it is a single boolean with a
+    comparison of two floats.
     """
     if region.condition_result is None:
         return None
-    found = _Reading(plan, region.program).condition(region.condition_result, 0)
-    return found if found is not None and found.has_floats else None
+    condition = _ConditionReader(plan, region.program).condition(region.condition_result, 0)
+    return condition if condition is not None and condition.has_floats else None
 
 
-class _Reading:
+class _ConditionReader:
     def __init__(self, plan: Plan, program: Program) -> None:
         self.plan, self.program = plan, program
         self.places = {slot: place for place, slot in program.slots.items()}
 
     def condition(self, slot: Slot, depth: int) -> Condition | None:
-        """None where it is not known to be one boolean, or nested too deeply."""
-        if depth > _DEEPEST or not self._is_single(slot):
+        """Return the condition in a slot; None if it is not known to be one boolean, or nested too
+        deeply.
+        """
+        if depth > _MAX_DEPTH or not self._is_single(slot):
             return None
         number = self.program.producer.get(slot)
         instruction = None if number is None else self.program.instructions[number]
@@ -63,12 +67,12 @@ class _Reading:
         if kind == "comparison":
             return self._comparison(slot, instruction.inputs)
         inputs = instruction.inputs[:1] if kind in ("not", "passed") else instruction.inputs
-        parts = [self.condition(one, depth + 1) for one in inputs]
+        parts = [self.condition(operand, depth + 1) for operand in inputs]
         known = tuple(part for part in parts if part is not None)
         return Condition(slot, kind, known) if len(known) == len(parts) else None
 
     def _comparison(self, slot: Slot, operands: tuple[Slot, ...]) -> Condition:
-        floats = all(self._is_single(one) and self._is_float(one) for one in operands)
+        floats = all(self._is_single(operand) and self._is_float(operand) for operand in operands)
         return Condition(slot, "floats", (), operands) if floats else Condition(slot, "other")
 
     def _is_single(self, slot: Slot) -> bool:
@@ -82,7 +86,9 @@ class _Reading:
 
     def _is_float(self, slot: Slot) -> bool:
         if (constant := self.plan.constant.get(slot)) is not None:
-            return any(np.asarray(constant).dtype == one.dtype for one in REAL_FLOATS)
+            return any(
+                np.asarray(constant).dtype == element_type.dtype for element_type in REAL_FLOATS
+            )
         place = self.places.get(slot)
         return (
             place is not None
@@ -92,37 +98,38 @@ class _Reading:
 
 
 def distances(condition: Condition, values: Values) -> np.ndarray:
-    """For each loop the distance of the floats that decided; of several that did, the least. NaN
-    where none are finite floats.
+    """Return the distance of the deciding floats for each loop, the smallest if several decided;
+    NaN if none are finite.
     """
     match condition.kind:
         case "floats":
-            one, other = (values(slot).astype(np.float64) for slot in condition.operands)
+            left, right = (values(slot).astype(np.float64) for slot in condition.operands)
             with np.errstate(invalid="ignore"):
-                distance = np.abs(one - other)
+                distance = np.abs(left - right)
             return np.where(np.isfinite(distance), distance, np.nan)
         case "passed" | "not":
             return distances(condition.parts[0], values)
         case "and" | "or":
-            made = values(condition.slot).astype(bool)
-            decisive = condition.kind == "or"  # the value that one part alone gives to the whole
+            result = values(condition.slot).astype(bool)
+            # The value that one part alone gives to the whole condition.
+            decisive = condition.kind == "or"
             parts = [
                 np.where(
-                    (made != decisive) | (values(part.slot).astype(bool) == decisive),
+                    (result != decisive) | (values(part.slot).astype(bool) == decisive),
                     distances(part, values),
                     np.nan,
                 )
                 for part in condition.parts
             ]
-            return _least(parts)
+            return _minimum(parts)
         case "xor":
-            return _least([distances(part, values) for part in condition.parts])
+            return _minimum([distances(part, values) for part in condition.parts])
         case _:
             return np.full(len(values(condition.slot)), np.nan)
 
 
-def _least(parts: list[np.ndarray]) -> np.ndarray:
-    least = parts[0]
+def _minimum(parts: list[np.ndarray]) -> np.ndarray:
+    minimum = parts[0]
     for part in parts[1:]:
-        least = np.fmin(least, part)
-    return least
+        minimum = np.fmin(minimum, part)
+    return minimum

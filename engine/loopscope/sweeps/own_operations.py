@@ -1,4 +1,4 @@
-"""The user's own operations in a worker process of a sweep."""
+"""Installation of the user's own operations in a worker process of a sweep."""
 
 from __future__ import annotations
 

@@ -14,14 +14,16 @@ from loopscope.sweeps.batch import Batch
 from loopscope.sweeps.stopping import Stop
 
 RowsOfChunk = Callable[[Stop], pa.RecordBatch]
-"""A call that waits for the rows of a chunk. After a stop, it returns the first rows of it."""
+"""Function that waits for the rows of a chunk. After a stop, it returns the first rows of the
+chunk.
+"""
 
 MOST_FAILURES = 3
-"""Times that a chunk may end its worker before the sweep fails."""
+"""Number of times that a chunk may end its worker before the sweep fails."""
 LOOK_SECONDS = 0.2
-"""Seconds between two looks whether a stop was requested."""
-_UNDER_WAY = 3
-"""Chunks under way for each worker: the running chunk and those that the worker finds next."""
+"""Seconds between two checks for a stop request."""
+_CHUNKS_PER_WORKER = 3
+"""Number of chunks per worker: the running chunk and the next ones."""
 
 
 class Workers(Protocol):
@@ -38,13 +40,13 @@ class Workers(Protocol):
 def rows_in_parallel(
     opened: AbstractContextManager[Workers], batches: Iterator[Batch], stop: Stop
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of batches, in order. After a stop, the next chunk's first rows are the
+    """Yield the rows of batches, in order. After a stop, the first rows of the next chunk are the
     last.
     """
     waiting = deque[tuple[RowsOfChunk, int]]()
     with opened as workers:
         while True:
-            for batch in islice(batches, _UNDER_WAY * workers.count - len(waiting)):
+            for batch in islice(batches, _CHUNKS_PER_WORKER * workers.count - len(waiting)):
                 waiting.append((workers.submit(batch), len(batch)))
             if not waiting:
                 return

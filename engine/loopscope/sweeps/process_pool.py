@@ -1,4 +1,4 @@
-"""Worker processes of a sweep on this machine, which are reached through pipes only."""
+"""Worker processes of a sweep on this machine, connected by pipes only."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     _Pipe = connection.Connection[Any, Any]
 
 _STOP = b"stop"
-_HANDED_OUT = 2
-"""Chunks in a worker's pipe: the running chunk and the next, so that no worker is idle."""
+_CHUNKS_PER_PIPE = 2
+"""Number of chunks in a worker's pipe: the running chunk and the next, so that workers are not
+idle.
+"""
 _END_SECONDS = 2.0
 """Seconds that workers have to end before they are killed."""
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -56,7 +58,7 @@ class _Chunk:
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, as its parent knows it."""
+    """A worker process, as its parent sees it."""
 
     process: BaseProcess
     pipe: _Pipe
@@ -102,16 +104,18 @@ class ProcessPool:
         return rows
 
     def _advance(self, stop: Stop) -> None:
-        """Hand out chunks and receive the rows that arrive before the next look at ``stop``."""
+        """Send chunks to workers, and receive the rows that arrive before the next check of
+        ``stop``.
+        """
         open_chunks = len(self._waiting) + sum(len(worker.chunks) for worker in self._workers)
         while len(self._workers) < min(self.count, open_chunks):
             self._workers.append(_start())
         for worker in tuple(self._workers):
             if stop.asked and worker.is_ready and not worker.is_stopped:
                 worker.is_stopped = self._send(worker, _STOP)
-        for most in range(1, _HANDED_OUT + 1):
+        for chunk_limit in range(1, _CHUNKS_PER_PIPE + 1):
             for worker in tuple(self._workers):
-                if worker.is_ready and len(worker.chunks) < most and self._waiting:
+                if worker.is_ready and len(worker.chunks) < chunk_limit and self._waiting:
                     worker.chunks.append(self._waiting.popleft())
                     self._send(worker, worker.chunks[-1].message)
         by_pipe = {worker.pipe: worker for worker in self._workers}
@@ -140,7 +144,7 @@ class ProcessPool:
             worker.chunks.popleft().rows = answer
 
     def _lose(self, worker: _Worker) -> None:
-        """Queue the chunks of a worker that has ended again, before all others."""
+        """Queue the chunks of an ended worker again, before all others."""
         self._workers.remove(worker)
         worker.pipe.close()
         _end(worker.process, time.monotonic() + _END_SECONDS)
@@ -176,12 +180,12 @@ class _Failure:
 
 def _start() -> _Worker:
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    parent_end, worker_end = context.Pipe()
+    process = context.Process(target=_work, args=(worker_end,), daemon=True)
     with _interrupts_blocked(), _single_threaded():
         process.start()
-    theirs.close()
-    return _Worker(process, ours)
+    worker_end.close()
+    return _Worker(process, parent_end)
 
 
 def _end(process: BaseProcess, until: float) -> None:
@@ -259,14 +263,16 @@ def _listen(pipe: _Pipe, stop: Stop, messages: SimpleQueue[bytes]) -> None:
 
 
 def _pickled(value: object) -> bytes:
-    """Pickle models too, which have read-only mappings and views of mapped weights."""
+    """Pickle a value. Models have read-only mappings and views of mapped weights, which plain
+    pickle rejects.
+    """
     target = io.BytesIO()
     pickler = pickle.Pickler(target, pickle.HIGHEST_PROTOCOL)
-    own: dict[type, Callable[[Any], Any]] = {
+    reducers: dict[type, Callable[[Any], Any]] = {
         MappingProxyType: _reduce_mapping,
         memoryview: _reduce_view,
     }
-    pickler.dispatch_table = copyreg.dispatch_table | own
+    pickler.dispatch_table = copyreg.dispatch_table | reducers
     pickler.dump(value)
     return target.getvalue()
 

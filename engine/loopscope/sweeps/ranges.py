@@ -1,6 +1,4 @@
-"""The words by which a person says what values an input takes: ``number=1..500``, ``x=0,0.5,1``,
-``x[2,3]=normal(0,1)``.
-"""
+"""Syntax of input ranges: ``number=1..500``, ``x=0,0.5,1``, ``x[2,3]=normal(0,1)``."""
 
 from __future__ import annotations
 
@@ -16,38 +14,38 @@ from loopscope.errors import InputError, shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Signature
 
-# After a point comes another digit or none, so that a word of any length is read in one pass.
+# A point is followed by a digit or nothing, so that a word of any length is read in one pass.
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _SPAN = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?:/(\d+))?", re.ASCII)
-_DRAWN = re.compile(rf"(normal|uniform)\(({_NUMBER}),({_NUMBER})\)", re.ASCII)
+_DISTRIBUTION = re.compile(rf"(normal|uniform)\(({_NUMBER}),({_NUMBER})\)", re.ASCII)
 _NAME = re.compile(r"(.+?)(?:\[([\d,]*)\])?=(.+)", re.ASCII | re.DOTALL)
-_ONE = re.compile(rf"{_NUMBER}|nan|[-+]?inf", re.ASCII)
-_LARGEST_RANGE = 1 << 62
-_SMALLEST, _LARGEST = -(1 << 63), (1 << 64) - 1
-"""Whole numbers that some element type holds."""
-_MOST_DEVIATIONS = 16
-"""A normal distribution practically never gives a number farther from its mean."""
-_MOST_POINTS = 1 << 24
-_MOST_AXES = 32
-_MOST_DIGITS = 18
+_LIST_ITEM = re.compile(rf"{_NUMBER}|nan|[-+]?inf", re.ASCII)
+_MAX_RANGE = 1 << 62
+_MIN_INTEGER, _MAX_INTEGER = -(1 << 63), (1 << 64) - 1
+"""Integers that some element type represents."""
+_MAX_DEVIATIONS = 16
+"""Number of standard deviations that a normal distribution practically never exceeds."""
+_MAX_POINTS = 1 << 24
+_MAX_AXES = 32
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """What one input takes: a span, a list, or a distribution."""
+    """Range of one input: a span, a list, or a distribution."""
 
     name: str
     shape: tuple[int, ...] | None
-    """As it was written; None: that of the input."""
+    """The written shape; None for the shape of the input."""
     form: Literal["span", "list", "normal", "uniform"]
     numbers: tuple[int | float, ...]
-    """First and last of a span and the number of its points (0: each whole number), a list's
-    values, or a distribution's two numbers.
+    """First and last of a span with its number of points (0 for every integer), the values of a
+    list, or the two parameters of a distribution.
     """
 
 
 def values_said(word: str) -> InputRange:
-    """What a word such as ``number=1..500`` says; ``InputError`` for one that says nothing.
+    """Parse a range such as ``number=1..500``; ``InputError`` for a word of another form.
 
     >>> values_said("number=1..500").numbers
     (1, 500, 0)
@@ -57,60 +55,69 @@ def values_said(word: str) -> InputRange:
     match = _NAME.fullmatch(word)
     if match is None:
         raise InputError(
-            f"{shorten(repr(word), 60)} says no values of an input: write number=1..500, x=0,0.5,1 or x[2,3]=normal(0,1)"
+            f"{shorten(repr(word), 60)} is not a range of an input: "
+            "write number=1..500, x=0,0.5,1 or x[2,3]=normal(0,1)"
         )
-    name, lengths, said = match.groups()
+    name, lengths, text = match.groups()
     shape = None if lengths is None else _lengths(name, lengths)
-    if span := _SPAN.fullmatch(said):
-        steps = whole(span[3] or "0", f"{shorten(repr(said), 60)} has too many points")
+    if span := _SPAN.fullmatch(text):
+        steps = whole(span[3] or "0", f"{shorten(repr(text), 60)} has too many points")
         if span[3] and not steps:
             raise InputError(
-                f"{shorten(name, 60)} is given {shorten(repr(said), 60)}, which is no value: expected a number from 1 on after /"
+                f"{shorten(name, 60)} is given {shorten(repr(text), 60)}, which is not a range: "
+                "expected a number from 1 on after /"
             )
         return InputRange(
             name, shape, "span", (number(name, span[1]), number(name, span[2]), steps)
         )
-    if drawn := _DRAWN.fullmatch(said):
+    if distribution := _DISTRIBUTION.fullmatch(text):
         return InputRange(
             name,
             shape,
-            "normal" if drawn[1] == "normal" else "uniform",
-            (number(name, drawn[2]), number(name, drawn[3])),
+            "normal" if distribution[1] == "normal" else "uniform",
+            (number(name, distribution[2]), number(name, distribution[3])),
         )
-    if all(_ONE.fullmatch(one) for one in said.split(",")):
-        return InputRange(name, shape, "list", tuple(number(name, one) for one in said.split(",")))
+    if all(_LIST_ITEM.fullmatch(item) for item in text.split(",")):
+        return InputRange(
+            name, shape, "list", tuple(number(name, item) for item in text.split(","))
+        )
     raise InputError(
-        f"{shorten(repr(said), 60)} is no range of {shorten(name, 60)}: write 1..500, 0..1/11, 0,0.5,nan or normal(0,1)"
+        f"{shorten(repr(text), 60)} is not a range of {shorten(name, 60)}: "
+        "write 1..500, 0..1/11, 0,0.5,nan or normal(0,1)"
     )
 
 
 def _lengths(name: str, written: str) -> tuple[int, ...]:
-    lengths = [one for one in written.split(",") if one]
-    told = f"{shorten(name, 60)}[{shorten(written, 60)}] is no shape: at most {_MOST_AXES} lengths are expected, of {_MOST_DIGITS} digits"
-    if len(lengths) > _MOST_AXES:
-        raise InputError(told)
-    return tuple(whole(one, told) for one in lengths)
+    lengths = [length for length in written.split(",") if length]
+    problem = (
+        f"{shorten(name, 60)}[{shorten(written, 60)}] is not a shape: "
+        f"at most {_MAX_AXES} lengths are expected, of {_MAX_DIGITS} digits"
+    )
+    if len(lengths) > _MAX_AXES:
+        raise InputError(problem)
+    return tuple(whole(length, problem) for length in lengths)
 
 
-def whole(text: str, otherwise: str) -> int:
-    """A whole number from 0 on, of at most 18 digits; for anything else an ``InputError`` of
-    this sentence.
+def whole(text: str, message: str) -> int:
+    """Return a nonnegative integer of at most 18 digits; ``InputError`` with this message for any
+    other text.
     """
-    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        raise InputError(otherwise)
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
+        raise InputError(message)
     return int(text)
 
 
 def number(name: str, text: str) -> int | float:
-    """A number of an input as it is written, whole where it is written so, nan and inf too;
-    ``InputError`` for one that no type holds.
+    """Return a number of an input as it is written: an integer if written so, also nan and inf.
+
+    Raises ``InputError`` for a number that no element type represents.
     """
     if text.lstrip("+-") in ("nan", "inf"):
         return float(text)
     if (
         text.lstrip("+-").isdecimal()
-        and len(text) <= 2 * _MOST_DIGITS
-        and _SMALLEST <= int(text) <= _LARGEST
+        and len(text) <= 2 * _MAX_DIGITS
+        and _MIN_INTEGER <= int(text) <= _MAX_INTEGER
     ):
         return int(text)
     if not text.lstrip("+-").isdecimal() and math.isfinite(value := float(text)):
@@ -121,10 +128,10 @@ def number(name: str, text: str) -> int | float:
 
 
 def rounded(numbers: np.ndarray, element_type: ElementType | None) -> np.ndarray:
-    """Decimal numbers as a type of floats has them, since 0.1 is written for whichever is nearest
-    to it.
+    """Return decimal numbers rounded to a float type, because 0.1 means the nearest number of the
+    type.
 
-    Numbers beyond the largest of the type stay as they are, and are refused where they are taken.
+    Numbers beyond the largest of the type are unchanged; they are rejected later.
     """
     if (
         element_type is None
@@ -142,37 +149,40 @@ def rounded(numbers: np.ndarray, element_type: ElementType | None) -> np.ndarray
 
 
 def points(values: InputRange) -> np.ndarray | range:
-    """All values of a grid's axis, in order; ``InputError`` for what has no order, such as a
-    distribution.
+    """Return all values of a grid's axis in order; ``InputError`` for a distribution, which has no
+    order.
     """
     match values.form:
         case "list":
             return np.array(values.numbers)
         case "span":
-            return _of_span(values)
+            return _span_points(values)
         case _:
             raise InputError(
-                f"{values.name} is given a distribution, which a grid has not: write random:10000 before it"
+                f"{values.name} is given a distribution, which a grid does not have: "
+                "write random:10000 before it"
             )
 
 
-def _of_span(values: InputRange) -> np.ndarray | range:
+def _span_points(values: InputRange) -> np.ndarray | range:
     first, last, count = values.numbers
-    if count > _MOST_POINTS:
+    if count > _MAX_POINTS:
         raise InputError(
-            f"{values.name} takes {count:,} values: at most {_MOST_POINTS:,} are expected"
+            f"{values.name} takes {count:,} values: at most {_MAX_POINTS:,} are expected"
         )
     if count and math.isfinite(float(last) - float(first)):
         return np.linspace(first, last, int(count))
-    if count or max(abs(first), abs(last)) > _LARGEST_RANGE:
+    if count or max(abs(first), abs(last)) > _MAX_RANGE:
         raise InputError(
-            f"{shorten(values.name, 60)} goes from {first} to {last}, which is farther than numbers reach"
+            f"{shorten(values.name, 60)} goes from {first} to {last}, "
+            "which is farther than numbers reach"
         )
     if isinstance(first, int) and isinstance(last, int) and first <= last:
         return range(first, last + 1)
     written = f"{values.name}={first}..{last}"
     raise InputError(
-        f"{written} has no step: write {written}/11 for 11 values, or whole numbers with the smaller one first"
+        f"{written} has no step: write {written}/11 for 11 values, "
+        "or whole numbers with the smaller one first"
     )
 
 
@@ -183,9 +193,9 @@ def draw(
     count: int,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """So many random samples of an input, with a leading sample axis.
+    """Return ``count`` random samples of an input, with a leading sample axis.
 
-    Without a word: normal for floats, 0 to 9 for whole numbers, true or false for booleans.
+    By default floats are normal, integers are 0 to 9, and booleans are true or false.
     """
     size = (count, *shape)
     dtype = (signature.element_type or ElementType.F32).dtype
@@ -204,16 +214,18 @@ def draw(
         _check_normal(values, dtype)
         drawn = generator.normal(first, last, size)
     elif dtype.kind in "iub":
-        if not -_LARGEST_RANGE <= first <= last <= _LARGEST_RANGE:
+        if not -_MAX_RANGE <= first <= last <= _MAX_RANGE:
             raise InputError(
-                f"{values.name} is drawn from {first} to {last}: the smaller whole number is expected first"
+                f"{values.name} is drawn from {first} to {last}: "
+                "the smaller whole number is expected first"
             )
         return generator.integers(int(first), int(last), size, endpoint=True)
     elif 0 <= float(last) - float(first) < math.inf:
         drawn = generator.uniform(first, last, size)
     else:
         raise InputError(
-            f"{values.name} is drawn from {first} to {last}: the smaller number is expected first, not too far from the other"
+            f"{values.name} is drawn from {first} to {last}: "
+            "the smaller number is expected first, not too far from the other"
         )
     if dtype.kind in "iu":
         return np.rint(drawn).astype(np.int64)
@@ -227,7 +239,8 @@ def _check_normal(values: InputRange, dtype: np.dtype) -> None:
         raise InputError(
             f"{values.name} is normal({mean},{deviation}): a deviation from 0 on is expected"
         )
-    if dtype.kind in "iu" and abs(mean) + _MOST_DEVIATIONS * deviation > _LARGEST_RANGE:
+    if dtype.kind in "iu" and abs(mean) + _MAX_DEVIATIONS * deviation > _MAX_RANGE:
         raise InputError(
-            f"{values.name} is normal({mean},{deviation}), which goes beyond the whole numbers of {dtype}"
+            f"{values.name} is normal({mean},{deviation}), "
+            f"which goes beyond the whole numbers of {dtype}"
         )

@@ -1,4 +1,4 @@
-"""What a row of a sweep holds: its columns by name and type, known before anything runs."""
+"""Layout of a sweep's rows: columns by name and type, known before anything runs."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["bool", "int64", "uint64", "float64", "string"]
-"""Of a column's values; text is what has no number: a tensor's fingerprint."""
+"""Type of a column's values; a tensor that is not one number has its fingerprint as text."""
 
 SAMPLE, FIRST_NAN, SECONDS, ERROR = "sample", "first NaN", "seconds", "error"
 
 
 @dataclass(frozen=True, slots=True)
 class LoopColumns:
-    """A loop, whose executions are counted."""
+    """Columns of a loop, whose executions are counted."""
 
     table: TableIndex
     address: str
     nested: bool
-    """Whether a loop is around it, so that one run may execute it many times."""
+    """True if the loop is inside a loop, so that one run may execute it many times."""
     condition: Condition | None
-    """What its condition is made of, where its margin is told."""
+    """Structure of the loop's condition, if its margin is recorded."""
 
     @property
     def margins(self) -> tuple[str, ...]:
-        """The names of its columns of margins, where they are told."""
+        """Names of the margin columns; empty if the margin is not recorded."""
         return self._columns("margin") if self.condition is not None else ()
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The names of its columns of iterations."""
+        """Names of the columns of iteration counts."""
         return self._columns("iterations")
 
     def _columns(self, kind: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class LoopColumns:
 
 @dataclass(frozen=True, slots=True)
 class BranchColumns:
-    """An If, whose branches are counted."""
+    """Columns of an If, whose branches are counted."""
 
     table: TableIndex
     address: str
@@ -64,10 +64,10 @@ class BranchColumns:
 
 @dataclass(frozen=True, slots=True)
 class NumberColumn:
-    """An input or an output."""
+    """Column of an input or an output."""
 
     position: int
-    """Among the model's inputs or outputs."""
+    """Position among the model's inputs or outputs."""
     name: str
     kind: Kind
     slot: Slot
@@ -75,7 +75,7 @@ class NumberColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowLayout:
-    """The columns of a sweep, in their order."""
+    """Columns of a sweep, in order."""
 
     inputs: tuple[NumberColumn, ...]
     loops: tuple[LoopColumns, ...]
@@ -83,25 +83,25 @@ class RowLayout:
     outputs: tuple[NumberColumn, ...]
     expressions: tuple[tuple[str, Expression], ...]
     addresses: Mapping[str, str]
-    """By the names in expressions, which may be ends of addresses, or stand as screens show
-    them.
+    """Address of each name in an expression. A name may be the end of an address, or in the form
+    that screens show.
     """
     finds_nan: bool
-    """Whether a first NaN is looked for: not where nothing in the model is a float."""
+    """True if rows have the first NaN; False if the model has no floats."""
     seconds: bool
 
     @property
     def tells_margins(self) -> bool:
-        """Whether any loop's margin is told."""
+        """True if any loop's margin is recorded."""
         return any(loop.condition is not None for loop in self.loops)
 
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
+        """Return the names and types of the columns."""
         import pyarrow as pa
 
         fields: list[tuple[str, str]] = [
             (SAMPLE, "int64"),
-            *((one.name, one.kind) for one in self.inputs),
+            *((column.name, column.kind) for column in self.inputs),
         ]
         for loop in self.loops:
             fields += [
@@ -111,7 +111,7 @@ class RowLayout:
             fields += [(name, "float64") for name in loop.margins]
         for branch in self.branches:
             fields += [(f"then {branch.address}", "int64"), (f"else {branch.address}", "int64")]
-        fields += [(one.name, one.kind) for one in self.outputs] + [
+        fields += [(column.name, column.kind) for column in self.outputs] + [
             (name, "float64") for name, _ in self.expressions
         ]
         fields += [
@@ -130,8 +130,8 @@ def layout_of(
     seconds: bool,
     margins: bool,
 ) -> RowLayout:
-    """The columns of a model's runs; ``AddressError`` where a name in an expression names no
-    value, or is the end of several addresses.
+    """Return the columns of a model's runs; ``AddressError`` if a name in an expression does not
+    name exactly one value.
     """
     loops: list[LoopColumns] = []
     branches: list[BranchColumns] = []
@@ -139,7 +139,7 @@ def layout_of(
         address = f"{program.address}/{instruction.label}"
         match instruction.region:
             case LoopRegion() as region:
-                nested = any(one.loop is not None for one in program.around())
+                nested = any(graph.loop is not None for graph in program.around())
                 loops.append(
                     LoopColumns(
                         region.table,
@@ -166,52 +166,55 @@ def layout_of(
 
 
 def _address(plan: Plan, name: str) -> str:
-    """What a name in an expression means."""
-    found = full_address(plan.model, name)
-    parsed = Address.parse(found)
+    """Return the address that a name in an expression refers to."""
+    address = full_address(plan.model, name)
+    parsed = Address.parse(address)
     program = plan.program_by_address.get(
         "/".join(segment.label for segment in parsed.segments[:-1])
     )
     if program is None:
         raise AddressError(
-            f"there is no {elided(name)!r} in the model: a column is made of addresses such as main/loop/body/Add"
+            f"there is no {elided(name)!r} in the model: "
+            "a column is made of addresses such as main/loop/body/Add"
         )
     slot_at(program, parsed)
-    return found
+    return address
 
 
-def _inputs(plan: Plan, taken: set[str]) -> Iterable[NumberColumn]:
-    """The inputs of one number; one that is called as another column is ``input NAME``."""
-    used = Counter(taken)
-    for position, one in enumerate(plan.model.inputs):
-        kind = kind_of(one.element_type, one.shape)
-        if kind == "string" or one.form != "tensor":
+def _inputs(plan: Plan, column_names: set[str]) -> Iterable[NumberColumn]:
+    """Yield the inputs of one number. An input with the name of another column is called ``input
+    NAME``.
+    """
+    used = Counter(column_names)
+    for position, signature in enumerate(plan.model.inputs):
+        kind = kind_of(signature.element_type, signature.shape)
+        if kind == "string" or signature.form != "tensor":
             continue
-        name = f"input {one.name}" if one.name in taken else one.name
+        name = f"input {signature.name}" if signature.name in column_names else signature.name
         used[name] += 1
         yield NumberColumn(
             position,
             name if used[name] == 1 else f"{name}:{position}",
             kind,
-            plan.main.parameters[one.layer],
+            plan.main.parameters[signature.layer],
         )
 
 
 def _outputs(plan: Plan) -> Iterable[NumberColumn]:
     places = {slot: place for place, slot in plan.main.slots.items()}
     used = Counter[str]()
-    for position, one in enumerate(plan.model.outputs):
-        slot = plan.main.results[one.layer]
+    for position, signature in enumerate(plan.model.outputs):
+        slot = plan.main.results[signature.layer]
         layer, port = places.get(slot, (LayerId(-1), 0))
         known = plan.propagated.output(plan.main.address, layer, port) if layer >= 0 else None
         kind = kind_of(known.element_type, known.shape) if known is not None else "string"
-        name = f"output {one.name}"
+        name = f"output {signature.name}"
         used[name] += 1
         yield NumberColumn(position, name if used[name] == 1 else f"{name}:{position}", kind, slot)
 
 
 def kind_of(element_type: ElementType | None, shape: PartialShape) -> Kind:
-    """How a tensor stands in a row: as a number where it is sure to be one, else as text."""
+    """Return the column type of a tensor: a number if it always has one element, else text."""
     if element_type is None or not shape.is_static or any(length != 1 for length in shape.lengths):
         return "string"
     if element_type is ElementType.STRING or element_type.dtype.names:

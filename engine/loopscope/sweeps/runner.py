@@ -1,6 +1,4 @@
-"""The rows of samples that run side by side where that gives the same, and one by one where it
-does not.
-"""
+"""Runner of samples: side by side in lanes if that gives the same rows, else one by one."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from loopscope.debug.inputs import fitted
+from loopscope.debug.inputs import convert_to
 from loopscope.errors import EngineError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import settle
@@ -27,36 +25,36 @@ from loopscope.sweeps.serial import number, rows_one_by_one
 from loopscope.sweeps.stopping import Stop, SweepStopped
 from loopscope.timeline.vectorised import RowValues
 
-_FEWEST = 32
-"""Samples for which lanes are worth while."""
-_MOST_LANES, _MOST_VALUES = 1 << 15, 1 << 23
+_MIN_LANES = 32
+"""Minimum number of samples for lanes."""
+_MAX_LANES, _MAX_VALUES = 1 << 15, 1 << 23
 _NO_LIMIT = 1 << 62
 
 
 def lanes_of(order: SweepJob) -> int:
-    """How many samples run side by side; 0 where the model cannot."""
+    """Return the number of samples that run side by side; 0 if the model does not allow it."""
     if not order.lanes or order.columns or not may_run_in_lanes(order.plan):
         return 0
-    return max(_FEWEST, min(_MOST_LANES, _MOST_VALUES // order.plan.slot_count))
+    return max(_MIN_LANES, min(_MAX_LANES, _MAX_VALUES // order.plan.slot_count))
 
 
 def rows_of(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
-    """A row for each sample, in order; the same whatever way they ran. After a ``stop``, the
-    first of them.
+    """Return a row for each sample, in order, independent of how they ran. After a ``stop``, return
+    the first rows only.
     """
     parts: list[pa.RecordBatch] = []
     with contextlib.suppress(SweepStopped):
         parts += _parts(order, batch, stop)
     joined = pa.Table.from_batches(parts, order.schema).combine_chunks()
-    found = joined.to_batches()
-    return found[0] if found else pa.RecordBatch.from_pylist([], order.schema)
+    batches = joined.to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], order.schema)
 
 
 def _parts(order: SweepJob, batch: Batch, stop: Stop) -> Iterator[pa.RecordBatch]:
-    """Where lanes fail, halves are tried, so that one sample whose run fails does not slow all
-    the others.
+    """Yield the rows in parts. If lanes fail, halves are tried, so that one failing sample does not
+    slow the others.
     """
-    if len(batch) < _FEWEST or not lanes_of(order):
+    if len(batch) < _MIN_LANES or not lanes_of(order):
         yield rows_one_by_one(order, batch, stop)
         return
     try:
@@ -74,7 +72,7 @@ def _in_lanes(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
     count, limit = len(batch), order.limits.iterations
     lanes = Lanes(
         order.plan,
-        _bound(order, batch),
+        _bind_inputs(order, batch),
         count,
         most_iterations=_NO_LIMIT if limit is None else int(limit),
         finds_nan=order.layout.finds_nan,
@@ -84,40 +82,40 @@ def _in_lanes(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
         },
     )
     lanes.run(count)
-    left = np.flatnonzero(lanes.left)
-    if len(left) == count:
+    must_run_alone = np.flatnonzero(lanes.left)
+    if len(must_run_alone) == count:
         raise NotInLanes("no lane is left")
     rows = _rows(order, batch, lanes, time.perf_counter() - begun)
-    if not len(left):
+    if not len(must_run_alone):
         return rows
-    alone = rows_one_by_one(order, batch.at(left), stop)
+    serial_rows = rows_one_by_one(order, batch.at(must_run_alone), stop)
     stop.check()
     places = np.arange(count)
-    places[left] = count + np.arange(len(left))
-    whole = pa.Table.from_batches([rows, alone]).take(pa.array(places)).combine_chunks()
+    places[must_run_alone] = count + np.arange(len(must_run_alone))
+    whole = pa.Table.from_batches([rows, serial_rows]).take(pa.array(places)).combine_chunks()
     return whole.to_batches()[0]
 
 
-def _bound(order: SweepJob, batch: Batch) -> dict[Slot, RowValues]:
-    """The inputs of all samples at once; ``NotInLanes`` where they differ in shape or are not
-    all there.
+def _bind_inputs(order: SweepJob, batch: Batch) -> dict[Slot, RowValues]:
+    """Return the inputs of all samples at once; ``NotInLanes`` if they differ in shape or are
+    incomplete.
     """
-    found: dict[Slot, RowValues] = {}
+    columns: dict[Slot, RowValues] = {}
     for position, signature in enumerate(order.plan.model.inputs):
         slot = order.plan.main.parameters[signature.layer]
         varying = batch.varying.get(position)
         if varying is None and position in batch.fixed:
-            found[slot] = RowValues(settle(_fits(batch.fixed[position], signature)), False)
+            columns[slot] = RowValues(settle(_converted(batch.fixed[position], signature)), False)
         elif isinstance(varying, np.ndarray) and signature.form == "tensor":
-            found[slot] = RowValues(_fits(varying, signature, samples=True), True)
+            columns[slot] = RowValues(_converted(varying, signature, samples=True), True)
         else:
             raise NotInLanes(signature.name)
-    return found
+    return columns
 
 
-def _fits(values: object, signature: Signature, *, samples: bool = False) -> np.ndarray:
-    """``InputError`` when a value does not fit, which its sample's own row then says."""
-    array = fitted(values, signature.element_type, DYNAMIC, f"input {signature.name!r}")
+def _converted(values: object, signature: Signature, *, samples: bool = False) -> np.ndarray:
+    """Return a value as an array. An ``InputError`` is then reported in the row of its sample."""
+    array = convert_to(values, signature.element_type, DYNAMIC, f"input {signature.name!r}")
     if array.dtype == object or not signature.shape.contains(array.shape[samples:]):
         raise NotInLanes(signature.name)
     return array
@@ -125,25 +123,29 @@ def _fits(values: object, signature: Signature, *, samples: bool = False) -> np.
 
 def _rows(order: SweepJob, batch: Batch, lanes: Lanes, seconds: float) -> pa.RecordBatch:
     count, layout = len(batch), order.layout
-    found: list[pa.Array] = [pa.array(batch.samples)]
-    found += [_numbers(lanes.values[one.slot], one.kind, count) for one in layout.inputs]
+    columns: list[pa.Array] = [pa.array(batch.samples)]
+    columns += [
+        _number_column(lanes.values[column.slot], column.kind, count) for column in layout.inputs
+    ]
     for loop in layout.loops:
-        found += _of_loop(loop, lanes)
+        columns += _loop_columns(loop, lanes)
     for branch in layout.branches:
         tally = lanes.branches[branch.table]
-        found += [pa.array(tally.then), pa.array(tally.otherwise)]
-    found += [_numbers(lanes.values[one.slot], one.kind, count) for one in layout.outputs]
-    found.append(pa.nulls(count, "string"))
+        columns += [pa.array(tally.then), pa.array(tally.otherwise)]
+    columns += [
+        _number_column(lanes.values[column.slot], column.kind, count) for column in layout.outputs
+    ]
+    columns.append(pa.nulls(count, "string"))
     if layout.seconds:
-        found.append(pa.array(np.full(count, seconds / count)))
-    found.append(pa.nulls(count, "string"))
-    return pa.RecordBatch.from_arrays(found, schema=order.schema)
+        columns.append(pa.array(np.full(count, seconds / count)))
+    columns.append(pa.nulls(count, "string"))
+    return pa.RecordBatch.from_arrays(columns, schema=order.schema)
 
 
-def _of_loop(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
+def _loop_columns(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
     tally = lanes.loops[loop.table]
     never = tally.executions == 0
-    numbers = (tally.total, tally.least, tally.most) if loop.nested else (tally.total,)
+    numbers = (tally.total, tally.minimum, tally.maximum) if loop.nested else (tally.total,)
     masks = [
         np.zeros_like(never) if loop.nested and place == 0 else never
         for place in range(len(numbers))
@@ -152,16 +154,20 @@ def _of_loop(loop: LoopColumns, lanes: Lanes) -> list[pa.Array]:
         ", ".join(name for bit, name in enumerate(ENDINGS) if code >> bit & 1) or None
         for code in range(1 << len(ENDINGS))
     ]
-    made = [pa.array(one, mask=mask) for one, mask in zip(numbers, masks, strict=True)]
-    told = tally.margins if loop.nested else tally.margins[:1]
-    margins = [pa.array(one, mask=np.isnan(one)) for one in told[: len(loop.margins)]]
-    return [*made, pa.array(names, "string").take(pa.array(tally.endings)), *margins]
+    count_columns = [
+        pa.array(values, mask=mask) for values, mask in zip(numbers, masks, strict=True)
+    ]
+    margins_of_loop = tally.margins if loop.nested else tally.margins[:1]
+    margins = [
+        pa.array(values, mask=np.isnan(values)) for values in margins_of_loop[: len(loop.margins)]
+    ]
+    return [*count_columns, pa.array(names, "string").take(pa.array(tally.endings)), *margins]
 
 
-def _numbers(column: RowValues, kind: str, count: int) -> pa.Array:
+def _number_column(column: RowValues, kind: str, count: int) -> pa.Array:
     values = column.of(count)
     if kind == "string":
-        return pa.array([number(one, "string") for one in values], "string")
+        return pa.array([number(value, "string") for value in values], "string")
     if values.size != count:
         return pa.nulls(count, kind)
     return pa.array(np.ascontiguousarray(values.reshape(count)).astype(kind), kind)

@@ -1,4 +1,4 @@
-"""The rows of samples that run one after another, each in a run of its own."""
+"""Serial runner of samples, each in a run of its own."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {
 
 
 def rows_one_by_one(order: SweepJob, batch: Batch, stop: Stop) -> pa.RecordBatch:
-    """A row for each sample; one that fails has its error in its row. After a ``stop``, those
-    that were done before it.
+    """Return a row for each sample; a failed sample has its error in its row. After a ``stop``,
+    return the rows done before it.
     """
     rows: list[dict[str, Any]] = []
     for number, sample in enumerate(batch.samples):
@@ -64,30 +64,30 @@ def _row(
     begun = time.perf_counter()
     row: dict[str, Any] = {SAMPLE: sample}
     try:
-        row |= _of_run(order, sample, inputs(), row, stop)
+        row |= _run_row(order, sample, inputs(), row, stop)
     except EngineError as error:
         row[ERROR] = str(error)
     row[SECONDS] = time.perf_counter() - begun
     return row
 
 
-def _of_run(
+def _run_row(
     order: SweepJob, sample: int, inputs: Mapping[int, Any], row: dict[str, Any], stop: Stop
 ) -> dict[str, Any]:
     plan, layout = order.plan, order.layout
     arrays = bind(plan.model, inputs)
-    for one in layout.inputs:
-        row[one.name] = number(arrays[plan.model.inputs[one.position].layer], one.kind)
-    looks = layout.finds_nan or layout.tells_margins or bool(layout.expressions)
+    for column in layout.inputs:
+        row[column.name] = number(arrays[plan.model.inputs[column.position].layer], column.kind)
+    inspects = layout.finds_nan or layout.tells_margins or bool(layout.expressions)
     values = {plan.main.parameters[layer]: array for layer, array in arrays.items()}
     overrides = Overrides(plan)
     machine = start(
         overrides,
         values,
         order.limits,
-        _record(order.limits) if looks else NOTHING,
+        _record(order.limits) if inspects else NOTHING,
         order.seed + sample,
-        keeps=looks,
+        keeps=inspects,
     )
     stop.watch(machine.control)
     cause: Ending | None = None
@@ -99,39 +99,44 @@ def _of_run(
         cause, row[ERROR] = "error", f"{place(machine)}: {failure}"
     row |= _control_flow(order, machine, cause)
     if cause is None:
-        row |= {one.name: number(machine.values[one.slot], one.kind) for one in layout.outputs}
-    if looks:
+        row |= {
+            column.name: number(machine.values[column.slot], column.kind)
+            for column in layout.outputs
+        }
+    if inspects:
         with at_most(machine.control.most_elements):
-            _look(order, Run(plan.model, overrides, machine, order.limits), row)
+            _inspect(order, Run(plan.model, overrides, machine, order.limits), row)
     return row
 
 
 def _record(limits: Limits) -> Record:
-    """Return a recording that leaves most of a run's memory to its values: rows that are not
-    kept are computed again.
+    """Return a recording that leaves most of a run's memory to its values. Unrecorded rows are
+    recomputed.
     """
-    usual = Record()
-    most = (
-        usual.budget_bytes
+    default = Record()
+    budget = (
+        default.budget_bytes
         if limits.memory_bytes is None
-        else min(usual.budget_bytes, limits.memory_bytes // _SHARE_OF_RECORDS)
+        else min(default.budget_bytes, limits.memory_bytes // _SHARE_OF_RECORDS)
     )
-    return replace(usual, budget_bytes=most)
+    return replace(default, budget_bytes=budget)
 
 
-def _look(order: SweepJob, run: Run, row: dict[str, Any]) -> None:
-    """The first NaN, and the columns that a person has asked for; the first of those without a
-    value says why as the row's error.
+def _inspect(order: SweepJob, run: Run, row: dict[str, Any]) -> None:
+    """Add the first NaN, the margins and the user's columns to the row.
+
+    The first column without a value sets the row's error.
     """
     row |= _margins(order, run)
-    if order.layout.finds_nan and (found := first_not_finite(run, math.inf)).step is not None:
-        row[FIRST_NAN] = found.address
+    if order.layout.finds_nan and (first_nan := first_not_finite(run, math.inf)).step is not None:
+        row[FIRST_NAN] = first_nan.address
     for name, expression in order.layout.expressions:
         try:
             value = expression.value(lambda name: value_of(run, order.layout.addresses[name]))
             if np.size(value) != 1 or isinstance(value, tuple):
                 raise InputError(
-                    f"the column {name!r} has {np.size(value)} elements, one is expected: take max(...) or sum(...) of it"
+                    f"the column {name!r} has {np.size(value)} elements, one is expected: "
+                    "take max(...) or sum(...) of it"
                 )
             row[name] = float(np.asarray(value).item())
         except EngineError as error:
@@ -139,14 +144,14 @@ def _look(order: SweepJob, run: Run, row: dict[str, Any]) -> None:
 
 
 def _margins(order: SweepJob, run: Run) -> dict[str, float]:
-    """How narrowly a condition ended each loop; of one that others are around, the sum, the
-    least and the most of its executions.
+    """Return the margin by which a condition ended each loop; for a nested loop the sum, minimum
+    and maximum.
     """
-    found: dict[str, float] = {}
+    columns: dict[str, float] = {}
     regions = {
-        one.region.table: one.region
-        for _, one in order.plan.regions
-        if isinstance(one.region, LoopRegion)
+        instruction.region.table: instruction.region
+        for _, instruction in order.plan.regions
+        if isinstance(instruction.region, LoopRegion)
     }
     for loop in order.layout.loops:
         if loop.condition is None:
@@ -157,20 +162,22 @@ def _margins(order: SweepJob, run: Run) -> dict[str, float]:
             number for number, ending in enumerate(table.endings) if ENDINGS[ending] == "condition"
         ]
         rows = [run.timeline.executions.rows_of(region, number)[1] - 1 for number in ended]
-        told = (
-            distances(loop.condition, partial(_in_rows, run, region, rows)) if rows else np.zeros(0)
+        margins = (
+            distances(loop.condition, partial(_values_in_rows, run, region, rows))
+            if rows
+            else np.zeros(0)
         )
-        told = told[~np.isnan(told)]
-        if len(told):  # added one after the other, as lanes add them
-            found |= zip(
+        margins = margins[~np.isnan(margins)]
+        if len(margins):  # summed one after another, as the lanes sum them
+            columns |= zip(
                 loop.margins,
-                map(float, (np.add.accumulate(told)[-1], told.min(), told.max())),
+                map(float, (np.add.accumulate(margins)[-1], margins.min(), margins.max())),
                 strict=False,
             )
-    return found
+    return columns
 
 
-def _in_rows(run: Run, region: LoopRegion, rows: Sequence[int], slot: Slot) -> np.ndarray:
+def _values_in_rows(run: Run, region: LoopRegion, rows: Sequence[int], slot: Slot) -> np.ndarray:
     return np.array(
         [
             np.asarray(run.values.get(run.timeline, region.program, row, slot)).reshape(())
@@ -180,34 +187,34 @@ def _in_rows(run: Run, region: LoopRegion, rows: Sequence[int], slot: Slot) -> n
 
 
 def _control_flow(order: SweepJob, machine: Machine, cause: Ending | None) -> dict[str, Any]:
-    """What loops and branches did, up to where the run came."""
-    found: dict[str, Any] = {}
+    """Return the counts and endings of loops and branches, as far as the run came."""
+    columns: dict[str, Any] = {}
     open_loops = {
         frame.region.table: frame.iteration for frame in machine.frames if frame.region is not None
     }
     for loop in order.layout.loops:
         table = machine.recording.tables[loop.table]
         assert isinstance(table, LoopTable)
-        counts, endings = list(table.counts), {ENDINGS[one] for one in table.endings}
-        names: list[str] = [one for one in ENDINGS if one in endings]
+        counts, endings = list(table.counts), {ENDINGS[ending] for ending in table.endings}
+        names: list[str] = [ending for ending in ENDINGS if ending in endings]
         if loop.table in open_loops:
             counts.append(open_loops[loop.table])
             names += [cause] if cause is not None else []
         if counts:
             numbers = (sum(counts), min(counts), max(counts)) if loop.nested else (counts[0],)
-            found |= zip(loop.counts, numbers, strict=True)
-            found[f"ended {loop.address}"] = ", ".join(names)
+            columns |= zip(loop.counts, numbers, strict=True)
+            columns[f"ended {loop.address}"] = ", ".join(names)
         elif loop.nested:
-            found[loop.counts[0]] = 0
+            columns[loop.counts[0]] = 0
     for branch in order.layout.branches:
-        taken = machine.recording.branch_log(branch.table).branches
-        found[f"then {branch.address}"] = thens = sum(taken)
-        found[f"else {branch.address}"] = len(taken) - thens
-    return found
+        branches_taken = machine.recording.branch_log(branch.table).branches
+        columns[f"then {branch.address}"] = thens = sum(branches_taken)
+        columns[f"else {branch.address}"] = len(branches_taken) - thens
+    return columns
 
 
 def number(value: Any, kind: Kind) -> bool | int | float | str | None:
-    """A value as it stands in a row."""
+    """Return a value in the form that a row has."""
     if kind == "string":
         return fingerprint(value)
     return (
@@ -218,14 +225,14 @@ def number(value: Any, kind: Kind) -> bool | int | float | str | None:
 
 
 def fingerprint(value: Any) -> str | None:
-    """Type, shape and a digest of all bytes of a tensor; of one number the number itself; None for
-    what is no tensor.
+    """Return type, shape and a digest of all bytes of a tensor; the number itself for one element;
+    None for other values.
 
     >>> fingerprint(np.int64(7)), fingerprint(np.zeros((2, 3), np.float32))
     ('7', 'float32[2,3] 2bb6ae06ad472028')
     """
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"sequence of {len(value)}: " + ", ".join(str(fingerprint(one)) for one in value)
+        return f"sequence of {len(value)}: " + ", ".join(str(fingerprint(item)) for item in value)
     if not is_tensor(value):
         return None
     array = np.asarray(as_public(value))

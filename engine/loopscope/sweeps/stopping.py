@@ -1,4 +1,4 @@
-"""The word to stop a sweep, which any thread may give and the run under way hears at once."""
+"""Stop request of a sweep, which any thread may make and which reaches the current run at once."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from loopscope.executor.machine.limits import RunControl
 
 
 class SweepStopped(Exception):
-    """What is under way is given up: its rows are not whole."""
+    """Signal that the current samples are abandoned, because their rows are incomplete."""
 
 
 class Stop:
-    """Of one sweep, in the process that its runs are in."""
+    """Stop request of one sweep, in the process of its runs."""
 
     def __init__(self) -> None:
         self.asked = False
         self._control: RunControl | None = None
 
     def ask(self) -> None:
-        """No more runs; the one under way ends."""
+        """Request the stop: the current run ends, and no further run begins."""
         self.asked = True
         if self._control is not None:
             self._control.stop.set()
 
     def watch(self, control: RunControl) -> None:
-        """The run that begins now."""
+        """Register the run that begins now."""
         self._control = control
         if self.asked:
             control.stop.set()
 
     def check(self) -> None:
-        """``SweepStopped`` once it was asked for."""
+        """Raise ``SweepStopped`` after a request."""
         if self.asked:
             raise SweepStopped

@@ -1,5 +1,5 @@
-"""The rows of a sweep on disk: a stream that outlives a stop or a crash while it runs, Parquet
-when it ends.
+"""Storage of a sweep's rows: a stream on disk that survives a stop or a crash, and Parquet at the
+end.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from pyarrow import ipc, parquet
 from loopscope.errors import InputError
 from loopscope.replaced_file import naming, replaced_file
 
-_GROUP = 1 << 16
-"""Rows that stand together in the Parquet file, whatever chunks they came in."""
-_KEY = b"loopscope sweep"
+_GROUP_ROWS = 1 << 16
+"""Number of rows in a row group of the Parquet file, independent of the chunks."""
+_METADATA_KEY = b"loopscope sweep"
 
 
 @dataclass(eq=False)
 class KeptRows:
-    """``runs.parquet`` and, until all rows are there, ``runs.parquet.part`` beside it."""
+    """``runs.parquet`` and, until it has all rows, ``runs.parquet.part`` beside it."""
 
     path: Path
     schema: pa.Schema
     digest: str
-    """Of the model, the inputs and the columns: what a sweep that goes on must have in common
-    with the one that stopped.
+    """Digest of the model, the inputs and the columns, which must be equal for a sweep to be
+    resumed.
     """
     first: int = 0
-    """The first sample that has no row yet."""
+    """Number of the first sample without a row."""
 
     def __post_init__(self) -> None:
         if self.path.suffix != ".parquet":
@@ -42,42 +42,42 @@ class KeptRows:
             raise InputError(
                 f"{self.path}: there is no folder {str(self.path.parent)!r} for the rows"
             )
-        self._marked = self.schema.with_metadata({_KEY: self.digest})
+        self._marked = self.schema.with_metadata({_METADATA_KEY: self.digest})
 
     @property
     def part(self) -> Path:
-        """The rows so far."""
+        """Path of the rows so far."""
         return self.path.with_name(self.path.name + ".part")
 
     def begin(self, *, resume: bool) -> Iterator[pa.RecordBatch]:
-        """Opens the stream; gives the rows that a sweep before has left, which are kept if it is
-        to ``resume``.
+        """Open the stream, and yield the rows of an earlier sweep, which are stored again if
+        ``resume`` is true.
         """
-        before = self._rows(self.part) if resume and self.part.exists() else iter(())
-        found = next(before, None)  # rows of another sweep are refused before anything is written
+        earlier = self._rows(self.part) if resume and self.part.exists() else iter(())
+        batch = next(earlier, None)  # rows of another sweep are rejected before anything is written
         fresh = self.part.with_name(self.part.name + ".new")
         self._file = fresh.open("wb")
         try:
             with naming(self.part):
                 self._stream = ipc.new_stream(self._file, self._marked)
-            while found is not None:
-                self.add(found)
-                yield found
-                found = next(before, None)
+            while batch is not None:
+                self.add(batch)
+                yield batch
+                batch = next(earlier, None)
             fresh.replace(self.part)
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Some more rows, at once on disk."""
+        """Append rows, and flush them to disk."""
         with naming(self.part):
-            self._stream.write_batch(batch, custom_metadata={_KEY: _digest_of(batch)})
+            self._stream.write_batch(batch, custom_metadata={_METADATA_KEY: _checksum(batch)})
             self._file.flush()
         self.first += len(batch)
 
     def finish(self, *, complete: bool) -> None:
-        """Writes the Parquet file of all rows so far; the stream goes when they are
+        """Write the Parquet file of all rows so far; the stream is deleted if they are
         ``complete``.
         """
         with naming(self.part):
@@ -87,46 +87,47 @@ class KeptRows:
             waiting = self.schema.empty_table()
             for batch in self._rows(self.part):
                 waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-                while len(waiting) >= _GROUP:
-                    writer.write_table(waiting.slice(0, _GROUP).combine_chunks())
-                    waiting = waiting.slice(_GROUP)
+                while len(waiting) >= _GROUP_ROWS:
+                    writer.write_table(waiting.slice(0, _GROUP_ROWS).combine_chunks())
+                    waiting = waiting.slice(_GROUP_ROWS)
             if len(waiting) or not self.first:
                 writer.write_table(waiting.combine_chunks())
         if complete:
             self.part.unlink()
 
     def _rows(self, path: Path) -> Iterator[pa.RecordBatch]:
-        """The whole batches of a stream up to where it breaks off, or where it is not what was
-        written; ``InputError`` for one of another sweep.
+        """Yield the valid batches of a stream up to its end or a damaged batch; ``InputError`` for
+        the stream of another sweep.
         """
         with path.open("rb") as file:
             try:
                 reader = ipc.open_stream(file)
-                told = (reader.schema.metadata or {}).get(_KEY)
+                stored_digest = (reader.schema.metadata or {}).get(_METADATA_KEY)
             except (pa.ArrowException, OSError, MemoryError):
                 return
-            if told != self.digest.encode() or not reader.schema.equals(self.schema):
+            if stored_digest != self.digest.encode() or not reader.schema.equals(self.schema):
                 raise InputError(
-                    f"{path} holds rows of another sweep: other inputs, columns or model; without --resume it begins anew"
+                    f"{path} holds rows of another sweep: other inputs, columns or model; "
+                    "without --resume it begins anew"
                 )
             while True:
                 try:
                     batch, written = reader.read_next_batch_with_custom_metadata()
-                    batch.validate(
-                        full=True
-                    )  # Arrow trusts a stream, and reads anywhere in memory where it lies
+                    # Arrow trusts a stream, and reads outside its memory if the stream is damaged.
+                    batch.validate(full=True)
                 except (
                     StopIteration,
                     pa.ArrowException,
                     OSError,
                     MemoryError,
-                ):  # a length in it may be any
+                ):
+                    # A damaged stream may contain any length.
                     return
-                if (written or {}).get(_KEY) != _digest_of(batch):
+                if (written or {}).get(_METADATA_KEY) != _checksum(batch):
                     return
                 yield batch.replace_schema_metadata(None)
 
 
-def _digest_of(batch: pa.RecordBatch) -> bytes:
-    """What tells a batch from one that was damaged on the disk."""
+def _checksum(batch: pa.RecordBatch) -> bytes:
+    """Return a checksum that detects a batch damaged on disk."""
     return hashlib.blake2b(batch.serialize(), digest_size=16).hexdigest().encode()

@@ -1,4 +1,4 @@
-"""Runs a sweep: takes a model and its samples, gives rows, in order and in bounded memory."""
+"""Sweep of a model over samples: yields rows in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from loopscope.sweeps.job import SweepJob
     from loopscope.sweeps.parallel_rows import Workers
 
-_CHUNK, _CHUNK_HERE = 64, 16
-"""Samples of a chunk that run one by one: in another process, and in this one, where whoever
-watches is told after each.
+_CHUNK, _LOCAL_CHUNK = 64, 16
+"""Samples per chunk that run one by one: in another process, and in this one, where progress is
+reported per chunk.
 """
-_READ, _READ_BYTES = 1 << 14, 1 << 26
-"""Samples that are read together, as far as they are no more bytes than that."""
-_WORTH_PROCESSES, _LANES_WORTH_PROCESSES = 512, 1 << 22
-"""Samples for which starting as many processes as were asked for pays, which takes some seconds."""
-_FIRST_SECONDS, _LONG = 2.0, 12.0
-"""Where nobody said how many: seconds for which the runs are tried here first, and what must be
-left then for processes to pay.
+_SAMPLES_PER_READ, _BYTES_PER_READ = 1 << 14, 1 << 26
+"""Maximum number of samples that are read together, and of their bytes."""
+_MIN_SAMPLES_FOR_PROCESSES, _MIN_LANE_SAMPLES_FOR_PROCESSES = 512, 1 << 22
+"""Numbers of samples for which starting processes, which takes some seconds, is worthwhile."""
+_TRIAL_SECONDS, _MIN_SECONDS_FOR_PROCESSES = 2.0, 12.0
+"""Without a given number of workers: seconds that runs are tried in this process, and remaining
+seconds for which processes are worthwhile.
 """
 
 
@@ -60,41 +60,44 @@ def sweep(
     lanes: bool = True,
     rounding: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Runs a model once for each of many inputs: a row of counts, endings, branches and outputs for
-    each, in order.
+    """Run a model once for each of many inputs, and yield a row of counts, endings, branches and
+    outputs for each, in order.
 
-    ``inputs``: what ``--inputs`` takes as words (a file, a folder, ``random:10000 seed=3``, a grid
-    ``number=1..500``), arrays with a leading sample axis by input (``batch`` names those that have
-    one, where not all have), or a sequence of inputs. ``limit``: the first so many. ``columns``:
-    expressions over addresses or ends of them, a column each. ``limits`` are those of each run,
-    ``seed`` that of random operations. ``first_nan=False`` does not look for the first NaN or
-    infinity, which takes longer than a run without, nor ``margins=False`` for how narrowly loops
-    ended. ``seconds=False`` leaves their column out, so that two sweeps give the same bytes.
+    ``inputs`` are the words of ``--inputs`` (a file, a folder, ``random:10000 seed=3``, a grid
+    ``number=1..500``), arrays with a leading sample axis by input, or a sequence of inputs.
+    ``batch`` names the arrays with a sample axis, if not all have one. ``limit`` is the maximum
+    number of samples. ``columns`` are expressions over addresses or ends of them, one column each.
+    ``limits`` apply to each run, ``seed`` is for random operations. ``first_nan=False`` does not
+    search for the first NaN or infinity, which takes longer than a run without. ``margins=False``
+    does not compute how narrowly loops ended. ``seconds=False`` omits the column of times, so that
+    two sweeps return the same bytes.
 
-    Large sweeps run in ``workers`` processes (not said: one for each core, once two seconds have
-    shown that it takes long), which are reached through pipes; a script that starts processes needs
-    the usual ``if __name__ == "__main__":``. With ``scheduler``, a sweep runs on the Dask cluster
-    at that address, which needs the extra ``cluster``. ``scheduler_tls`` names the files of CA,
-    certificate and key for its connections; without it, Dask's own configuration decides. Rows
-    depend on none of these, nor on ``lanes``: whether inputs run side by side where that is
-    possible. ``out``: a Parquet file that all rows go to; with ``resume`` those of a sweep that was
-    stopped are kept.
+    Large sweeps run in ``workers`` processes, which are connected by pipes. By default there is one
+    process per core, once two seconds have shown that the sweep takes long. A script that starts
+    processes requires the usual ``if __name__ == "__main__":``. With ``scheduler``, a sweep runs on
+    the Dask cluster at that address, which requires the extra ``cluster``. ``scheduler_tls`` names
+    the files of CA, certificate and key for its connections; without it, Dask's own configuration
+    decides. ``lanes`` runs inputs side by side where possible. The rows do not depend on any of
+    these settings. ``out`` is a Parquet file for all rows; ``resume`` continues a sweep that was
+    stopped.
 
-    ``rounding``: types by patterns of addresses (``{"*": "bf16"}``), as ``loopscope.Debugger``
-    takes them: values that are kept in a narrower type in all runs. ``loopscope.sweeps.changes``
-    says which inputs another model, or a rounding, treats otherwise.
+    ``rounding`` are types by patterns of addresses (``{"*": "bf16"}``), as in
+    ``loopscope.Debugger``: values that all runs round to a narrower type.
+    ``loopscope.sweeps.changes`` finds the inputs that another model, or a rounding, handles
+    differently.
 
-    Nothing runs before the first row is asked for. ``InputError`` for samples or columns that do
-    not fit the model, ``MissingInput`` where no sample has one of its inputs.
+    Nothing runs before the first row is requested. Raises ``InputError`` for samples or columns
+    that do not fit the model, and ``MissingInput`` if no sample has one of its inputs.
     """
     from loopscope.sweeps.job import SweepJob
 
     expect_model(model, "loopscope.sweep")
     if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers: a number from 1 on is expected")
+        raise InputError(f"workers: expected a number of at least 1, got {workers}")
     if scheduler_tls is not None and (not scheduler or len(scheduler_tls) != 3):
         raise InputError(
-            "scheduler_tls names three files (CA, certificate, key) and needs the address of a scheduler"
+            "scheduler_tls names three files (CA, certificate, key) "
+            "and needs the address of a scheduler"
         )
     if rounding:
         from loopscope.transform.rounding import rounded
@@ -114,12 +117,12 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the runs of a sweep take place."""
+    """Place where the runs of a sweep execute."""
 
     workers: int | None
-    """Processes on this machine; None: as many as there are cores, if the sweep takes long."""
+    """Number of processes on this machine; None for one per core, if the sweep takes long."""
     scheduler: str
-    """The address of a Dask cluster; empty: this machine."""
+    """Address of a Dask cluster; empty for this machine."""
     tls: tuple[Path, ...] | None
 
     def opened(self, order: SweepJob) -> AbstractContextManager[Workers]:
@@ -134,7 +137,7 @@ class _Place:
 
 
 class Sweep:
-    """One model over many inputs. Going over it runs it, once; ``summary`` is that of the rows
+    """One model over many inputs. Iterating over it runs it once; ``summary`` is that of the rows
     so far.
     """
 
@@ -152,55 +155,55 @@ class Sweep:
         self._out, self._resume = out, resume
         self._stop = Stop()
         self.count = count
-        """Samples in all."""
+        """Number of all samples."""
         self.summary = SweepSummary()
         self.schema = order.schema
-        """Of its rows, as Arrow has them."""
+        """Arrow schema of the rows."""
         self.layout = order.layout
-        """Which columns are the model's inputs, loops, branches and outputs."""
+        """Layout with the columns of inputs, loops, branches and outputs."""
         self.columns: tuple[str, ...] = tuple(order.schema.names)
-        """The names of all columns, in order."""
+        """Names of all columns, in order."""
 
     def __repr__(self) -> str:
         return f"<Sweep: {self.summary.rows:,} of {self.count:,} rows>"
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Each row by its columns' names; None for what a run did not come to."""
+        """Yield each row by column name; None for a value that the run did not reach."""
         for batch in self.batches():
             yield from batch.to_pylist()
 
     def run(self) -> SweepSummary:
-        """All of it, for its file and its summary."""
+        """Run the whole sweep, for its file and its summary."""
         for _ in self.batches():
             pass
         return self.summary
 
     def stop(self) -> None:
-        """No more rows; the runs under way end, what is done is kept. May be called from another
-        thread, and by a signal.
+        """Stop the sweep: current runs end, completed rows are stored. Other threads and signal
+        handlers may call this.
         """
         self._stop.ask()
 
     @property
     def is_complete(self) -> bool:
-        """Whether all rows are there."""
+        """True if all rows have been computed."""
         return self.summary.rows == self.count
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """The rows in chunks, as Arrow has them; those that ``resume`` found come first."""
+        """Yield the rows in chunks as Arrow batches. Rows that ``resume`` found come first."""
         if self._out is None:
             yield from self._added(self._rows(0))
             return
         from loopscope.sweeps.storage import KeptRows
 
-        kept = KeptRows(self._out, self._order.schema, self._digest)
-        yield from self._added(kept.begin(resume=self._resume))
+        storage = KeptRows(self._out, self._order.schema, self._digest)
+        yield from self._added(storage.begin(resume=self._resume))
         try:
-            for batch in self._added(self._rows(kept.first)):
-                kept.add(batch)
+            for batch in self._added(self._rows(storage.first)):
+                storage.add(batch)
                 yield batch
         finally:
-            kept.finish(complete=self.is_complete)
+            storage.finish(complete=self.is_complete)
 
     def _added(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -211,24 +214,25 @@ class Sweep:
         from loopscope.sweeps.runner import lanes_of, rows_of
 
         lanes = lanes_of(self._order)
-        asked = self._place.workers
-        workers = asked or _cores()
-        left, used = self.count - first, 0.0
+        requested_workers = self._place.workers
+        workers = requested_workers or _cores()
+        remaining, used = self.count - first, 0.0
         if not self._place.scheduler and (
-            asked is None
+            requested_workers is None
             or workers == 1
-            or left < (_LANES_WORTH_PROCESSES if lanes else _WORTH_PROCESSES)
+            or remaining
+            < (_MIN_LANE_SAMPLES_FOR_PROCESSES if lanes else _MIN_SAMPLES_FOR_PROCESSES)
         ):
-            for batch in self._batches(first, lanes or _CHUNK_HERE):
+            for batch in self._batches(first, lanes or _LOCAL_CHUNK):
                 begun = time.perf_counter()
                 yield rows_of(self._order, batch, self._stop)
                 first, used = first + len(batch), used + time.perf_counter() - begun
-                done = left - (self.count - first)
+                done = remaining - (self.count - first)
                 if (
-                    asked is None
+                    requested_workers is None
                     and workers > 1
-                    and used > _FIRST_SECONDS
-                    and used / done * (self.count - first) > _LONG
+                    and used > _TRIAL_SECONDS
+                    and used / done * (self.count - first) > _MIN_SECONDS_FOR_PROCESSES
                 ):
                     break
             else:
@@ -240,10 +244,14 @@ class Sweep:
         )
 
     def _batches(self, first: int, size: int) -> Iterator[Batch]:
-        """What is left, in chunks; read in larger parts, which begin at fixed numbers."""
+        """Yield the remaining samples in chunks. They are read in larger parts that begin at fixed
+        numbers.
+        """
         import numpy as np
 
-        read = max(size, min(_READ, _READ_BYTES // self._sample_bytes) // size * size)
+        read = max(
+            size, min(_SAMPLES_PER_READ, _BYTES_PER_READ // self._sample_bytes) // size * size
+        )
         for begin in range(first, self.count, read):
             end = min(begin + read, self.count)
             part = self._samples.batch(begin, end)
@@ -264,10 +272,10 @@ class Sweep:
 
     @property
     def _digest(self) -> str:
-        """Of all that decides what the rows are."""
+        """Digest of everything that determines the rows."""
         order = self._order
-        made = hashlib.blake2b(digest_size=16)
-        made.update(
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(
             repr(
                 (
                     order.columns,
@@ -280,20 +288,19 @@ class Sweep:
             ).encode()
         )
         for address, node in nodes(order.model):
-            made.update(
-                f"{address} {node.type} {node.inputs!r} {sorted(map(str, node.attributes.items()))}".encode()
-            )
+            attributes = sorted(map(str, node.attributes.items()))
+            digest.update(f"{address} {node.type} {node.inputs!r} {attributes}".encode())
             if node.constant is not None:
-                made.update(
+                digest.update(
                     repr(
                         node.constant.array().tobytes()
                         if node.constant.array().dtype != object
                         else node.constant
                     ).encode()
                 )
-        return made.hexdigest()
+        return digest.hexdigest()
 
 
 def _cores() -> int:
-    """That this process may use, where the system says so."""
+    """Return the number of cores that this process may use, if the system reports it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

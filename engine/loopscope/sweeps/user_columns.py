@@ -1,5 +1,5 @@
-"""The values that a sweep's own columns name: ``max(abs(main/loop/body/Add))`` looks at that
-value in all iterations.
+"""Values of a sweep's user columns: ``max(abs(main/loop/body/Add))`` reads that value in all
+iterations.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from loopscope.executor.plan.plan import Program
 from loopscope.ir.address import Address
 
 _ADDRESS = re.compile(r"`[^`]*`|\bmain(?:/[\w.:\[\]]+)+")
-_MOST_VALUES = 1 << 26
+_MAX_VALUES = 1 << 26
 
 
 def column_of(text: str) -> Expression:
-    """An expression in which addresses need no backticks, as long as they have no signs but ``_``,
-    ``.`` and ``:``.
+    """Parse an expression in which addresses do not require backticks, if they contain no signs but
+    ``_``, ``.`` and ``:``.
 
     >>> sorted(column_of("max(abs(main/loop/body/Add)) + 1").names)
     ['main/loop/body/Add']
@@ -32,8 +32,8 @@ def column_of(text: str) -> Expression:
 
 
 def value_of(run: Run, name: str) -> Any:
-    """The value at an address, stacked over all executions of its graph where no iteration is
-    said; ``ExpressionError`` for none.
+    """Return the value at an address, stacked over all executions of its graph if no iteration is
+    given; ``ExpressionError`` for an unknown address.
     """
     address = Address.parse(name)
     program = run.plan.program_by_address.get(
@@ -56,7 +56,7 @@ def value_of(run: Run, name: str) -> Any:
     )
     if slot is None:
         raise ExpressionError(f"there is no {shorten(name, 80)!r} in the model")
-    return _stacked(
+    return _stack(
         [
             run.values.get(run.timeline, program, row, slot)
             for row in _rows(run, program)
@@ -69,15 +69,15 @@ def _rows(run: Run, program: Program) -> range:
     return range(run.timeline.executions.rows[program.index])
 
 
-def _stacked(values: list[Any]) -> Any:
-    """Along a new first axis where all have one shape, else one after another."""
-    arrays = [np.asarray(one) for one in values]
-    if sum(one.size for one in arrays) > _MOST_VALUES:
-        raise ExpressionError(f"all iterations together have more than {_MOST_VALUES} elements")
+def _stack(values: list[Any]) -> Any:
+    """Stack values along a new first axis if all have one shape, else join their elements."""
+    arrays = [np.asarray(array) for array in values]
+    if sum(array.size for array in arrays) > _MAX_VALUES:
+        raise ExpressionError(f"all iterations together have more than {_MAX_VALUES} elements")
     if not arrays:
         return np.zeros(0)
     return (
         np.stack(arrays)
-        if len({one.shape for one in arrays}) == 1
-        else np.concatenate([one.reshape(-1) for one in arrays])
+        if len({array.shape for array in arrays}) == 1
+        else np.concatenate([array.reshape(-1) for array in arrays])
     )

@@ -1,5 +1,5 @@
-"""What a run remembers: when each step was, which control flow ran, and every value, kept or
-computed again.
+"""History of a run: the moment of each step, the control flow, and every value, stored or
+recomputed.
 """
 
 from __future__ import annotations

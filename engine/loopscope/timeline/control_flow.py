@@ -1,5 +1,5 @@
-"""The control flow of a run as a sequence of records: how often each loop ran and why it ended,
-which branch each If took.
+"""Control flow of a run as a sequence of records: iteration counts and endings of loops, branches
+of Ifs.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ class ControlFlowRecord:
     """One execution of a Loop, TensorIterator or If."""
 
     address: str
-    """Such as ``main/while_3[2]/body/if_2``."""
+    """Address with iterations, such as ``main/while_3[2]/body/if_2``."""
     kind: RegionKind
     iterations: int | None = None
-    """Iterations of this one execution; None for If."""
+    """Iteration count of this execution; None for If."""
     ended_by: Ending | None = None
     """``trip_count``, ``condition``, ``zero_trip_count``, ``initial_condition``,
-    ``slices_exhausted``, ``limit``, ``error`` or ``stopped``; None for If, and for a loop that has
-    not ended.
+    ``slices_exhausted``, ``limit``, ``error`` or ``stopped``; None for If and for a running loop.
     """
     branch: str | None = None
     """``then`` or ``else`` for If."""
     endless: bool = False
-    """Whether it is proved that this loop, or one inside it that is under way, can never end;
-    ``ended_by`` is ``limit`` then.
+    """True if this loop, or an open loop inside it, is proved never to end; ``ended_by`` is then
+    ``limit``.
     """
 
 
 class ControlFlow(Sequence[ControlFlowRecord]):
-    """Records in pre-order (an outer loop before what ran in it), each made when asked for."""
+    """Records in pre-order (an outer loop before what ran in it), each created on access."""
 
     def __init__(
         self, timeline: Timeline, cause: StopCause | None, *, endless: bool = False
@@ -66,20 +65,18 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         return self.of(*self._timeline.record(number))
 
     def __iter__(self) -> Iterator[ControlFlowRecord]:
-        for found in self._timeline.walk():
-            yield self.of(*found)
+        for execution in self._timeline.walk():
+            yield self.of(*execution)
 
     def of(self, program: Program, row: int, instruction: Instruction) -> ControlFlowRecord:
-        """The record of what an instruction with bodies did in one row of the program that holds
-        it.
-        """
+        """Return the record of an instruction with bodies in one row of its program."""
         region = instruction.region
         assert region is not None
         address = f"{self._timeline.address(program, row)}/{instruction.label}"
         return self.record_of(region, row, address)
 
     def record_of(self, region: Region, row: int, address: str) -> ControlFlowRecord:
-        """The record of the execution of a region in one row of the graph that holds it."""
+        """Return the record of the execution of a region in one row of its graph."""
         machine = self._timeline.machine
         table = machine.recording.tables[region.table]
         if isinstance(table, BranchLog):

@@ -1,6 +1,4 @@
-"""Any value of a run: taken from the machine or the recording where it was kept, computed again,
-exactly, where it was not.
-"""
+"""Values of a run: read from the machine or the recording if stored, else recomputed exactly."""
 
 from __future__ import annotations
 
@@ -27,17 +25,17 @@ from loopscope.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
 from loopscope.timeline.timeline import Timeline
 
 _Key = tuple[ProgramIndex, int]
-"""Of a row: its graph, and its number there."""
+"""Graph and number of a row."""
 
-_MOST_KEPT_BYTES = 64 * 2**20
-_MOST_KEPT_ROWS = 512
-_BYTES_OF_A_NUMBER = 64
-"""What a value without an array takes, about."""
+_MAX_BYTES = 64 * 2**20
+_MAX_ROWS = 512
+_NUMBER_BYTES = 64
+"""Approximate bytes of a value that is not an array."""
 
 
 @dataclass(slots=True, eq=False)
 class _Need:
-    """What has to be computed in one row: the slots asked for, and the outer slots that takes."""
+    """Replay of one row: the requested slots, and the instructions to run for them."""
 
     program: Program
     row: int
@@ -45,51 +43,53 @@ class _Need:
     slots: set[Slot]
     numbers: list[int]
     first_row: int
-    """Row to replay from; equal to ``row`` when the carried state at ``row`` is at hand."""
+    """Row to replay from; equal to ``row`` if the carried state at ``row`` is available."""
     before: int | None = None
-    """An instruction: what random states and variables are before it is asked for, too."""
+    """An instruction before which random states and variables are requested too."""
     from_outside: bool = False
-    """What they are at the beginning of the first row is not at hand: the graph around it gives
-    it.
+    """True if the random states and variables at the first row are not available and must come from
+    the enclosing graph.
     """
 
 
 class RunValues:
-    """Reads and recomputes values; what was computed stays in a bounded cache."""
+    """Access to the values of a run, with a bounded cache of recomputed values."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._cache: OrderedDict[_Key, dict[Slot, Any]] = OrderedDict()
         self.cached_bytes = 0
-        """Of what is in the cache."""
+        """Bytes of the cached values."""
         self.missing: set[Slot] = set()
-        """Slots of the outermost graph that have run, and whose values are computed when they
-        are asked for: of a run from a file.
+        """Slots of the outermost graph of a loaded run that have run, but whose values are computed
+        when requested.
         """
         self.is_of_a_file = False
-        """Whether anybody may have written what was recorded."""
+        """True if the recording comes from a file and cannot be trusted."""
 
     def forget_computed(self) -> None:
-        """Lets go of what was computed again: who went through a whole run does not come back to
-        it soon.
+        """Clear the cache. A caller that has passed through a whole run will not return to these
+        values soon.
         """
         self._cache.clear()
         self.cached_bytes = 0
 
     def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
-        """The value of a slot in a row; the caller has made sure that it was computed."""
+        """Return the value of a slot in a row. The caller ensures that it was computed."""
         change = self._change(timeline, program, row, slot)
         value = (
             self._kept_or_computed(timeline, program, row, slot) if change is None else change.value
         )
         if value is NOT_KEPT:
-            raise NotKept(f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}")
+            raise NotKept(
+                f"not kept: {_address_of(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
+            )
         return value
 
     def _kept_or_computed(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
-        kept = self._at_hand(timeline, program, row, slot)
-        if kept is not None:
-            return kept
+        stored = self._at_hand(timeline, program, row, slot)
+        if stored is not None:
+            return stored
         needs = self._needs(timeline, program, row, slot)
         try:
             with computing():
@@ -102,20 +102,22 @@ class RunValues:
                 if carried is not None:
                     return carried
                 raise NotKept(
-                    f"not kept: {_told(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
+                    f"not kept: {_address_of(timeline, program, row, slot)} {WEIGHTS_NOT_KEPT}"
                 ) from None
-            if self.is_of_a_file and not isinstance(
-                error, EngineError
-            ):  # what it recorded is not what its model computes
+            # Other errors mean that the recording differs from what the model computes.
+            if self.is_of_a_file and not isinstance(error, EngineError):
                 raise ValueUnavailable(
-                    f"what the file recorded gives no {_told(timeline, program, row, slot)}: {cause_of(error)}"
+                    "what the file recorded gives no "
+                    f"{_address_of(timeline, program, row, slot)}: {cause_of(error)}"
                 ) from None
             raise
         return outer[slot]
 
     def _carried_on(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
-        """What the next iteration, or the graph around after the last one, has of a value that a
-        loop hands on; None where nothing is.
+        """Return a carried value or last value from where the loop passed it: the next iteration,
+        or the enclosing graph.
+
+        Return None if the value is not passed on or not available there.
         """
         region, executions = program.loop, timeline.executions
         if region is None or program.parent is None:
@@ -124,29 +126,40 @@ class RunValues:
         _, end = executions.rows_of(region, execution)
         rows = self.machine.recording.rows.get(program.index)
         if row + 1 < end:
-            taken = [
-                one.parameter
-                for one in region.carried
-                if one.result == slot and one.parameter not in self.machine.overrides.slots
+            parameters = [
+                port.parameter
+                for port in region.carried
+                if port.result == slot and port.parameter not in self.machine.overrides.slots
             ]
             return next(
-                (rows.kept(row + 1, one) for one in taken if rows is not None and not rows.forget),
+                (
+                    rows.kept(row + 1, parameter)
+                    for parameter in parameters
+                    if rows is not None and not rows.forget
+                ),
                 None,
             )
-        given = [
-            one.slot for one in region.outputs if isinstance(one, LastValue) and one.result == slot
+        output_slots = [
+            port.slot
+            for port in region.outputs
+            if isinstance(port, LastValue) and port.result == slot
         ]
-        over = (
+        has_ended = (
             executions.calls(program.parent, program.owner) > execution
             and program.index not in executions.open
         )
         return next(
-            (self._at_hand(timeline, program.parent, execution, one) for one in given if over), None
+            (
+                self._at_hand(timeline, program.parent, execution, output)
+                for output in output_slots
+                if has_ended
+            ),
+            None,
         )
 
     def complete(self, slots: Iterable[Slot] | None = None) -> None:
-        """Computes those of the missing values, all by default, that the weights at hand allow;
-        the others are marked as not kept.
+        """Compute the missing values (by default all) that the available weights allow; mark the
+        others as not stored.
         """
         for slot in sorted(self.missing if slots is None else self.missing.intersection(slots)):
             try:
@@ -156,7 +169,7 @@ class RunValues:
                 self.missing.discard(slot)
 
     def outermost(self, slot: Slot) -> Any:
-        """The value of a slot of the outermost graph, which has been computed."""
+        """Return the value of a slot of the outermost graph, which has run."""
         if slot in self.missing:
             try:
                 self._fill(slot)
@@ -169,17 +182,17 @@ class RunValues:
         return self.machine.values[slot]
 
     def _fill(self, slot: Slot) -> None:
-        """Runs again what a missing value of the outermost graph depends on, as far as that is
-        missing too.
+        """Run the instructions that a missing value of the outermost graph depends on, if their
+        results are missing too.
         """
         machine, main = self.machine, self.machine.plan.main
         needed: set[int] = set()
         waiting = [slot]
         while waiting:
-            one = waiting.pop()
-            if one in self.missing and main.producer[one] not in needed:
-                needed.add(main.producer[one])
-                waiting += main.instructions[main.producer[one]].reads
+            dependency = waiting.pop()
+            if dependency in self.missing and main.producer[dependency] not in needed:
+                needed.add(main.producer[dependency])
+                waiting += main.instructions[main.producer[dependency]].reads
         values = list(machine.values)
         with computing():
             if machine.overrides.items:
@@ -188,12 +201,11 @@ class RunValues:
                 for number in sorted(needed):
                     self.run_one(main, number, values)
         for number in needed:
-            for one in main.instructions[number].outputs:
-                machine.values[one] = values[one]
-                self.missing.discard(one)
+            for dependency in main.instructions[number].outputs:
+                machine.values[dependency] = values[dependency]
+                self.missing.discard(dependency)
 
-    # -- what is at hand
-    # ------------------------------------------------------------------------------------------
+    # -- stored values
 
     def _at_hand(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any | None:
         if program.parent is None:
@@ -230,17 +242,18 @@ class RunValues:
     def _change(
         self, timeline: Timeline, program: Program, row: int, slot: Slot
     ) -> Override | None:
-        """What a person has set there."""
+        """Return the override of a slot in a row."""
         overrides = self.machine.overrides
         if slot not in overrides.slots:
             return None
         return overrides.at(program, timeline.iterations(program, row), slot)
 
-    # -- what it takes
-    # --------------------------------------------------------------------------------------------
+    # -- planning a replay
 
     def _needs(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> list[_Need]:
-        """From the row asked for outwards: what each level has to compute for the one inside it."""
+        """Return what each level must compute for the level inside it, from the requested row
+        outwards.
+        """
         needs: list[_Need] = []
         slots, before = {slot}, None
         while program.parent is not None:
@@ -265,40 +278,43 @@ class RunValues:
         carried = program.loop.carried if program.loop is not None else ()
         rows = self.machine.recording.rows.get(program.index)
         first_row = row
-        entry = [one.parameter for one in carried] + list(program.hidden)
+        entry = [port.parameter for port in carried] + list(program.hidden)
         if iteration and entry:
             self._carry_on(program, row, rows)
             while first_row > row - iteration and not self._entry_kept(
                 program, first_row, entry, rows
             ):
                 first_row -= 1
-        wanted = set(slots)
+        requested = set(slots)
         if first_row < row:
-            wanted |= {one.result for one in carried}
-        # Between two iterations a variable may be assigned after all that is wanted has run.
+            requested |= {port.result for port in carried}
+        # Run all instructions: a variable may be assigned after the requested values are computed.
         if first_row < row and program.hidden:
             replayed = list(range(len(program.instructions)))
         else:
-            replayed = self._closure(program, wanted, row if first_row == row else None)
+            replayed = self._closure(program, requested, row if first_row == row else None)
         need = _Need(program, row, iteration, slots, replayed, first_row, before)
         if replayed or before is not None:
             need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
         return need
 
     def _carry_on(self, program: Program, row: int, rows: RecordedRows | None) -> None:
-        """What the iteration before has just been found to hand on need not be computed again:
-        who goes from row to row runs each once.
+        """Reuse the carried values of the previous row if they are cached, so that reading rows in
+        order replays each row once.
         """
         carried, cache = program.loop.carried if program.loop is not None else (), self._cache
         before = cache.get((program.index, row - 1), {})
         if (
             program.hidden
             or self.machine.overrides.items
-            or not all(one.result in before for one in carried)
+            or not all(port.result in before for port in carried)
         ):
             return
-        if not self._entry_kept(program, row, [one.parameter for one in carried], rows):
-            self._keep((program.index, row), {one.parameter: before[one.result] for one in carried})
+        if not self._entry_kept(program, row, [port.parameter for port in carried], rows):
+            self._keep(
+                (program.index, row),
+                {port.parameter: before[port.result] for port in carried},
+            )
 
     def _entry_kept(
         self, program: Program, row: int, entry: Sequence[Slot], rows: RecordedRows | None
@@ -310,10 +326,10 @@ class RunValues:
         )
 
     def _closure(self, program: Program, slots: set[Slot], row: int | None = None) -> list[int]:
-        """The instructions that the slots depend on, in order; all up to the last one where random
-        states or variables matter.
+        """Return the instructions that the slots depend on, in order; with random states or
+        variables, all up to the last.
 
-        Of ``row`` what is recorded need not be computed.
+        Values that are recorded in ``row`` are not computed.
         """
         needed: set[int] = set()
         waiting = list(slots)
@@ -337,13 +353,12 @@ class RunValues:
         return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
 
     def _outer_slots(self, program: Program) -> set[Slot]:
-        """The slots of the surrounding graph that binding a row's Parameters may take."""
+        """Return the slots of the enclosing graph that the Parameters of a row may read."""
         if program.branch is not None:
             return {source for _, source in program.branch.bindings}
         return set() if program.loop is None else set(program.loop.outer_slots)
 
-    # -- computing it
-    # ---------------------------------------------------------------------------------------------
+    # -- replay
 
     def _compute(self, timeline: Timeline, need: _Need, outer: dict[Slot, Any]) -> dict[Slot, Any]:
         program = need.program
@@ -362,7 +377,7 @@ class RunValues:
         if start == need.row:
             self._load(need, values)
         overrides = self.machine.overrides
-        around = timeline.iterations(program, start) if overrides.items else ()
+        outer_iterations = timeline.iterations(program, start) if overrides.items else ()
         for row in range(start, need.row + 1):
             iteration = None if need.iteration is None else need.iteration - (need.row - row)
             if row > start:
@@ -375,7 +390,7 @@ class RunValues:
                 self._run_changed(
                     overrides,
                     program,
-                    around if iteration is None else (*around[:-1], iteration),
+                    outer_iterations if iteration is None else (*outer_iterations[:-1], iteration),
                     numbers,
                     values,
                 )
@@ -394,8 +409,10 @@ class RunValues:
         )
 
     def _of_outermost(self, need: _Need) -> dict[Slot, Any]:
-        """Values of the outermost graph; what random states and variables were before one of its
-        instructions is found by running all that uses them before it.
+        """Return values of the outermost graph.
+
+        Random states and variables before an instruction are recomputed by running the earlier
+        instructions that use them.
         """
         machine = self.machine
         known = {slot: self.outermost(slot) for slot in need.slots}
@@ -425,7 +442,7 @@ class RunValues:
         )
 
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
-        """The Parameters of a row."""
+        """Bind the Parameters of a row."""
         defaults = self.machine.defaults
         if program.branch is not None:
             regions.bind_branch(program.branch, values, defaults)
@@ -436,10 +453,10 @@ class RunValues:
             regions.bind_iteration(program.loop, iteration, values)
 
     def _load(self, need: _Need, values: list[Any]) -> None:
-        """What is kept of the row, of all that is asked for or read and not computed again."""
+        """Load the stored values of the row that are requested or read, and not recomputed."""
         program, numbers = need.program, set(self._last_numbers(need))
-        read = need.slots.union(*(program.instructions[number].reads for number in numbers))
-        for slot in read & program.producer.keys():
+        slots = need.slots.union(*(program.instructions[number].reads for number in numbers))
+        for slot in slots & program.producer.keys():
             if program.producer[slot] not in numbers:
                 values[slot] = self._kept(program, need.row, slot)
 
@@ -458,7 +475,9 @@ class RunValues:
         numbers: Sequence[int],
         values: list[Any],
     ) -> None:
-        """Some instructions of a row, whose Parameters are bound, with what a person sets there."""
+        """Run some instructions of a row, whose Parameters are bound, with the overrides of that
+        row.
+        """
         machine = self.machine
         overriding.begin(overrides, machine.defaults, program, iterations, values)
         inside = overrides.inside(program, iterations)
@@ -479,8 +498,8 @@ class RunValues:
         *,
         anew: bool = False,
     ) -> None:
-        """Runs one instruction over ``values``, which are those of all slots; a region with its
-        bodies, unrecorded.
+        """Run one instruction over the values of all slots; a region runs with its bodies,
+        unrecorded.
         """
         instruction = program.instructions[number]
         if instruction.region is None:
@@ -500,37 +519,40 @@ class RunValues:
         run_region(quiet)
 
     def _keep(self, row: _Key, known: dict[Slot, Any]) -> None:
-        kept = self._cache.setdefault(row, {})
+        cached = self._cache.setdefault(row, {})
         self.cached_bytes += sum(
-            getattr(value, "nbytes", _BYTES_OF_A_NUMBER)
+            getattr(value, "nbytes", _NUMBER_BYTES)
             for slot, value in known.items()
-            if slot not in kept
+            if slot not in cached
         )
-        kept.update(known)
+        cached.update(known)
         self._cache.move_to_end(row)
         while len(self._cache) > 1 and (
-            self.cached_bytes > _MOST_KEPT_BYTES or len(self._cache) > _MOST_KEPT_ROWS
+            self.cached_bytes > _MAX_BYTES or len(self._cache) > _MAX_ROWS
         ):
             _, dropped = self._cache.popitem(last=False)
             self.cached_bytes -= sum(
-                getattr(value, "nbytes", _BYTES_OF_A_NUMBER) for value in dropped.values()
+                getattr(value, "nbytes", _NUMBER_BYTES) for value in dropped.values()
             )
 
 
 def _uses_hidden(instruction: Instruction) -> bool:
-    """Whether an instruction, or what it runs, uses a random state or a variable."""
-    inside = instruction.region.programs if instruction.region else ()
+    """Return True if an instruction or its bodies use a random state or a variable."""
+    bodies = instruction.region.programs if instruction.region else ()
     return (
         instruction.state is not None
         or instruction.variable is not None
-        or any(program.hidden for program in inside)
+        or any(program.hidden for program in bodies)
     )
 
 
-def _told(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
-    """A value in words."""
-    layer = next((layer for (layer, _), one in program.slots.items() if one == slot), None)
+def _address_of(timeline: Timeline, program: Program, row: int, slot: Slot) -> str:
+    """Return the readable address of a value."""
+    layer = next(
+        (layer for (layer, _), candidate in program.slots.items() if candidate == slot), None
+    )
     label = next(
-        (text for text, one in program.layer_of_label.items() if one == layer), "this value"
+        (text for text, candidate in program.layer_of_label.items() if candidate == layer),
+        "this value",
     )
     return readable(f"{timeline.address(program, row)}/{label}")

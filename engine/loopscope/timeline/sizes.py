@@ -1,5 +1,5 @@
-"""How much ran in each row of each program, so that a number (of a step, of a record) finds its
-place without a search through all.
+"""Sizes of the rows of each program, so that the place of a step or record number is found without
+a linear search.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
 from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.recording import LoopTable
 
-_WORTH_AN_INDEX = 16
-"""Questions about executions of one If, after which its rows are counted for all of them at
-once.
-"""
+_LOOKUPS_BEFORE_INDEX = 16
+"""Number of lookups in one If after which the rows of all its executions are indexed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What counts: each instruction (beginning a region is one), and the end of a body
+    """Weights of an instruction (the begin of a region is one) and of the end of a body
     execution.
     """
 
     instruction: int
     end: int
     region: int
-    """Added for each region that began."""
+    """Weight added for each region that began."""
 
 
 STEPS = Weights(1, 1, 0)
@@ -40,7 +38,7 @@ RECORDS = Weights(0, 0, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uniform:
-    """Rows of one size, but for the last, which may be unfinished."""
+    """Rows of one size, except the last, which may be unfinished."""
 
     rows: int
     each: int
@@ -54,7 +52,7 @@ class Uniform:
         )
 
     def find(self, amount: int) -> int:
-        """The row in which that amount is reached."""
+        """Return the row in which the cumulative size reaches ``amount``."""
         return min(amount // self.each, self.rows - 1) if self.each else self.rows - 1
 
     def array(self) -> np.ndarray:
@@ -66,7 +64,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Varied:
-    """Rows of any size; ``starts`` has one entry more than there are rows."""
+    """Rows of any size. ``starts`` has one entry more than there are rows."""
 
     starts: np.ndarray
 
@@ -85,7 +83,7 @@ class Varied:
 
 
 def _size_of_each(rows: Uniform | Varied) -> int | None:
-    """The size that all rows have; None where they may differ."""
+    """Return the size of all rows; None if they may differ."""
     return (
         rows.each
         if isinstance(rows, Uniform) and (rows.last == rows.each or not rows.rows)
@@ -94,7 +92,9 @@ def _size_of_each(rows: Uniform | Varied) -> int | None:
 
 
 class ExecutionIndex:
-    """Which rows belong to which execution of each region, at one moment of a run."""
+    """Index from the executions of each region to the rows of its graphs, at one moment of a
+    run.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -107,7 +107,7 @@ class ExecutionIndex:
         self._branch_rows: dict[TableIndex, tuple[np.ndarray, np.ndarray]] = {}
         self._asked: Counter[int] = Counter()
         self.rows: list[int] = [0] * len(self.plan.programs)
-        """Rows that began, by program number."""
+        """Number of rows that began, by program number."""
         self.rows[0] = 1
         for program, instruction in self.plan.regions:
             match instruction.region:
@@ -131,20 +131,20 @@ class ExecutionIndex:
                     )
 
     def calls(self, program: Program, number: int) -> int:
-        """How often a region of a program began: once in each row, but for rows that have not
-        come so far.
+        """Return how often a region of a program began: once in each row, except in an open row
+        before the region.
         """
         rows = self.rows[program.index]
         frame = self.open.get(program.index)
         if frame is None or rows == 0:
             return rows
-        begun = frame.position > number or (
+        has_begun = frame.position > number or (
             frame.position == number and frame is not self.machine.frames[-1]
         )
-        return rows if begun else rows - 1
+        return rows if has_begun else rows - 1
 
     def loop_starts(self, region: LoopRegion) -> np.ndarray:
-        """First row of each execution that ended, and of the one after them."""
+        """Return the first row of each ended execution, and of the execution after them."""
         if region.table not in self._starts:
             table = self.machine.recording.tables[region.table]
             assert isinstance(table, LoopTable)
@@ -154,7 +154,7 @@ class ExecutionIndex:
         return self._starts[region.table]
 
     def taken(self, region: IfRegion) -> np.ndarray:
-        """For each execution of an If, its branch: 1 then, 0 else."""
+        """Return the branch of each execution of an If: 1 then, 0 else."""
         if region.table not in self._taken:
             table = self.machine.recording.tables[region.table]
             assert isinstance(table, BranchLog)
@@ -162,27 +162,27 @@ class ExecutionIndex:
         return self._taken[region.table]
 
     def branch(self, region: IfRegion, execution: int) -> tuple[Program, int]:
-        """The branch program that ran at an execution of an If, and its row there."""
-        taken = self.taken(region)
+        """Return the branch program that ran at an execution of an If, and its row there."""
+        branches = self.taken(region)
         self._asked[region.table] += 1
-        if self._asked[region.table] > _WORTH_AN_INDEX:
+        if self._asked[region.table] > _LOOKUPS_BEFORE_INDEX:
             row = int(self.branch_rows(region)[1][execution])
         else:
-            thens = int(np.count_nonzero(taken[:execution]))
-            row = thens if taken[execution] else execution - thens
-        return (region.then if taken[execution] else region.otherwise).program, row
+            thens = int(np.count_nonzero(branches[:execution]))
+            row = thens if branches[execution] else execution - thens
+        return (region.then if branches[execution] else region.otherwise).program, row
 
     def branch_rows(self, region: IfRegion) -> tuple[np.ndarray, np.ndarray]:
-        """For each execution of an If: its branch (1 then), and its row in that branch."""
+        """Return the branch (1 then) and the row in that branch, for each execution of an If."""
         if region.table not in self._branch_rows:
-            taken = self.taken(region)
-            then = np.cumsum(taken, dtype=np.int64)
-            rows = np.where(taken == 1, then - 1, np.arange(len(taken)) - then)
-            self._branch_rows[region.table] = taken, rows
+            branches = self.taken(region)
+            then = np.cumsum(branches, dtype=np.int64)
+            rows = np.where(branches == 1, then - 1, np.arange(len(branches)) - then)
+            self._branch_rows[region.table] = branches, rows
         return self._branch_rows[region.table]
 
     def rows_of(self, region: LoopRegion, execution: int) -> tuple[int, int]:
-        """First row of an execution of a loop, and the row after its last."""
+        """Return the first row of an execution of a loop, and the row after its last."""
         starts = self.loop_starts(region)
         first = int(starts[execution])
         end = (
@@ -193,7 +193,7 @@ class ExecutionIndex:
         return first, end
 
     def parent_row(self, program: Program, row: int) -> tuple[int, int | None]:
-        """The row of the parent in which a row ran, and the iteration (None in a branch)."""
+        """Return the row of the parent in which a row ran, and the iteration (None in a branch)."""
         assert program.parent is not None
         match program.region:
             case LoopRegion() as region:
@@ -201,37 +201,39 @@ class ExecutionIndex:
                 execution = int(np.searchsorted(starts, row, side="right")) - 1
                 return execution, row - int(starts[execution])
             case IfRegion() as region:
-                wanted = 1 if program is region.then.program else 0
-                return int(np.flatnonzero(self.taken(region) == wanted)[row]), None
+                branch_number = 1 if program is region.then.program else 0
+                return int(np.flatnonzero(self.taken(region) == branch_number)[row]), None
             case _:
                 return row, None
 
     def row(self, program: Program, iterations: Sequence[int | None]) -> int | None:
-        """The row of a program in given iterations of all loops around it; None when it has not
-        run there.
+        """Return the row of a program in given iterations of all enclosing loops; None if it has
+        not run there.
         """
-        wanted = iter(iterations)
+        remaining = iter(iterations)
         row = 0
-        for inner in reversed([one for one in program.around() if one.parent is not None]):
+        for inner in reversed([graph for graph in program.around() if graph.parent is not None]):
             assert inner.parent is not None
             if row >= self.calls(inner.parent, inner.owner):
                 return None
             region = inner.region
             if isinstance(region, LoopRegion):
                 first, end = self.rows_of(region, row)
-                row = first + (next(wanted) or 0)
+                row = first + (next(remaining) or 0)
                 if row >= end:
                     return None
             elif isinstance(region, IfRegion):
-                taken, rows = self.branch_rows(region)
-                if (region.then.program if taken[row] else region.otherwise.program) is not inner:
+                branches, rows = self.branch_rows(region)
+                if (
+                    region.then.program if branches[row] else region.otherwise.program
+                ) is not inner:
                     return None
                 row = int(rows[row])
         return row
 
 
 def instruction_number(program: Program, table: TableIndex) -> int:
-    """Number of the instruction of a program whose region has that table."""
+    """Return the number of the instruction of a program whose region has that table."""
     for number in program.regions:
         region = program.instructions[number].region
         if region is not None and region.table == table:
@@ -240,7 +242,7 @@ def instruction_number(program: Program, table: TableIndex) -> int:
 
 
 class Sizes:
-    """The size of every row of every program under some weights, at one moment of a run."""
+    """Size of every row of every program under some weights, at one moment of a run."""
 
     def __init__(self, executions: ExecutionIndex, weights: Weights) -> None:
         self.executions = executions
@@ -258,33 +260,35 @@ class Sizes:
         rows = executions.rows[program.index]
         frame = executions.open.get(program.index)
         end = weights.end if program.parent is not None else 0
-        each = weights.instruction * len(program.instructions) + end
-        last = each
+        row_size = weights.instruction * len(program.instructions) + end
+        last_size = row_size
         if frame is not None:
             begun = frame.position + (frame is not executions.machine.frames[-1])
-            last = weights.instruction * begun
+            last_size = weights.instruction * begun
         if not program.regions:
-            return Uniform(rows, each, last)
+            return Uniform(rows, row_size, last_size)
         same = [self._always(program, number) for number in program.regions]
         if frame is None and None not in same:
-            each += sum(weights.region + amount for amount in same if amount is not None)
-            return Uniform(rows, each, each)
-        sizes = Uniform(rows, each, last).array()
+            row_size += sum(weights.region + amount for amount in same if amount is not None)
+            return Uniform(rows, row_size, row_size)
+        sizes = Uniform(rows, row_size, last_size).array()
         for number in program.regions:
             calls = executions.calls(program, number)
             sizes[:calls] += weights.region + self._inside(program, number, calls)
         return Varied(np.concatenate([[0], np.cumsum(sizes)]))
 
     def _always(self, program: Program, number: int) -> int | None:
-        """What runs inside a region whenever it is executed, where that is always the same."""
+        """Return the size of everything inside a region if it is the same in every execution, else
+        None.
+        """
         region = program.instructions[number].region
         if not isinstance(region, IfRegion):
             return None
-        each = {_size_of_each(self.by_program[one.index]) for one in region.programs}
-        return each.pop() if len(each) == 1 else None
+        sizes = {_size_of_each(self.by_program[body.index]) for body in region.programs}
+        return sizes.pop() if len(sizes) == 1 else None
 
     def _inside(self, program: Program, number: int, calls: int) -> np.ndarray:
-        """What ran inside a region at each of its executions."""
+        """Return the size of everything inside a region, for each of its executions."""
         match program.instructions[number].region:
             case LoopRegion() as region:
                 body = self.by_program[region.program.index]
@@ -298,32 +302,35 @@ class Sizes:
                 return np.diff(reached)
             case IfRegion() as region:
                 bodies = [
-                    self.by_program[one.program.index] for one in (region.otherwise, region.then)
+                    self.by_program[branch.program.index]
+                    for branch in (region.otherwise, region.then)
                 ]
-                each = [_size_of_each(body) for body in bodies]
-                if None not in each:
-                    return np.take(np.array(each, np.int64), self.executions.taken(region)[:calls])
-                taken, rows = self.executions.branch_rows(region)
+                body_sizes = [_size_of_each(body) for body in bodies]
+                if None not in body_sizes:
+                    return np.take(
+                        np.array(body_sizes, np.int64), self.executions.taken(region)[:calls]
+                    )
+                branches, rows = self.executions.branch_rows(region)
                 otherwise, then = (body.array() for body in bodies)
-                inside = np.zeros(len(taken), np.int64)
-                inside[taken == 1] = then[rows[taken == 1]]
-                inside[taken == 0] = otherwise[rows[taken == 0]]
-                return inside[:calls]
+                sizes = np.zeros(len(branches), np.int64)
+                sizes[branches == 1] = then[rows[branches == 1]]
+                sizes[branches == 0] = otherwise[rows[branches == 0]]
+                return sizes[:calls]
             case _ as region:
                 assert region is not None
                 return self.by_program[region.programs[0].index].array()[:calls]
 
     def inside(self, program: Program, number: int, row: int) -> int:
-        """What ran inside a region in one row of the program that holds it."""
+        """Return the size of everything inside a region in one row of its program."""
         match program.instructions[number].region:
             case LoopRegion() as region:
                 first, end = self.executions.rows_of(region, row)
                 sizes = self.by_program[region.program.index]
                 return sizes.before(end) - sizes.before(first)
             case IfRegion() as region:
-                inner, at = self.executions.branch(region, row)
+                inner, inner_row = self.executions.branch(region, row)
                 sizes = self.by_program[inner.index]
-                return sizes.before(at + 1) - sizes.before(at)
+                return sizes.before(inner_row + 1) - sizes.before(inner_row)
             case _ as region:
                 assert region is not None
                 sizes = self.by_program[region.programs[0].index]

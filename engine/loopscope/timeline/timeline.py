@@ -1,4 +1,4 @@
-"""Every moment of a run by its step number: the way from a number to a place, and back."""
+"""Timeline of a run: the map from step numbers to moments, and back."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ class Level:
     row: int
     iteration: int | None
     position: int
-    """Equal to the number of instructions when the graph is done and only its end is left."""
+    """Number of the current instruction; the number of instructions if only the end of the graph is
+    left.
+    """
 
 
 Moment = tuple[Level, ...]
-"""Open graphs, outermost first; the current instruction of each but the last is the region that
-holds the next.
+"""Open graphs, outermost first. The current instruction of each graph but the last is the region
+that contains the next.
 """
 
 
 class Timeline:
-    """The order of all that a machine has run so far; made anew when the machine has gone on."""
+    """Order of everything that a machine has run so far. It must be created again after the machine
+    has run further.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -45,25 +49,28 @@ class Timeline:
 
     @cached_property
     def length(self) -> int:
-        """Steps that have run: those of whole rows, but for what the open ones have left."""
-        whole = [
+        """Number of steps that have run: all steps of all rows, without the remaining steps of open
+        rows.
+        """
+        row_sizes = [
             len(program.instructions) + (program.parent is not None)
             for program in self.machine.plan.programs
         ]
-        left = sum(
-            whole[index] - self._begun(frame) for index, frame in self.executions.open.items()
+        remaining = sum(
+            row_sizes[index] - self._begun(frame) for index, frame in self.executions.open.items()
         )
         return (
-            sum(rows * each for rows, each in zip(self.executions.rows, whole, strict=True)) - left
+            sum(rows * size for rows, size in zip(self.executions.rows, row_sizes, strict=True))
+            - remaining
         )
 
     def _begun(self, frame: Frame) -> int:
-        """Instructions of an open row that have begun."""
+        """Return the number of instructions of an open row that have begun."""
         return frame.position + (frame is not self.machine.frames[-1])
 
     @cached_property
     def latest(self) -> str:
-        """The address of what ran last; empty at the start."""
+        """Address of the step that ran last; empty at the start."""
         frame = self.machine.frames[-1]
         program, row = frame.program, self.executions.rows[frame.program.index] - 1
         if frame.position:
@@ -73,11 +80,12 @@ class Timeline:
         outer_row, iteration = self.executions.parent_row(program, row)
         if iteration:
             return self.address(program, row - 1)
-        return f"{self.address(program.parent, outer_row)}/{program.parent.instructions[program.owner].label}"
+        label = program.parent.instructions[program.owner].label
+        return f"{self.address(program.parent, outer_row)}/{label}"
 
     def _last_of(self, program: Program, row: int, number: int) -> str:
-        """The address of the last step of an instruction that has run: of a region, the end of
-        its last body.
+        """Return the address of the last step of an instruction that has run; for a region, the end
+        of its last body.
         """
         match program.instructions[number].region:
             case None:
@@ -93,32 +101,32 @@ class Timeline:
         return f"{self.address(program, row)}/{program.instructions[number].label}"
 
     def moment(self, step: int) -> Moment:
-        """What stood where before step number ``step`` (0-based) ran."""
+        """Return the open graphs before step number ``step`` (counted from 0) ran."""
         levels: list[Level] = []
-        program, row, iteration, left = self.machine.plan.main, 0, None, step
+        program, row, iteration, remaining = self.machine.plan.main, 0, None, step
         while True:
-            position, inner = self._descend(program, row, left)
+            position, inner = self._descend(program, row, remaining)
             levels.append(Level(program=program, row=row, iteration=iteration, position=position))
             if inner is None:
                 return tuple(levels)
-            program, row, iteration, left = inner
+            program, row, iteration, remaining = inner
 
     def _descend(
-        self, program: Program, row: int, left: int
+        self, program: Program, row: int, remaining: int
     ) -> tuple[int, tuple[Program, int, int | None, int] | None]:
-        """The current instruction of a row after ``left`` of its steps, and the row inside it
-        when that instruction is a region.
+        """Return the current instruction of a row after ``remaining`` of its steps, and the row
+        inside it if it is a region.
         """
         inside_before = 0
         for number in program.regions:
-            if left <= number + inside_before:
+            if remaining <= number + inside_before:
                 break
-            within = left - number - inside_before - 1
+            within = remaining - number - inside_before - 1
             amount = self.steps.inside(program, number, row)
             if within < amount or (within == amount and self._is_open(program, row, number)):
                 return number, self._inner(program, number, row, within)
             inside_before += amount
-        return left - inside_before, None
+        return remaining - inside_before, None
 
     def _is_open(self, program: Program, row: int, number: int) -> bool:
         frame = self.executions.open.get(program.index)
@@ -141,25 +149,25 @@ class Timeline:
             case LoopRegion() as region:
                 first, _ = self.executions.rows_of(region, row)
                 sizes = self.steps.by_program[region.program.index]
-                at = sizes.find(sizes.before(first) + within)
+                inner_row = sizes.find(sizes.before(first) + within)
                 return (
                     region.program,
-                    at,
-                    at - first,
-                    within - (sizes.before(at) - sizes.before(first)),
+                    inner_row,
+                    inner_row - first,
+                    within - (sizes.before(inner_row) - sizes.before(first)),
                 )
             case IfRegion() as region:
-                inner, at = self.executions.branch(region, row)
-                return inner, at, None, within
+                inner, inner_row = self.executions.branch(region, row)
+                return inner, inner_row, None, within
             case _ as region:
                 assert region is not None
                 return region.programs[0], row, None, within
 
     def step_at(self, program: Program, row: int, position: int) -> int:
-        """The step number at which a row reaches an instruction, when all regions before it are
+        """Return the step number at which a row reaches an instruction, with all earlier regions
         done.
 
-        The newest one where the row was under way when the run stopped, and has not come so far.
+        Return the newest step number if the instruction is ahead in an open row.
         """
         if self._is_ahead(program, row, position):
             return self.length
@@ -180,10 +188,9 @@ class Timeline:
             position, program, row = program.owner, program.parent, outer_row
 
     # -- addresses
-    # ------------------------------------------------------------------------------------------------
 
     def address(self, program: Program, row: int) -> str:
-        """The address of one row of a program, such as ``main/while_3[2]/body``."""
+        """Return the address of one row of a program, such as ``main/while_3[2]/body``."""
         parts: list[str] = []
         while program.parent is not None:
             outer_row, iteration = self.executions.parent_row(program, row)
@@ -194,27 +201,27 @@ class Timeline:
         return "/".join(["main", *reversed(parts)])
 
     def iterations(self, program: Program, row: int) -> tuple[int, ...]:
-        """The iteration of each loop around a row, outermost first."""
-        found: list[int] = []
+        """Return the iteration of each loop around a row, outermost first."""
+        inner_first: list[int] = []
         while program.parent is not None:
             row, iteration = self.executions.parent_row(program, row)
             if iteration is not None:
-                found.append(iteration)
+                inner_first.append(iteration)
             program = program.parent
-        return tuple(reversed(found))
+        return tuple(reversed(inner_first))
 
     def walk(self) -> Iterator[tuple[Program, int, Instruction]]:
-        """Every execution of a region in the order in which it began: the program that holds it,
-        its row, the instruction.
+        """Yield every execution of a region in the order of its begin: its program, its row, the
+        instruction.
         """
         stack = [iter(self._regions_of(self.machine.plan.main, 0))]
         while stack:
-            found = next(stack[-1], None)
-            if found is None:
+            execution = next(stack[-1], None)
+            if execution is None:
                 stack.pop()
                 continue
-            yield found
-            _, row, instruction = found
+            yield execution
+            _, row, instruction = execution
             stack.append(self._inside(row, instruction))
 
     def _regions_of(self, program: Program, row: int) -> Iterator[tuple[Program, int, Instruction]]:
@@ -228,8 +235,8 @@ class Timeline:
         match instruction.region:
             case LoopRegion() as region:
                 if region.program.regions:
-                    for at in range(*self.executions.rows_of(region, row)):
-                        yield from self._regions_of(region.program, at)
+                    for inner_row in range(*self.executions.rows_of(region, row)):
+                        yield from self._regions_of(region.program, inner_row)
             case IfRegion() as region:
                 yield from self._regions_of(*self.executions.branch(region, row))
             case _ as region:
@@ -237,35 +244,39 @@ class Timeline:
                 yield from self._regions_of(region.programs[0], row)
 
     def record(self, index: int) -> tuple[Program, int, Instruction]:
-        """The region execution of that number in the order of ``walk``."""
-        program, row, left = self.machine.plan.main, 0, index
+        """Return the region execution with that number in the order of ``walk``."""
+        program, row, remaining = self.machine.plan.main, 0, index
         while True:
             for number in program.regions:
                 if row >= self.executions.calls(program, number):
                     continue
-                if left == 0:
+                if remaining == 0:
                     return program, row, program.instructions[number]
-                left -= 1
+                remaining -= 1
                 inside = self.records.inside(program, number, row)
-                if left < inside:
-                    program, row, left = self._record_row(program, number, row, left)
+                if remaining < inside:
+                    program, row, remaining = self._record_row(program, number, row, remaining)
                     break
-                left -= inside
+                remaining -= inside
             else:
                 raise IndexError(index)
 
     def _record_row(
-        self, program: Program, number: int, row: int, left: int
+        self, program: Program, number: int, row: int, remaining: int
     ) -> tuple[Program, int, int]:
         match program.instructions[number].region:
             case LoopRegion() as region:
                 first, _ = self.executions.rows_of(region, row)
                 sizes = self.records.by_program[region.program.index]
-                at = sizes.find(sizes.before(first) + left)
-                return region.program, at, left - (sizes.before(at) - sizes.before(first))
+                inner_row = sizes.find(sizes.before(first) + remaining)
+                return (
+                    region.program,
+                    inner_row,
+                    remaining - (sizes.before(inner_row) - sizes.before(first)),
+                )
             case IfRegion() as region:
-                inner, at = self.executions.branch(region, row)
-                return inner, at, left
+                inner, inner_row = self.executions.branch(region, row)
+                return inner, inner_row, remaining
             case _ as region:
                 assert region is not None
-                return region.programs[0], row, left
+                return region.programs[0], row, remaining

@@ -1,8 +1,8 @@
-"""Values of one graph in many of its rows at once: what is recorded as it is, what follows
-elementwise computed in whole columns.
+"""Vectorised values: one graph in many rows at once, from recorded columns and elementwise
+operations over columns.
 
-Only where every operation on the way works on each element alone, so that a column has bit for bit
-what each row gave.
+Every operation on the way must work on each element alone, so that a column equals the values of
+the rows bit for bit.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from loopscope.ops.casting import cast
 from loopscope.ops.values import NOT_KEPT, is_tensor
 from loopscope.timeline.timeline import Timeline
 
-_DEEPEST = 16
-"""Graphs around a graph; what lies deeper is not computed in columns."""
-_LARGEST_ROW = 4096
-"""Elements of a value in one row; larger ones gain nothing from columns."""
-_MOST_ELEMENTS = 1 << 23
-_OF_EACH_ELEMENT = frozenset(
+_MAX_DEPTH = 16
+"""Maximum nesting depth of graphs; deeper values are not computed in columns."""
+_MAX_ROW_ELEMENTS = 4096
+"""Maximum elements of a value in one row; larger values do not gain from columns."""
+_MAX_COLUMN_ELEMENTS = 1 << 23
+_ELEMENTWISE = frozenset(
     ("Select", "Where", "Convert", "Div", "Sqrt", "Exp", "Tanh", "Floor", "Ceil", "Relu", "Sigmoid")
 )
-"""Operations without a Python expression for all types that work on each element alone."""
+"""Elementwise operations without a Python expression for all types."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowValues:
-    """The values of a slot in some rows."""
+    """Values of a slot in some rows."""
 
     values: Any
-    """With a row along the first axis; one value where it is the same in all rows."""
+    """Array with a row along the first axis; one value if it is the same in all rows."""
     varies: bool
 
     def at(self, numbers: np.ndarray) -> RowValues:
-        """The values of some of the rows, by their place among them."""
+        """Return the values of some of the rows, by their index."""
         return RowValues(self.values[numbers], True) if self.varies else self
 
     def of(self, count: int) -> np.ndarray:
-        """As an array with so many rows."""
+        """Return the values as an array with ``count`` rows."""
         return (
             self.values
             if self.varies
@@ -70,7 +70,7 @@ class RowValues:
 
 
 class Recorded:
-    """The recorded columns of a run, each put together once."""
+    """Recorded columns of a run, each assembled once."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -79,7 +79,7 @@ class Recorded:
         self._found: dict[tuple[ProgramIndex, Slot], np.ndarray | None] = {}
 
     def column(self, program: Program, slot: Slot) -> np.ndarray | None:
-        """All rows of a slot; None where they were not kept, or not as arrays of one shape and
+        """Return all rows of a slot; None if they are not stored as arrays of one shape and
         type.
         """
         key = program.index, slot
@@ -93,16 +93,16 @@ class Recorded:
             return None
         if not all(isinstance(chunk, np.ndarray) for chunk in rows.columns[slot].chunks):
             return None
-        found = rows.whole(slot)
+        array = rows.whole(slot)
         return (
-            found
-            if found is not None and found.dtype.names is None and found.dtype != object
+            array
+            if array is not None and array.dtype.names is None and array.dtype != object
             else None
         )
 
 
 class Columns:
-    """The columns of one graph in some of its rows, which have all ended."""
+    """Columns of one graph in some of its rows, which have all ended."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Columns:
         rows: np.ndarray,
         around: tuple[Columns, np.ndarray] | None = None,
     ) -> None:
-        """``around``: those of the graph around, where they are there already, and for each row
-        its place among theirs.
+        """Create the columns. ``around`` are existing columns of the enclosing graph, with the
+        index of each row in them.
         """
         self.recorded = recorded
         self.machine, self.executions = recorded.timeline.machine, recorded.timeline.executions
@@ -121,7 +121,7 @@ class Columns:
         self._around = around
 
     def column(self, slot: Slot) -> RowValues | None:
-        """The values of a slot in the rows; None where they cannot be computed in columns."""
+        """Return the values of a slot in the rows; None if they cannot be computed in columns."""
         if slot not in self._found:
             try:
                 with computing_columns():
@@ -131,37 +131,42 @@ class Columns:
         return self._found[slot]
 
     def _compute(self, slot: Slot) -> None:
-        """All that a slot depends on in this graph, and then the slot itself."""
+        """Compute everything that a slot depends on in this graph, and then the slot itself."""
         if self.program.parent is None:
             self._found[slot] = self._same(self.machine.values[slot])
             return
         for number in self._order(slot):
             instruction = self.program.instructions[number]
-            for one in instruction.inputs:
-                if one not in self._found and one not in self.program.producer:
-                    self._put(one, self._bound(one))
-            for one in instruction.outputs:
-                if one not in self._found:
-                    self._put(one, self._recorded(one) or self._of_instruction(instruction, one))
+            for dependency in instruction.inputs:
+                if dependency not in self._found and dependency not in self.program.producer:
+                    self._put(dependency, self._bound(dependency))
+            for dependency in instruction.outputs:
+                if dependency not in self._found:
+                    self._put(
+                        dependency,
+                        self._recorded(dependency) or self._of_instruction(instruction, dependency),
+                    )
         if slot not in self._found:
             self._put(slot, self._bound(slot))
 
     def _order(self, slot: Slot) -> list[int]:
-        """The instructions that it takes, in order; what is recorded takes none before it."""
+        """Return the required instructions in order. A recorded value does not require its
+        inputs.
+        """
         needed: set[int] = set()
         waiting = [slot]
         while waiting:
-            one = waiting.pop()
-            number = self.program.producer.get(one)
-            if number is None or number in needed or one in self._found:
+            dependency = waiting.pop()
+            number = self.program.producer.get(dependency)
+            if number is None or number in needed or dependency in self._found:
                 continue
             needed.add(number)
-            if self.recorded.column(self.program, one) is None:
+            if self.recorded.column(self.program, dependency) is None:
                 waiting.extend(self.program.instructions[number].inputs)
         return sorted(needed)
 
     def _put(self, slot: Slot, column: RowValues | None) -> None:
-        """A column, with what was set by hand in these rows."""
+        """Store a column, with the overrides of these rows."""
         overrides = self.machine.overrides
         if column is None or slot not in self.machine.overrides.slots:
             self._found[slot] = column
@@ -173,30 +178,29 @@ class Columns:
                 if change.slot == slot
                 else None
             )
-            at = np.flatnonzero(self.rows == row) if row is not None else ()
-            if len(at):
+            indices = np.flatnonzero(self.rows == row) if row is not None else ()
+            if len(indices):
                 values = np.array(column.of(len(self.rows))) if values is None else values
                 if values.shape[1:] != np.shape(change.value):
                     self._found[slot] = None
                     return
-                values[at] = change.value
+                values[indices] = change.value
         self._found[slot] = column if values is None else RowValues(values, True)
 
     def _recorded(self, slot: Slot) -> RowValues | None:
-        whole = self.recorded.column(self.program, slot)
-        if whole is None or (len(self.rows) and self.rows[-1] >= len(whole)):
+        column = self.recorded.column(self.program, slot)
+        if column is None or (len(self.rows) and self.rows[-1] >= len(column)):
             return None
-        return RowValues(whole[self.rows], True)
+        return RowValues(column[self.rows], True)
 
-    # -- what a row begins with
-    # -----------------------------------------------------------------------------------
+    # -- values at the beginning of a row
 
     def _bound(self, slot: Slot) -> RowValues | None:
-        """The column of a Parameter or a Const, which no operation computes."""
+        """Return the column of a Parameter or a Const, which no operation computes."""
         program, plan = self.program, self.machine.plan
         if slot not in program.parameter_slots or program.parent is None:
             return self._same(plan.constant.get(slot))
-        if sum(1 for _ in program.around()) > _DEEPEST:
+        if sum(1 for _ in program.around()) > _MAX_DEPTH:
             return None
         if program.loop is not None:
             return self._of_loop(program.loop, slot)
@@ -232,42 +236,44 @@ class Columns:
                 return None
 
     def _invariant(self, region: LoopRegion, invariant: Invariant) -> RowValues | None:
-        column, wanted = self._outer(invariant.source), region.declared.get(invariant.parameter)
-        if column is None or wanted is None or np.asarray(column.values).dtype == wanted.dtype:
+        column, declared = self._outer(invariant.source), region.declared.get(invariant.parameter)
+        if column is None or declared is None or np.asarray(column.values).dtype == declared.dtype:
             return column
-        return RowValues(cast(np.asarray(column.values), wanted), column.varies)
+        return RowValues(cast(np.asarray(column.values), declared), column.varies)
 
     def _of_branch(self, branch: Branch, slot: Slot) -> RowValues | None:
         source = next((outer for parameter, outer in branch.bindings if parameter == slot), None)
         return None if source is None else self._outer(source)
 
     def _part(self, region: LoopRegion, sliced: Sliced) -> RowValues | None:
-        """The parts of a tensor along its axis, one in each row."""
+        """Return the parts of a tensor along its axis, one in each row."""
         source = self._outer(sliced.source)
         if source is None or region.kind == SEQUENCE_MAP:
             return None
-        whole = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
-        axis = sliced.axis + whole.ndim - 1 if sliced.axis < 0 else sliced.axis
+        array = np.asarray(source.values) if source.varies else np.asarray(source.values)[None]
+        axis = sliced.axis + array.ndim - 1 if sliced.axis < 0 else sliced.axis
         begins = np.asarray(
-            part_begin(region, sliced, whole.shape[axis + 1], self._iterations(region))
+            part_begin(region, sliced, array.shape[axis + 1], self._iterations(region))
         )
-        which = np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
-        parts = np.moveaxis(whole, axis + 1, 1)[
-            which[:, None], begins[:, None] + np.arange(sliced.part_size)
+        source_rows = (
+            np.arange(len(self.rows)) if source.varies else np.zeros(len(self.rows), np.int64)
+        )
+        parts = np.moveaxis(array, axis + 1, 1)[
+            source_rows[:, None], begins[:, None] + np.arange(sliced.part_size)
         ]
         parts = np.moveaxis(parts, 1, axis + 1)
         if not sliced.whole_parts:
             return RowValues(parts.squeeze(axis + 1), True)
-        wanted = region.declared.get(sliced.parameter)
-        return RowValues(parts if wanted is None else cast(parts, wanted), True)
+        declared = region.declared.get(sliced.parameter)
+        return RowValues(parts if declared is None else cast(parts, declared), True)
 
     def _iterations(self, region: LoopRegion) -> Any:
-        """The iteration of each row."""
+        """Return the iteration of each row."""
         starts = self.executions.loop_starts(region)
         return self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
 
     def _outer(self, slot: Slot) -> RowValues | None:
-        """A value of the graph around, as it was in each row."""
+        """Return a value of the enclosing graph, as it was in each row."""
         if self._around is None:
             outer = self._outer_rows()
             rows, places = np.unique(outer, return_inverse=True)
@@ -288,12 +294,11 @@ class Columns:
         if isinstance(region, LoopRegion):
             return np.searchsorted(executions.loop_starts(region), self.rows, side="right") - 1
         if isinstance(region, IfRegion):
-            wanted = 1 if self.program is region.then.program else 0
-            return np.flatnonzero(executions.taken(region) == wanted)[self.rows]
+            branch_number = 1 if self.program is region.then.program else 0
+            return np.flatnonzero(executions.taken(region) == branch_number)[self.rows]
         return self.rows
 
-    # -- what operations give
-    # -------------------------------------------------------------------------------------
+    # -- results of operations
 
     def _of_instruction(self, instruction: Instruction, slot: Slot) -> RowValues | None:
         match instruction.region:
@@ -312,30 +317,30 @@ class Columns:
                 )
 
     def _computed(self, instruction: Instruction) -> RowValues | None:
-        operands = [self._found.get(one) for one in instruction.inputs]
-        known = [one for one in operands if one is not None]
+        operands = [self._found.get(operand) for operand in instruction.inputs]
+        known = [operand for operand in operands if operand is not None]
         if (
             len(known) < len(operands)
             or not known
-            or not is_of_each_element(instruction, [one.values for one in known])
+            or not is_of_each_element(instruction, [operand.values for operand in known])
         ):
             return None
         assert instruction.kernel is not None
-        rank = max(np.ndim(one.values) - one.varies for one in known)
-        shape = np.broadcast_shapes(*(np.shape(one.values)[one.varies :] for one in known))
+        rank = max(np.ndim(operand.values) - operand.varies for operand in known)
+        shape = np.broadcast_shapes(
+            *(np.shape(operand.values)[operand.varies :] for operand in known)
+        )
         size = int(np.prod(shape, initial=1))
-        if size > _LARGEST_ROW or size * len(self.rows) > _MOST_ELEMENTS:
+        if size > _MAX_ROW_ELEMENTS or size * len(self.rows) > _MAX_COLUMN_ELEMENTS:
             return None
-        made = instruction.kernel(*(lifted(one, rank) for one in known))
-        if not any(one.varies for one in known):
-            return self._same(made)
-        return RowValues(made, True) if np.shape(made) == (len(self.rows), *shape) else None
+        result = instruction.kernel(*(lifted(operand, rank) for operand in known))
+        if not any(operand.varies for operand in known):
+            return self._same(result)
+        return RowValues(result, True) if np.shape(result) == (len(self.rows), *shape) else None
 
     def _last_value(self, region: LoopRegion, slot: Slot) -> RowValues | None:
-        """What a loop gave: the value of its last iteration, where each of its executions had
-        one.
-        """
-        output = next(one for one in region.outputs if one.slot == slot)
+        """Return the last value of a loop, if each of its executions had an iteration."""
+        output = next(candidate for candidate in region.outputs if candidate.slot == slot)
         starts = self.executions.loop_starts(region)
         if (
             isinstance(output, Concatenated)
@@ -351,11 +356,11 @@ class Columns:
         )
 
     def _chosen(self, region: IfRegion, slot: Slot) -> RowValues | None:
-        taken, rows = self.executions.branch_rows(region)
+        branches, rows = self.executions.branch_rows(region)
         number = region.outputs.index(slot)
-        made: np.ndarray | None = None
-        for branch, way in ((region.then, 1), (region.otherwise, 0)):
-            places = np.flatnonzero(taken[self.rows] == way)
+        values_of_rows: np.ndarray | None = None
+        for branch, branch_number in ((region.then, 1), (region.otherwise, 0)):
+            places = np.flatnonzero(branches[self.rows] == branch_number)
             if not len(places):
                 continue
             column = self._inside(
@@ -364,12 +369,12 @@ class Columns:
             if column is None:
                 return None
             values = column.of(len(places))
-            if made is None:
-                made = np.empty((len(self.rows), *values.shape[1:]), values.dtype)
-            if (made.shape[1:], made.dtype) != (values.shape[1:], values.dtype):
+            if values_of_rows is None:
+                values_of_rows = np.empty((len(self.rows), *values.shape[1:]), values.dtype)
+            if (values_of_rows.shape[1:], values_of_rows.dtype) != (values.shape[1:], values.dtype):
                 return None
-            made[places] = values
-        return None if made is None else RowValues(made, True)
+            values_of_rows[places] = values
+        return None if values_of_rows is None else RowValues(values_of_rows, True)
 
     def _all(self) -> np.ndarray:
         return np.arange(len(self.rows))
@@ -377,31 +382,31 @@ class Columns:
     def _inside(
         self, program: Program, rows: np.ndarray, places: np.ndarray, slot: Slot
     ) -> RowValues | None:
-        """A value of a graph inside this one, in that graph's rows; ``places`` are the rows of
-        this graph that they belong to.
+        """Return a value of an inner graph in that graph's rows. ``places`` are the indices of the
+        outer rows that they belong to.
         """
-        if sum(1 for _ in program.around()) > _DEEPEST:
+        if sum(1 for _ in program.around()) > _MAX_DEPTH:
             return None
         return Columns(self.recorded, program, np.asarray(rows), (self, places)).column(slot)
 
 
 def is_of_each_element(instruction: Instruction, operands: Sequence[Any]) -> bool:
-    """Whether an operation makes each element of its output from the elements of its operands
-    that broadcast to it.
+    """Return True if an operation computes each output element only from the operand elements that
+    broadcast to it.
     """
     if instruction.several or instruction.state is not None or instruction.variable is not None:
         return False
     if instruction.symbol:
         return True
-    dtypes = {np.asarray(one).dtype for one in operands}
+    dtypes = {np.asarray(operand).dtype for operand in operands}
     if instruction.float_symbol and len(dtypes) == 1 and dtypes.pop().char in "fd":
         return True
-    way = instruction.node.attributes.get("auto_broadcast", "numpy")
-    return instruction.node.type in _OF_EACH_ELEMENT and way == "numpy"
+    broadcast = instruction.node.attributes.get("auto_broadcast", "numpy")
+    return instruction.node.type in _ELEMENTWISE and broadcast == "numpy"
 
 
 def lifted(column: RowValues, rank: int) -> Any:
-    """A column whose rows have that rank, so that rows broadcast against rows."""
+    """Return a column whose rows have that rank, so that rows broadcast against rows."""
     if not column.varies:
         return column.values
     missing = rank - (column.values.ndim - 1)

@@ -417,14 +417,14 @@ def test_a_full_disk_does_not_hide_what_the_run_did(
 def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", number=np.int64(0))  # halved for ever, and nobody has proved that
     script = (
-        "import signal, sys; from loopscope_app.cli import main; from loopscope.executor.machine.limits import Control\n"
+        "import signal, sys; from loopscope_app.cli import main; from loopscope.executor.machine.limits import RunControl\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "look, looks = Control.check, iter([False] * 30 + [True])\n"
+        "look, looks = RunControl.check, iter([False] * 30 + [True])\n"
         "def check(self, held):\n"
         "    if next(looks, False):\n"
         "        signal.raise_signal(signal.SIGINT)\n"
         "    look(self, held)\n"
-        "Control.check = check\n"
+        "RunControl.check = check\n"
         "sys.exit(main())"
     )
     words = ["run", str(COLLATZ / "model.xml"), "--inputs", str(tmp_path / "in.npz"), *options]

@@ -97,7 +97,7 @@ def test_values_of_any_kind_go_in(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert loopscope.run(model, by_position).outputs[0].tolist() == [[1, 2]]
     with pytest.raises(
         loopscope.InputError,
-        match=r"input 's' is a sequence: a list or tuple of arrays is expected, not nothing",
+        match=r"input 's': expected a list or tuple of arrays, got nothing",
     ):
         loopscope.run(model, {"s": NO_VALUE, "o": NO_VALUE})
 

@@ -86,7 +86,7 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
             "n is given as '1..500', expected one number for one run: 'random n=1..500' draws one",
         ),
         ("n=1,2", "`loopscope sweep` runs them all"),
-        ("n=many", "'many' is no range of n"),
+        ("n=many", "'many' is not a range of n"),
         ("random seed=x", "the seed is 'x', expected a whole number from 0 on"),
         ("random seed=" + "9" * 5000, "expected a whole number from 0 on, of at most 18 digits"),
         ("nothing.npz", "nothing.npz: No such file"),

@@ -164,7 +164,7 @@ def test_failed_runs_are_told_and_change_the_exit_code(
             "there is no 'main/nothing/body/zz' in the model",
         ),
         (["--inputs", "number=1..3 number=5"], "number is given twice"),
-        (["--inputs", "number=1..3/0"], "number is given '1..3/0', which is no value"),
+        (["--inputs", "number=1..3/0"], "number is given '1..3/0', which is not a range"),
         (
             ["--inputs", "number=99999999999999999999"],
             "number is given 99999999999999999999, which no element type holds",

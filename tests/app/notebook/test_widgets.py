@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope.debug.listeners import Listeners
+from loopscope.debug.debugger import Listeners
 from loopscope_app.notebook.graph_widget import GraphWidget
 from loopscope_app.notebook.run_widget import RunWidget
 from loopscope_samples import sample
@@ -82,7 +82,7 @@ def test_a_debugger_is_not_kept_by_those_it_tells() -> None:
     del mover
     gc.collect()
     assert gone() is None
-    listeners.tell(Mover())
+    listeners.notify(Mover())
 
 
 def test_moves_reports_and_clicks_move_the_debugger(shown: RunWidget) -> None:
@@ -277,7 +277,7 @@ def test_an_overlay_that_does_not_fit_is_told() -> None:
         with pytest.raises(loopscope.ReadError, match=words):
             loopscope.widget(model, overlay=given)
     with pytest.raises(
-        loopscope.InputError, match="shows a model or a Debugger, and this is a str"
+        loopscope.InputError, match="expected a model or a Debugger, got str"
     ):
         loopscope.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
 

@@ -147,7 +147,7 @@ def test_variables_are_saved_and_loaded(tmp_path: Path) -> None:
     ("values", "words"),
     [
         ({"other": 1}, "there is no variable 'other' in the model: there are 'count'"),
-        ({"count": [1.0, 2.0]}, "variable 'count' takes shape"),
+        ({"count": [1.0, 2.0]}, "variable 'count': expected shape"),
         ({"count": "many"}, "variable 'count' takes f32"),
     ],
 )

@@ -202,7 +202,7 @@ REFUSED = [
         "main/double takes f32: the cast from float64 would lose values",
     ),
     ({"main/double": "text"}, InputError, "main/double takes f32: "),
-    ({"main/double": [1.0, 2.0]}, InputError, r"main/double takes shape \[\], and has got \[2\]"),
+    ({"main/double": [1.0, 2.0]}, InputError, r"main/double: expected shape \[\], got \[2\]"),
     (
         {"main/outer[0]/body/above": 2},
         InputError,

@@ -165,7 +165,7 @@ def test_seek_by_number_and_address() -> None:
 
 
 def test_a_recording_has_a_budget_from_0_on() -> None:
-    with pytest.raises(loopscope.InputError, match="the budget of a recording is -1 bytes"):
+    with pytest.raises(loopscope.InputError, match="record budget: expected a number of bytes of at least 0, got -1"):
         loopscope.Record(budget_bytes=-1)
 
 
@@ -344,7 +344,7 @@ def test_seeking_takes_every_whole_number_and_says_what_is_none() -> None:
     assert d.seek(cast(int, np.int64(7))).step == 7
     assert type(d.cursor.step) is int
     for move in (d.seek, d.run_to):
-        with pytest.raises(AddressError, match="no place is named"):
+        with pytest.raises(AddressError, match="expected an address such as"):
             move(" ")
     assert d.cursor.step == 7
 

@@ -74,18 +74,18 @@ LISTED = r"the model's inputs are 0: 'a' f32\[2\], 1: 'b' i64\[\]"
         ({True: A}, "there is no input True"),
         ({None: A}, "there is no input None"),
         ([A, B, B], f"3 inputs are given; {LISTED}"),
-        ("ab", "not text"),
-        (3, f"a mapping or a sequence of arrays, not int; {LISTED}"),
-        (np.array(3), f"a mapping or a sequence of arrays, not ndarray; {LISTED}"),
+        ("ab", "got text"),
+        (3, f"a mapping or a sequence of arrays, got int; {LISTED}"),
+        (np.array(3), f"a mapping or a sequence of arrays, got ndarray; {LISTED}"),
         (
             {"a": A, "a_1": np.array([1, 3], np.float32), "b": B},
             "input 'a' is given twice with different values, as 'a' and as 'a_1'",
         ),
         (
             {"a": np.array([1, 2, 3], np.float32), "b": B},
-            r"input 'a' takes shape \[2\], and has got \[3\]",
+            r"input 'a': expected shape \[2\], got \[3\]",
         ),
-        ({"a": A, "b": [3]}, r"input 'b' takes shape \[\], and has got \[1\]"),
+        ({"a": A, "b": [3]}, r"input 'b': expected shape \[\], got \[1\]"),
         ({"a": A, "b": 3.5}, "input 'b' takes i64: .*would lose values"),
         ({"a": A, "b": np.float64(2**53 * 2.0**20)}, "input 'b' takes i64: .*would lose values"),
         (

@@ -251,7 +251,7 @@ WRONG_FEEDS: dict[str, tuple[dict[str, Any], str]] = {
     "no tensor": ({"nope": 1}, "there is no input 'nope'"),
     "another shape": (
         {"start": [1, 2, 3]},
-        r"the tensor 'start' takes shape \[2\], and has got \[3\]",
+        r"the tensor 'start': expected shape \[2\], got \[3\]",
     ),
     "too few": ({"halves:1": [7]}, "no value is given for 'x'"),
 }

@@ -222,7 +222,7 @@ def test_lanes_with_a_nan_say_where() -> None:
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     model, words = sample("collatz"), "random:700 seed=3 number=1..5000"
     whole_sweep = [bits(one) for one in loopscope.sweep(model, words, seconds=False).batches()]
-    monkeypatch.setattr(runner, "_MOST_LANES", 97)
+    monkeypatch.setattr(runner, "_MAX_LANES", 97)
     parts = [
         row
         for one in loopscope.sweep(model, words, seconds=False).batches()

@@ -154,13 +154,13 @@ def test_numbers_beyond_the_type_of_the_input_are_refused(said: str) -> None:
         ("y=1..3", "'y' means no input: the model's are 'x', 'n'"),
         ("n=3..1", "n=3..1 has no step"),
         ("n=0..1.5", "has no step: write n=0..1.5/11 for 11 values"),
-        ("n=many", "'many' is no range of n"),
-        ("n=normal(0,1)", "n is given a distribution, which a grid has not"),
-        ("random:some", "'random:some' says no number of samples"),
+        ("n=many", "'many' is not a range of n"),
+        ("n=normal(0,1)", "n is given a distribution, which a grid does not have"),
+        ("random:some", "'random:some' is not a number of samples"),
         ("random:3 seed=x", "the seed is 'x'"),
         ("random:3 n=9..1", "the smaller whole number is expected first"),
-        ("random:" + "9" * 5000, "says no number of samples"),
-        ("random:\u0663", "says no number of samples"),
+        ("random:" + "9" * 5000, "is not a number of samples"),
+        ("random:\u0663", "is not a number of samples"),
         ("random:3 seed=" + "9" * 5000, "expected a whole number from 0 on, of at most 18 digits"),
         ("random:3 n=normal(1,-2)", "n is normal(1,-2): a deviation from 0 on is expected"),
         (
@@ -174,11 +174,11 @@ def test_numbers_beyond_the_type_of_the_input_are_refused(said: str) -> None:
         ("random:3 x[2]=5..1", "the smaller number is expected first, not too far from the other"),
         (
             "random:3 x[" + "9" * 5000 + "]=normal(0,1)",
-            "is no shape: at most 32 lengths are expected, of 18 digits",
+            "is not a shape: at most 32 lengths are expected, of 18 digits",
         ),
         (
             "random:3 x[" + "1," * 70 + "1]=normal(0,1)",
-            "is no shape: at most 32 lengths are expected, of 18 digits",
+            "is not a shape: at most 32 lengths are expected, of 18 digits",
         ),
         ("random:3 x[99999999999,65536,0]=normal(0,1)", "x[99999999999,65536,0] is too large"),
         ("n=" + "9" * 5000, "is given 9999"),
@@ -219,7 +219,7 @@ def test_words_of_any_length_are_read_in_one_pass() -> None:
         f"n=normal({digits},{digits}x)",
         f"n={digits},{digits}x",
     ):
-        with pytest.raises(InputError, match="is no range of n"):
+        with pytest.raises(InputError, match="is not a range of n"):
             values_said(word)
 
 

@@ -91,8 +91,8 @@ def test_processes_are_used_once_runs_turn_out_to_take_long(
         importlib.import_module("loopscope.sweeps.process_pool"), "ProcessPool", InThisProcess
     )
     monkeypatch.setattr(door, "_cores", lambda: cores)
-    monkeypatch.setattr(door, "_FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(door, "_LONG", long)
+    monkeypatch.setattr(door, "_TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr(door, "_MIN_SECONDS_FOR_PROCESSES", long)
     model = loopscope.read_model(SAMPLES / "collatz" / "model.xml")
     rows = list(loopscope.sweep(model, "number=1..600", workers=workers, lanes=False))
     assert [row["number"] for row in rows] == list(range(1, 601))
@@ -123,7 +123,7 @@ def test_a_table_is_read_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_words_that_name_a_file_say_no_inputs(tmp_path: Path) -> None:
     model = loopscope.read_model(SAMPLES / "collatz" / "model.xml")
-    with pytest.raises(EngineError, match="says no inputs"):
+    with pytest.raises(EngineError, match="does not describe inputs"):
         samples_said(model, str(tmp_path))
 
 

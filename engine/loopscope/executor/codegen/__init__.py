@@ -1,3 +1,3 @@
-"""Nests of loops as generated Python functions, and the way from such a function back to the
-explicit state.
+"""Loop nests as generated Python functions, and the conversion of their local variables to explicit
+state.
 """

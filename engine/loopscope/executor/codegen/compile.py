@@ -1,8 +1,8 @@
-"""Generated code: a nest of loops as one Python function over local variables, made from the same
-plan that stepping interprets.
+"""Generated code: a loop nest as one Python function over local variables, made from the same plan
+that stepping interprets.
 
-Which loops may have one, and which function fits what a recording records and what enters the body;
-``emit_loop.py`` writes it.
+This module decides which loops get a function, and caches functions by what the recording records
+and by the types that enter the body. ``emit_loop.py`` writes the text.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
 from loopscope.executor.record.recording import Recording
 
-_MOST_NESTED_LOOPS = 8
-"""CPython refuses more than 20 nested blocks in one function; a loop takes two."""
-_MOST_NESTED_REGIONS = 24
-_MOST_INSTRUCTIONS = 20_000
-_MOST_GENERATED = 1000
-"""Functions that a plan keeps; one that runs with ever other shapes begins anew."""
+_MAX_NESTED_LOOPS = 8
+"""CPython rejects more than 20 nested blocks in one function; a loop takes two."""
+_MAX_NESTED_REGIONS = 24
+_MAX_INSTRUCTIONS = 20_000
+_MAX_FUNCTIONS = 1000
+"""Maximum number of functions cached per plan. The cache is cleared when a plan exceeds it, for
+example with changing shapes.
+"""
 
 
 def can_generate(region: LoopRegion) -> bool:
-    """Whether a nest is shallow and small enough for one function; what is deeper is interpreted
-    from outside in.
+    """Return True if a nest is shallow and small enough for one function.
+
+    The outer loops of a deeper nest are interpreted.
     """
     deepest_loops, total = 0, 0
     waiting: list[tuple[Program, int, int]] = [(region.program, 1, 1)]
@@ -46,9 +49,9 @@ def can_generate(region: LoopRegion) -> bool:
         deepest_loops = max(deepest_loops, loops)
         total += len(program.instructions)
         if (
-            deepest_loops > _MOST_NESTED_LOOPS
-            or regions > _MOST_NESTED_REGIONS
-            or total > _MOST_INSTRUCTIONS
+            deepest_loops > _MAX_NESTED_LOOPS
+            or regions > _MAX_NESTED_REGIONS
+            or total > _MAX_INSTRUCTIONS
         ):
             return False
         for number in program.regions:
@@ -56,34 +59,37 @@ def can_generate(region: LoopRegion) -> bool:
             if not isinstance(inner, (LoopRegion, IfRegion)):
                 return False
             waiting.extend(
-                (one, loops + isinstance(inner, LoopRegion), regions + 1) for one in inner.programs
+                (body, loops + isinstance(inner, LoopRegion), regions + 1)
+                for body in inner.programs
             )
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A loop, and the types of what enters its body."""
+    """A loop with the types of the values that enter its body."""
 
     table: TableIndex
     types: tuple[tuple[np.dtype | None, bool], ...]
-    """Of each Parameter its element type, and whether it has ranks."""
+    """Element type of each Parameter, and True if its rank is not 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What a generated function is good for."""
+    """Cache key of a generated function: the entry types, the recorded slots and whether results
+    may grow.
+    """
 
     entry: _Entry
     recorded: tuple[tuple[ProgramIndex, tuple[Slot, ...]], ...]
-    """The recorded slots of each graph, by program number."""
+    """Recorded slots of each graph, by program number."""
     grows: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Code:
-    """What was generated for the loops of one plan, or of one that a person has set values in,
-    and what led to it.
+    """Generated functions of one plan (or of a plan with overrides), and the facts that led to
+    them.
     """
 
     loops: dict[_Use, Loop] = field(default_factory=dict[_Use, Loop])
@@ -91,7 +97,7 @@ class _Code:
         default_factory=dict[_Entry, Mapping[Slot, np.dtype]]
     )
     stepped: Counter[TableIndex] = field(default_factory=Counter[TableIndex])
-    """Of each loop how many iterations after the first of an execution were stepped through."""
+    """Number of stepped iterations per loop, without the first iteration of each execution."""
 
 
 _CODE: WeakKeyDictionary[Plan | Overrides, _Code] = WeakKeyDictionary()
@@ -109,35 +115,35 @@ def loop(
     defaults: Defaults,
     safepoint: Callable[..., int],
 ) -> Loop:
-    """The generated function of a loop for what a recording records; made once for each plan,
-    recording and types of what enters the body.
+    """Return the generated function of a loop for a recording; cached by plan, recorded slots and
+    entry types.
 
-    ``values`` are those after its first iterations: what follows from element types is fixed, what
-    follows from ranks is only a guess at what is worth a line. ``safepoint`` is what it calls
+    ``values`` are the slot values after the first iterations. Their element types are proved to
+    stay the same; their ranks only guide which code is worthwhile. The function calls ``safepoint``
     between two iterations.
     """
     recorded = tuple((index, tuple(rows.columns)) for index, rows in recording.rows.items())
-    use = _Use(_Entry(region.table, _entering(region, values)), recorded, grows(region, values))
+    use = _Use(_Entry(region.table, _entry_types(region, values)), recorded, grows(region, values))
     loops = _code_of(overrides).loops
-    made = loops.get(use)
-    if made is None:
-        if len(loops) > _MOST_GENERATED:
+    function = loops.get(use)
+    if function is None:
+        if len(loops) > _MAX_FUNCTIONS:
             loops.clear()
         proved = scalars(overrides, region, values)
         computing = Computing(overrides, values, proved, defaults, use.grows)
-        made = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
-        made.scalars = tuple(
+        function = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
+        function.scalars = tuple(
             (index, slot, proved[slot])
             for index, slots in recorded
             for slot in slots
             if slot in proved
         )
-    return made
+    return function
 
 
 def stepped_again(overrides: Overrides, region: LoopRegion) -> int:
-    """Counts one more iteration of a loop that was stepped through, and says how many of its
-    nest were, in all runs of its plan.
+    """Count one more stepped iteration of a loop, and return the count of its whole nest over all
+    runs of the plan.
     """
     stepped = _code_of(overrides).stepped
     stepped[region.table] += 1
@@ -145,28 +151,32 @@ def stepped_again(overrides: Overrides, region: LoopRegion) -> int:
 
 
 def generated_loops(plan: Plan) -> Iterator[tuple[str, Loop]]:
-    """What was generated for the loops of a plan so far, with their addresses, in the order in
-    which it was needed.
+    """Yield the functions generated so far for the loops of a plan, with the loop addresses, oldest
+    first.
     """
-    for use, made in _code_of(Overrides(plan)).loops.items():
+    for use, function in _code_of(Overrides(plan)).loops.items():
         program, instruction = plan.regions[use.entry.table]
-        yield f"{program.address}/{instruction.label}", made
+        yield f"{program.address}/{instruction.label}", function
 
 
 def scalars(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Mapping[Slot, np.dtype]:
-    """The slots of a nest that hold numbers of one type in every row, if what enters its body has
-    the types of these values; proved once for each plan and such types.
+    """Return the slots of a nest that hold numbers of one type in every row, given the types of
+    ``values`` at entry.
+
+    The proof is cached per plan and entry types.
     """
-    entry, known = _Entry(region.table, _entering(region, values)), _code_of(overrides).scalars
+    entry, known = _Entry(region.table, _entry_types(region, values)), _code_of(overrides).scalars
     proved = known.get(entry)
     if proved is None:
-        if len(known) > _MOST_GENERATED:
+        if len(known) > _MAX_FUNCTIONS:
             known.clear()
         proved = known[entry] = scalar_types(overrides.plan, region, values)
     return proved
 
 
-def _entering(region: LoopRegion, values: list[Any]) -> tuple[tuple[np.dtype | None, bool], ...]:
-    """The types of what enters a body, and whether it has ranks."""
-    given = [values[slot] for slot in region.program.parameters.values()]
-    return tuple((getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in given)
+def _entry_types(region: LoopRegion, values: list[Any]) -> tuple[tuple[np.dtype | None, bool], ...]:
+    """Return the element type of each value that enters a body, and True if its rank is not 0."""
+    entering = [values[slot] for slot in region.program.parameters.values()]
+    return tuple(
+        (getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in entering
+    )

@@ -1,5 +1,5 @@
-"""Back from generated code to the explicit state: the locals of a function that an exception
-left become slots and frames.
+"""Deoptimisation: the local variables of a generated function become slots and frames after an
+exception.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion
 
 
 def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instruction | None:
-    """Writes the locals of a generated function that was left by an exception into the machine;
-    gives the instruction it stood at.
+    """Write the local variables of a generated function that raised into the machine.
+
+    Return the instruction that was running, or None between instructions.
     """
     trace = _trace_of(error, loop)
     place = loop.places[trace.tb_lineno]
-    found = trace.tb_frame.f_locals
+    variables = trace.tb_frame.f_locals
     for slot, name in loop.names.items():
-        if name in found:
-            machine.values[slot] = found[name]
+        if name in variables:
+            machine.values[slot] = variables[name]
     if place is None:
         return None
     outside = len(machine.frames) - 1
-    _push_frames(machine, place, found)
+    _push_frames(machine, place, variables)
     _bind_counters(machine, machine.frames[outside:])
-    _return_iterations(machine, place, found)
+    _return_iterations(machine, place, variables)
     _compute_inlined(machine, loop)
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
@@ -52,7 +53,7 @@ def _trace_of(error: BaseException, loop: Loop) -> TracebackType:
     raise AssertionError("the error did not come from generated code") from error
 
 
-def _push_frames(machine: Machine, place: CodePlace, found: dict[str, Any]) -> None:
+def _push_frames(machine: Machine, place: CodePlace, variables: dict[str, Any]) -> None:
     chain: list[Context] = []
     context: Context | None = place.context
     while context is not None:
@@ -60,31 +61,29 @@ def _push_frames(machine: Machine, place: CodePlace, found: dict[str, Any]) -> N
         context = context.outer
     chain.reverse()
     frame = machine.frames[-1]
-    for number, one in enumerate(chain):
+    for number, entry in enumerate(chain):
         if number:
-            frame.position = one.owner
-            frame = machine.open_frame(one.program, one.region, one.branch)
-            if one.region is not None:
-                _fill_frame(frame, one.region, found)
-        elif one.region is not None:
-            frame.iteration = found[LoopNames(one.region.table).iteration]
+            frame.position = entry.owner
+            frame = machine.open_frame(entry.program, entry.region, entry.branch)
+            if entry.region is not None:
+                _fill_frame(frame, entry.region, variables)
+        elif entry.region is not None:
+            frame.iteration = variables[LoopNames(entry.region.table).iteration]
     if place.kind == "join":
-        # The back edges have overwritten what the last iteration began with.
+        # The back edges have overwritten the values that the last iteration began with.
         frame.iteration, frame.is_behind = frame.iteration - 1, True
     frame.position = place.position
 
 
 def _bind_counters(machine: Machine, frames: Sequence[Frame]) -> None:
-    """The iteration numbers that nothing reads have no local variable; those outside the
-    function may be set by hand.
-    """
+    """Set the iteration numbers of the open loops: an unread one does not have a local variable."""
     for frame in frames:
         for counter in frame.region.counters if frame.region else ():
             machine.values[counter.parameter] = counter.number(frame.iteration)
 
 
 def _compute_inlined(machine: Machine, loop: Loop) -> None:
-    """Computes the values without a local variable whose operations have run in the open graphs."""
+    """Compute the inlined values whose operations have run in the open graphs."""
     for frame in machine.frames:
         for number in sorted(
             frame.program.producer[slot] for slot in loop.inlined & frame.program.producer.keys()
@@ -93,30 +92,32 @@ def _compute_inlined(machine: Machine, loop: Loop) -> None:
                 execute(frame.program.instructions[number], machine.values)
 
 
-def _return_iterations(machine: Machine, place: CodePlace, found: dict[str, Any]) -> None:
-    """Counts the executions of bodies that began and ended."""
-    left, under_way = found[LEFT], 0
+def _return_iterations(machine: Machine, place: CodePlace, variables: dict[str, Any]) -> None:
+    """Count the body executions that began and ended."""
+    remaining, under_way = variables[LEFT], 0
     context: Context | None = place.context
     while context is not None:
         if context.region is not None:
             if not under_way and not holds_loops(context.program):
-                # Those that were to run in one go and did not begin.
-                at = LoopNames(context.region.table)
-                left += (
-                    found[at.chunk_end]
-                    - found[at.iteration]
+                # Subtract the iterations of the current chunk that did not begin.
+                names = LoopNames(context.region.table)
+                remaining += (
+                    variables[names.chunk_end]
+                    - variables[names.iteration]
                     - (place.kind not in ("boundary", "join"))
                 )
             under_way += 1
         context = context.outer
-    machine.control.leave(left, under_way - (place.kind == "boundary"))
+    machine.control.leave(remaining, under_way - (place.kind == "boundary"))
 
 
-def _fill_frame(frame: Frame, region: LoopRegion, found: dict[str, Any]) -> None:
-    at = LoopNames(region.table)
+def _fill_frame(frame: Frame, region: LoopRegion, variables: dict[str, Any]) -> None:
+    names = LoopNames(region.table)
     frame.iteration, frame.bound, frame.bound_ending = (
-        found[at.iteration],
-        found[at.bound],
-        found[at.bound_ending],
+        variables[names.iteration],
+        variables[names.bound],
+        variables[names.bound_ending],
     )
-    frame.collected = tuple(found[at.pieces(number)] for number in range(len(concatenated(region))))
+    frame.collected = tuple(
+        variables[names.pieces(number)] for number in range(len(concatenated(region)))
+    )

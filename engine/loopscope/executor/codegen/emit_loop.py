@@ -1,9 +1,9 @@
-"""Writes the function of a loop nest: its iterations, the loops and Ifs inside, what is recorded of
-them, line by line.
+"""Text of the function of a loop nest: its iterations, inner loops and Ifs, and what is recorded,
+line by line.
 
-Identifiers are synthetic (``generated_names.py``); no text of the model enters the source. When an
-instruction fails or the run pauses, the function's local variables are written back into the
-machine's explicit state, so that stepping can go on there.
+Identifiers are synthetic (``generated_names.py``); text of the model never enters the source. When
+an instruction fails or the run pauses, the function's local variables are written back into the
+machine's explicit state, so that stepping can continue.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from loopscope.executor.plan.plan import Branch, IfRegion, LoopRegion, Program
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.executor.record.recording import Recording
 
-_MOST_PENDING = 4096
+_MAX_PENDING = 4096
 _CONDITION = ENDINGS.index("condition")
 
 
 class Writer(CodeLines):
-    """Writes the function of one loop nest for what a recording records."""
+    """Writer of the function of one loop nest for a given recording."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Writer(CodeLines):
         self.logged: list[LoggedBranch] = []
 
     def loop(self, safepoint: Callable[..., int]) -> Loop:
-        region, at = self.region, LoopNames(self.region.table)
+        region, names = self.region, LoopNames(self.region.table)
         context = Context(region.program, region, None, None, 0)
         self.constants |= {
             "iteration_bound": iteration_bound,
@@ -83,9 +83,9 @@ class Writer(CodeLines):
             self.moving.add(self.imported(carried.parameter))
         self._share_back_edge(region)
         for number in range(len(concatenated(region))):
-            self.head.append(f"{at.add_piece(number)} = {FRAME}.collected[{number}].append")
-        self.head += [f"{at.iteration} = {FRAME}.iteration", f"{at.bound} = {FRAME}.bound"]
-        self.head += [f"{at.ending} = ENDINGS[{FRAME}.bound_ending]", f"{at.chunk} = 1"]
+            self.head.append(f"{names.add_piece(number)} = {FRAME}.collected[{number}].append")
+        self.head += [f"{names.iteration} = {FRAME}.iteration", f"{names.bound} = {FRAME}.bound"]
+        self.head += [f"{names.ending} = ENDINGS[{FRAME}.bound_ending]", f"{names.chunk} = 1"]
         self._core(region, context)
         for output in region.outputs:
             self.tail.append(f"{VALUES}[{output.result}] = {self._result(region, output.result)}")
@@ -97,32 +97,37 @@ class Writer(CodeLines):
             f"{TABLES} = {RUN}.recording.tables",
             f"{LEFT} = {RUN}.control.allowed",
         ]
-        made = self.function(start, f"return {at.iteration}, {at.ending}, {LEFT}")
-        made.logged = tuple(self.logged)
-        return made
+        function = self.function(start, f"return {names.iteration}, {names.ending}, {LEFT}")
+        function.logged = tuple(self.logged)
+        return function
 
     # -- structure
-    # ------------------------------------------------------------------------------------------------
 
     def _core(self, region: LoopRegion, context: Context) -> None:
-        """The iterations of a loop, in chunks, with a safepoint after each."""
-        at, body = LoopNames(region.table), region.program
+        """Emit the iterations of a loop, in chunks, with a safepoint after each chunk."""
+        names, body = LoopNames(region.table), region.program
         frame = FRAME if context.outer is None else "None"
-        loop = self.constant(at.region, region)
-        safepoint = f"safepoint({RUN}, {frame}, {loop}, {at.chunk}, {at.iteration}, {at.bound} == {generated_names.NO_BOUND}, {LEFT})"
+        loop = self.constant(names.region, region)
+        unlimited = f"{names.bound} == {generated_names.NO_BOUND}"
+        safepoint = (
+            f"safepoint({RUN}, {frame}, {loop}, {names.chunk}, {names.iteration}, "
+            f"{unlimited}, {LEFT})"
+        )
         self.place = CodePlace(context, 0, "begin")
         self.emit("while True:")
         self.indent += 1
-        self.emit(f"{at.chunk_end} = {at.iteration} + {at.chunk}")
-        self.emit(f"if {at.chunk_end} > {at.bound}: {at.chunk_end} = {at.bound}")
+        self.emit(f"{names.chunk_end} = {names.iteration} + {names.chunk}")
+        self.emit(f"if {names.chunk_end} > {names.bound}: {names.chunk_end} = {names.bound}")
         innermost = not holds_loops(body)
         if innermost:
-            # So many may run in one go; what is left of them at the end is given back.
+            # Reserve the iterations of the whole chunk; those that do not run are added back at its
+            # end.
             self.emit(
-                f"if {at.chunk_end} - {at.iteration} > {LEFT}: {at.chunk_end} = {at.iteration} + {LEFT}"
+                f"if {names.chunk_end} - {names.iteration} > {LEFT}: "
+                f"{names.chunk_end} = {names.iteration} + {LEFT}"
             )
-            self.emit(f"{LEFT} -= {at.chunk_end} - {at.iteration}")
-        self.emit(f"for {at.iteration} in range({at.iteration}, {at.chunk_end}):")
+            self.emit(f"{LEFT} -= {names.chunk_end} - {names.iteration}")
+        self.emit(f"for {names.iteration} in range({names.iteration}, {names.chunk_end}):")
         self.indent += 1
         first_line = len(self.lines)
         if not innermost:
@@ -140,44 +145,46 @@ class Writer(CodeLines):
         self.place = CodePlace(context, 0, "boundary")
         self.emit("else:")
         self.indent += 1
-        self.emit(f"{at.iteration} = {at.chunk_end}")
-        self.emit(f"if {at.iteration} >= {at.bound}: break")
-        self.emit(f"{at.chunk} = {safepoint}")
+        self.emit(f"{names.iteration} = {names.chunk_end}")
+        self.emit(f"if {names.iteration} >= {names.bound}: break")
+        self.emit(f"{names.chunk} = {safepoint}")
         self.emit("continue")
         self.indent -= 1
         if self._may_end(region):
-            self.emit(f"{at.iteration} += 1")
+            self.emit(f"{names.iteration} += 1")
             if innermost:
                 self.emit(
-                    f"{LEFT} += {at.chunk_end} - {at.iteration}; {at.chunk_end} = {at.iteration}"
+                    f"{LEFT} += {names.chunk_end} - {names.iteration}; "
+                    f"{names.chunk_end} = {names.iteration}"
                 )
-            self.emit(f"{at.ending} = {_CONDITION}")
+            self.emit(f"{names.ending} = {_CONDITION}")
             self.emit("break")
         self.indent -= 1
 
     def _begin_iteration(self, region: LoopRegion) -> None:
-        at = LoopNames(region.table)
+        names = LoopNames(region.table)
         for number, sliced in enumerate(region.sliced):
-            constant = self.constant(at.sliced(number), sliced)
+            constant = self.constant(names.sliced(number), sliced)
             source = self.value(sliced.source)
             self.emit(
-                f"{self.assigned(sliced.parameter)} = part({at.region}, {constant}, {source}, {at.iteration})"
+                f"{self.assigned(sliced.parameter)} = "
+                f"part({names.region}, {constant}, {source}, {names.iteration})"
             )
         for number, counter in enumerate(region.counters):
             if not region.program.takes(counter.parameter):
                 continue
             call = self.constant(
-                at.counter(number),
+                names.counter(number),
                 counter.element_type.dtype.type if counter.is_plain else counter.number,
             )
-            self.emit(f"{self.assigned(counter.parameter)} = {call}({at.iteration})")
+            self.emit(f"{self.assigned(counter.parameter)} = {call}({names.iteration})")
         self._record(region.program, produced=False)
 
     def _end_iteration(self, region: LoopRegion) -> None:
-        at = LoopNames(region.table)
+        names = LoopNames(region.table)
         self._record(region.program, produced=True)
         for number, output in enumerate(concatenated(region)):
-            self.emit(f"{at.add_piece(number)}({self.value(output.result)})")
+            self.emit(f"{names.add_piece(number)}({self.value(output.result)})")
         for slot in self._fleeting(region):
             self.emit(f"{generated_names.last_of_slot(slot)} = {self.value(slot)}")
         if self._may_end(region):
@@ -187,23 +194,25 @@ class Writer(CodeLines):
             (self.names[carried.parameter], self.value(carried.result))
             for carried in region.carried
         ]
-        moved = [(to, value) for to, value in pairs if to != value]
-        if moved:
+        changed = [(to, value) for to, value in pairs if to != value]
+        if changed:
             self.emit(
-                f"{', '.join(to for to, _ in moved)} = {', '.join(value for _, value in moved)}"
+                f"{', '.join(to for to, _ in changed)} = {', '.join(value for _, value in changed)}"
             )
 
     def _share_back_edge(self, region: LoopRegion) -> None:
-        """Lets the last instruction of a body write what is carried where the next iteration
-        reads it, if nothing needs the old value.
+        """Let the last instruction of a body write the carried value into the variable that the
+        next iteration reads.
+
+        This requires that nothing reads the old value after that instruction.
         """
         if len(region.carried) != 1 or self._may_end(region):
             return
         (carried,) = region.carried
         writing = [
-            one
-            for one in region.program.instructions
-            if not one.is_identity or carried.parameter in one.inputs
+            instruction
+            for instruction in region.program.instructions
+            if not instruction.is_identity or carried.parameter in instruction.inputs
         ]
         if (
             writing
@@ -213,8 +222,8 @@ class Writer(CodeLines):
             self.names[carried.result] = self.names[carried.parameter]
 
     def _may_end(self, region: LoopRegion) -> bool:
-        """Whether the condition of a loop may become false: not where a true constant is its
-        Result.
+        """Return True if the condition of a loop may become false, that is, if its Result is not a
+        true constant.
         """
         slot = region.condition_result
         if slot is None:
@@ -226,8 +235,8 @@ class Writer(CodeLines):
         return constant is not None and np.size(constant) == 1 and is_true(constant)
 
     def _fleeting(self, region: LoopRegion) -> list[Slot]:
-        """Results that are carried Parameters themselves: the back edges overwrite them, so last
-        values are set aside.
+        """Return the output Results that are carried Parameters. Back edges overwrite them, so
+        their last values are stored separately.
         """
         parameters = {carried.parameter for carried in region.carried}
         return sorted(
@@ -273,15 +282,15 @@ class Writer(CodeLines):
                     raise AssertionError(instruction.title)
 
     def _inner_loop(self, region: LoopRegion, outer: Context, position: int) -> None:
-        at, table = LoopNames(region.table), region.table
+        names, table = LoopNames(region.table), region.table
         context = Context(region.program, region, None, outer, position)
-        self.constant(at.region, region)
-        self.head += [f"{at.chunk} = 1", f"{at.add_count} = {TABLES}[{table}].counts.append"]
-        self.head += [f"{at.add_ending} = {TABLES}[{table}].endings.append"]
+        self.constant(names.region, region)
+        self.head += [f"{names.chunk} = 1", f"{names.add_count} = {TABLES}[{table}].counts.append"]
+        self.head += [f"{names.add_ending} = {TABLES}[{table}].endings.append"]
         self._bound(region, outer.program)
-        self.emit(f"if {at.bound}:")
+        self.emit(f"if {names.bound}:")
         self.indent += 1
-        self.emit(f"if {at.bound} < 0: {at.bound} = {generated_names.NO_BOUND}")
+        self.emit(f"if {names.bound} < 0: {names.bound} = {generated_names.NO_BOUND}")
         self._enter_loop(region)
         self._core(region, context)
         self.place = CodePlace(context, len(region.program.instructions), "join")
@@ -294,77 +303,84 @@ class Writer(CodeLines):
             if isinstance(output, LastValue) and output.initial is not None:
                 self.emit(f"{VALUES}[{output.initial}] = {self.value(output.initial)}")
         targets = "".join(f"{self.assigned(output.slot)}, " for output in region.outputs)
-        self.emit(f"{f'{targets} = ' if targets else ''}{RUN}.outputs_of_none({at.region})")
+        self.emit(f"{f'{targets} = ' if targets else ''}{RUN}.outputs_of_none({names.region})")
         self.indent -= 1
-        self.emit(f"{at.add_count}({at.iteration}); {at.add_ending}({at.ending})")
+        self.emit(f"{names.add_count}({names.iteration}); {names.add_ending}({names.ending})")
 
     def _bound(self, region: LoopRegion, outer: Program) -> None:
-        """How many iterations a loop inside may have, and what it ends by when it gets there."""
-        at, fixed = LoopNames(region.table), constant_bound(self.computing.overrides, region)
+        """Emit the iteration bound of an inner loop and its ending when it reaches the bound."""
+        names, fixed = LoopNames(region.table), constant_bound(self.computing.overrides, region)
         if fixed is not None:
             self.emit(
-                f"{at.bound} = {fixed}; {at.bound_ending} = 'trip_count'; {at.ending} = {ENDINGS.index('trip_count')}"
+                f"{names.bound} = {fixed}; {names.bound_ending} = 'trip_count'; "
+                f"{names.ending} = {ENDINGS.index('trip_count')}"
             )
         else:
             trips = "None" if region.trip_count is None else self.value(region.trip_count)
             sources = "".join(f"{self.value(sliced.source)}, " for sliced in region.sliced)
             self.emit(
-                f"{at.bound}, {at.bound_ending} = iteration_bound({at.region}, {trips}, ({sources}))"
+                f"{names.bound}, {names.bound_ending} = "
+                f"iteration_bound({names.region}, {trips}, ({sources}))"
             )
-            self.emit(f"{at.ending} = ENDINGS[{at.bound_ending}]")
-        self.emit(f"{at.iteration} = 0")
+            self.emit(f"{names.ending} = ENDINGS[{names.bound_ending}]")
+        self.emit(f"{names.iteration} = 0")
         if region.condition is not None and not self._is_true(outer, region.condition):
-            test = f"if {at.bound} and not is_true({self.value(region.condition)})"
-            self.emit(f"{test}: {at.bound} = 0; {at.ending} = ENDINGS['initial_condition']")
+            test = f"if {names.bound} and not is_true({self.value(region.condition)})"
+            self.emit(f"{test}: {names.bound} = 0; {names.ending} = ENDINGS['initial_condition']")
 
     def _enter_loop(self, region: LoopRegion) -> None:
-        at = LoopNames(region.table)
+        names = LoopNames(region.table)
         for invariant in region.invariants:
             if invariant.parameter in region.declared:
                 source = self.value(invariant.source)
                 self.emit(
-                    f"{self.assigned(invariant.parameter)} = entering({at.region}, {invariant.parameter}, {source})"
+                    f"{self.assigned(invariant.parameter)} = "
+                    f"entering({names.region}, {invariant.parameter}, {source})"
                 )
             else:
                 self.names[invariant.parameter] = self.value(invariant.source)
         for carried in region.carried:
             initial = (
-                f"{RUN}.unfed({at.region}, {int(carried.layer)})"
+                f"{RUN}.unfed({names.region}, {int(carried.layer)})"
                 if carried.initial is None
                 else self.value(carried.initial)
             )
             if carried.parameter in region.declared and carried.initial is not None:
-                initial = f"entering({at.region}, {carried.parameter}, {initial})"
+                initial = f"entering({names.region}, {carried.parameter}, {initial})"
             self.emit(f"{self.assigned(carried.parameter)} = {initial}")
             self.moving.add(self.names[carried.parameter])
         self._share_back_edge(region)
         for unfed in region.unfed:
             self.emit(
-                f"{self.assigned(unfed.parameter)} = {RUN}.unfed({at.region}, {int(unfed.layer)})"
+                f"{self.assigned(unfed.parameter)} = "
+                f"{RUN}.unfed({names.region}, {int(unfed.layer)})"
             )
         for number in range(len(concatenated(region))):
             self.emit(
-                f"{at.pieces(number)} = []; {at.add_piece(number)} = {at.pieces(number)}.append"
+                f"{names.pieces(number)} = []; "
+                f"{names.add_piece(number)} = {names.pieces(number)}.append"
             )
 
     def _leave_loop(self, region: LoopRegion) -> None:
-        at, number = LoopNames(region.table), 0
+        names, number = LoopNames(region.table), 0
         for output in region.outputs:
             if isinstance(output, Concatenated):
-                constant = self.constant(at.output(number), output)
-                self.emit(f"{self.assigned(output.slot)} = join({constant}, {at.pieces(number)})")
+                constant = self.constant(names.output(number), output)
+                self.emit(
+                    f"{self.assigned(output.slot)} = join({constant}, {names.pieces(number)})"
+                )
                 number += 1
             else:
                 self.emit(f"{self.assigned(output.slot)} = {self._result(region, output.result)}")
         for logged in self.logged:
             if logged.program == region.program.index:
-                self.emit(f"{generated_names.log_of(logged.table)}.append(-{at.iteration})")
+                self.emit(f"{generated_names.log_of(logged.table)}.append(-{names.iteration})")
         rows = self.recording.rows.get(region.program.index)
         if rows is not None:
-            # Where the outer loop is slow to ask, what the inner one writes down would leave the
-            # processor's cache.
+            # Pack now if the outer loop reaches its safepoint late: pending rows should fit into
+            # the processor's cache.
             newest = generated_names.record_of(region.program.index, next(iter(rows.columns)))
-            self.emit(f"if len({newest}) > {_MOST_PENDING}: {RUN}.recording.pack(all_of_it=False)")
+            self.emit(f"if len({newest}) > {_MAX_PENDING}: {RUN}.recording.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
         log = self._log(region, outer, position)
@@ -401,17 +417,20 @@ class Writer(CodeLines):
                 self.emit(f"{self.assigned(slot)} = {self.value(result)}")
 
     def _chosen(self, region: IfRegion) -> str:
-        """Whether the then branch runs; a number is tested as it is."""
+        """Return the test for the then branch. A proved number is tested without a call."""
         value = self.value(region.condition)
         return (
             value
             if region.condition in self.numbers
-            else f"then_is_taken({self.constant(generated_names.if_of(region.table), region)}, {value})"
+            else "then_is_taken"
+            f"({self.constant(generated_names.if_of(region.table), region)}, {value})"
         )
 
     def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
-        """The line that writes down a branch of an If, for each branch that is not left out: the
-        other one follows.
+        """Return the line that logs a branch of an If, for each branch that is logged.
+
+        Inside a loop only the rarer branch is logged; the executions of the second branch follow
+        from it.
         """
         table, rarer, log = (
             region.table,
@@ -428,8 +447,11 @@ class Writer(CodeLines):
         return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
 
     def _share_results(self, region: IfRegion, branch: Branch) -> None:
-        """Lets the instructions of a branch write its results where they are read; what back
-        edges overwrite only at its very end.
+        """Let the instructions of a branch write its results directly into the output variables of
+        the If.
+
+        A variable that back edges overwrite may only be written by the last instruction of the
+        branch.
         """
         last = len(branch.program.instructions) - 1
         for slot, result in zip(region.outputs, branch.results, strict=False):

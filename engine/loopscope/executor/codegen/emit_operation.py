@@ -1,5 +1,5 @@
-"""The lines of generated code that compute one instruction: an expression where there is one,
-else a call of its kernel.
+"""Lines of generated code that compute one instruction: an expression if one exists, else a call of
+its kernel.
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Instruction, Program
 
 _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
-"""A number in an expression; not the ``0`` of ``{0}``."""
+"""Pattern of a number in an expression; the ``0`` of ``{0}`` does not match."""
 
 
 @dataclass(frozen=True, eq=False)
 class Computing:
-    """Writes lines for instructions, judged by the values of first iterations: what follows from
-    element types is fixed, what follows from ranks is only a guess at what is worth a line.
+    """Writer of the lines of instructions, guided by the values of the first iterations.
+
+    Element types of those values are proved to stay the same; ranks only guide which code is
+    worthwhile.
     """
 
     overrides: Overrides
     values: list[Any]
     numbers: Mapping[Slot, np.dtype]
-    """Slots that hold numpy numbers in every row: that is proved."""
+    """Slots that are proved to hold numpy numbers in every row, with their types."""
     defaults: Defaults
     grows: bool
-    """Whether results of elementwise operations may become large."""
+    """True if results of elementwise operations may become large."""
 
     def compute(self, lines: CodeLines, instruction: Instruction, program: Program) -> None:
         if instruction.same_as and self._is_named_again(lines, instruction):
@@ -48,7 +50,7 @@ class Computing:
             self._variable(lines, instruction, arguments[0])
             return
         if instruction.is_identity and arguments[0] not in lines.moving:
-            # Another name for the same value, which nothing overwrites before the end of the
+            # A second name for the same value, which nothing overwrites before the end of the
             # iteration.
             lines.names[instruction.outputs[0]] = arguments[0]
             return
@@ -65,7 +67,7 @@ class Computing:
     def _number(
         self, lines: CodeLines, instruction: Instruction, program: Program, arguments: list[str]
     ) -> None:
-        """Numbers give a number: neither sizes nor ranks are looked at."""
+        """Emit an operation from numbers to a number, without checks of sizes and ranks."""
         text = of_integers(
             instruction, self.numbers, lambda slot: self.overrides.constant_of(program, slot)
         )
@@ -78,8 +80,8 @@ class Computing:
             lines.put(instruction.outputs[0], f"{kernel}({', '.join(arguments)})[()]")
 
     def _is_named_again(self, lines: CodeLines, instruction: Instruction) -> bool:
-        """Another instruction has computed the same: its values get another name, unless they
-        are overwritten in this iteration.
+        """Reuse the result of an instruction that computes the same value. Return False if this
+        iteration overwrites it.
         """
         same = [lines.value(slot) for slot in instruction.same_as]
         if any(name in lines.moving for name in same):
@@ -109,8 +111,8 @@ class Computing:
         lines.put(instruction.outputs[0], symbol.format(*arguments))
 
     def _operand(self, lines: CodeLines, program: Program, slot: Slot, name: str) -> str:
-        """A constant number that meets an array is best an array of rank 0: numpy takes 200 ns
-        less for it, with the same result.
+        """Return the operand, with a constant number as an array of rank 0: numpy combines it with
+        an array 200 ns faster, with the same result.
         """
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
@@ -118,11 +120,13 @@ class Computing:
         return lines.constant(generated_names.constant_of(slot), np.asarray(constant))
 
     def _with_arrays(self, lines: CodeLines, instruction: Instruction, symbol: str) -> str:
-        """The same for the numbers in an expression, which is one for floats of one type."""
+        """Replace the numbers in an expression by arrays of rank 0. All floats of an expression
+        have one type.
+        """
 
-        def named(found: re.Match[str]) -> str:
+        def named(match: re.Match[str]) -> str:
             dtype = self.values[instruction.inputs[0]].dtype
-            return lines.constant(f"{dtype.name}_{found[0]}", np.array(int(found[0]), dtype))
+            return lines.constant(f"{dtype.name}_{match[0]}", np.array(int(match[0]), dtype))
 
         return _NUMBER.sub(named, symbol)
 
@@ -134,15 +138,15 @@ class Computing:
         if instruction.state is not None:
             state = lines.value(instruction.state)
             arguments.append(f"state={state}")
-            made = f"{MADE}, {state}"
+            assigned = f"{MADE}, {state}"
         elif all(self._has_rank(slot) for slot in instruction.outputs):
-            # One that loses its rank later is an array of rank 0: that computes the same.
-            made = ", ".join([*targets, "*_"]) if instruction.several else targets[0]
-            lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
+            # An output that loses its rank later stays an array of rank 0, which computes the same.
+            assigned = ", ".join([*targets, "*_"]) if instruction.several else targets[0]
+            lines.emit(f"{assigned} = {kernel}({', '.join(arguments)})")
             return
         else:
-            made = MADE
-        lines.emit(f"{made} = {kernel}({', '.join(arguments)})")
+            assigned = MADE
+        lines.emit(f"{assigned} = {kernel}({', '.join(arguments)})")
         if instruction.settled:
             lines.emit(f"{', '.join(targets)}, = {MADE}")
             return
@@ -157,17 +161,16 @@ class Computing:
             )
 
     def _has_rank(self, slot: Slot) -> bool:
-        """Whether a slot held an array in the first iterations."""
+        """Return True if the slot held an array in the first iterations."""
         return bool(getattr(self.values[slot], "ndim", 0))
 
-    def _variable(self, lines: CodeLines, instruction: Instruction, given: str) -> None:
+    def _variable(self, lines: CodeLines, instruction: Instruction, argument: str) -> None:
         assert instruction.variable is not None
         variable = lines.value(instruction.variable)
         if instruction.assigns:
-            lines.emit(f"{variable} = {given}")
+            lines.emit(f"{variable} = {argument}")
             for slot in instruction.outputs:
                 lines.emit(f"{lines.assigned(slot)} = {variable}")
         else:
-            lines.emit(
-                f"{lines.assigned(instruction.outputs[0])} = {given} if {variable} is None else {variable}"
-            )
+            target = lines.assigned(instruction.outputs[0])
+            lines.emit(f"{target} = {argument} if {variable} is None else {variable}")

@@ -1,5 +1,5 @@
-"""The text of a generated function while it is written: its lines, what each of them does, its
-local variables and its constants.
+"""Text of a generated function under construction: its lines, their places in the plan, variables
+and constants.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from loopscope.executor.plan.plan import ABSENT
 
 @dataclass(eq=False)
 class CodeLines:
-    """Lines so far. A function has a head that reads what comes from outside, its lines, and a
-    tail that hands out results.
+    """Lines of a function under construction. The head reads values from outside; the tail writes
+    results.
     """
 
     lines: list[str] = field(default_factory=list[str])
     places: list[CodePlace | None] = field(default_factory=list["CodePlace | None"])
     place: CodePlace | None = None
-    """What the lines that are being written do."""
+    """Place in the plan of the lines that are emitted next."""
     indent: int = 1
     names: dict[Slot, str] = field(default_factory=dict[Slot, str])
-    """The local variable of each slot, or its expression; two slots share one where both hold
-    one value.
+    """Local variable or expression of each slot. Two slots share a variable if they hold the same
+    value.
     """
     head: list[str] = field(default_factory=list[str])
     tail: list[str] = field(default_factory=list[str])
@@ -36,7 +36,7 @@ class CodeLines:
     moving: set[str] = field(default_factory=set[str])
     """Local variables that back edges overwrite."""
     inlined: set[Slot] = field(default_factory=set[Slot])
-    """Slots that only one condition reads: they have no local variable."""
+    """Slots without a local variable, because only one condition reads them."""
     _read: dict[Slot, None] = field(default_factory=dict[Slot, None])
     """Slots whose values come from outside, in order of first use."""
 
@@ -45,22 +45,22 @@ class CodeLines:
         self.places.append(self.place)
 
     def imported(self, slot: Slot) -> str:
-        """The local variable of a slot whose value comes from outside."""
+        """Return the local variable of a slot whose value comes from outside."""
         self._read[slot] = None
         return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def value(self, slot: Slot) -> str:
-        """The local variable that holds a slot."""
+        """Return the local variable or expression of a slot."""
         if slot == ABSENT:
             return "None"
         return self.names[slot] if slot in self.names else self.imported(slot)
 
     def assigned(self, slot: Slot) -> str:
-        """The local variable that a slot is put into."""
+        """Return the local variable that receives the value of a slot."""
         return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def put(self, slot: Slot, computed: str) -> None:
-        """Assigns an expression to a slot; an expression that only a condition reads is written
+        """Assign an expression to a slot. An expression that only one condition reads is inlined
         into the condition.
         """
         if slot in self.inlined:
@@ -69,12 +69,14 @@ class CodeLines:
             self.emit(f"{self.assigned(slot)} = {computed}")
 
     def constant(self, name: str, value: Any) -> str:
-        """The name of a value that the function finds in its globals."""
+        """Store a value in the globals of the function, and return its name."""
         self.constants[name] = value
         return name
 
     def function(self, start: list[str], end: str) -> Loop:
-        """The whole: ``start`` is what is before the head, ``end`` the last line."""
+        """Return the compiled function. ``start`` are the lines before the head, ``end`` is the
+        last line.
+        """
         imports = [
             f"{generated_names.of_slot(slot)} = {generated_names.VALUES}[{slot}]"
             for slot in self._read

@@ -1,7 +1,7 @@
-"""The identifiers of generated code: synthetic, with the numbers of slots, loops and graphs. No
-text of a model is ever one.
+"""Identifiers of generated code: synthetic, with the numbers of slots, loops and graphs, never with
+text of a model.
 
-``emit_loop.py`` writes them, and ``deoptimise.py`` finds the local variables again by them.
+``emit_loop.py`` writes these names, and ``deoptimise.py`` reads the local variables by them.
 """
 
 from __future__ import annotations
@@ -11,67 +11,67 @@ from dataclasses import dataclass
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 
 RUN, FRAME, VALUES, ROWS, TABLES = "run", "frame", "values", "rows", "tables"
-"""The run, the frame of the outermost loop, the run's slots, what is recorded by graph and by
-table.
+"""Names of the run, the frame of the outermost loop, the slots of the run, the recorded rows and
+the loop tables.
 """
 LEFT = "left"
-"""How many executions of bodies may still begin."""
+"""Name of the number of body executions that may still begin."""
 MADE = "made"
-"""What a kernel has just given."""
+"""Name of the value that a kernel has just returned."""
 NO_BOUND = "NO_BOUND"
 
 
 def of_slot(slot: Slot) -> str:
-    """The variable that holds a slot."""
+    """Return the variable of a slot."""
     return f"value_{slot}"
 
 
 def last_of_slot(slot: Slot) -> str:
-    """The variable that keeps what a slot held in the last iteration, where the back edge
-    overwrites it.
+    """Return the variable of a slot's value in the last iteration, for a slot that a back edge
+    overwrites.
     """
     return f"last_{slot}"
 
 
 def kernel_of(slot: Slot) -> str:
-    """The kernel of the operation whose first output is a slot."""
+    """Return the name of the kernel of the operation whose first output is the slot."""
     return f"kernel_{slot}"
 
 
 def constant_of(slot: Slot) -> str:
-    """A constant number as an array of rank 0."""
+    """Return the name of a constant number as an array of rank 0."""
     return f"constant_{slot}"
 
 
 def branch_of(program: ProgramIndex) -> str:
-    """A branch, by the number of its graph."""
+    """Return the name of a branch, by the number of its graph."""
     return f"branch_{program}"
 
 
 def record_of(program: ProgramIndex, slot: Slot) -> str:
-    """The newest recorded values of a slot, by the number of its graph."""
+    """Return the name of the newest recorded values of a slot, by the number of its graph."""
     return f"recorded_{program}_{slot}"
 
 
 def log_of(table: TableIndex) -> str:
-    """Where the branches of an If are written down."""
+    """Return the name of the branch log of an If."""
     return f"log_{table}"
 
 
 def if_of(table: TableIndex) -> str:
-    """An If, by the number of its table."""
+    """Return the name of an If, by the number of its table."""
     return f"if_{table}"
 
 
 @dataclass(frozen=True, slots=True)
 class LoopNames:
-    """The variables of one loop, by the number of its table."""
+    """Variables of one loop, by the number of its table."""
 
     table: TableIndex
 
     @property
     def region(self) -> str:
-        """The loop itself."""
+        """Name of the loop region."""
         return f"loop_{self.table}"
 
     @property
@@ -80,27 +80,27 @@ class LoopNames:
 
     @property
     def bound(self) -> str:
-        """Iterations at most."""
+        """Name of the iteration bound."""
         return f"bound_{self.table}"
 
     @property
     def bound_ending(self) -> str:
-        """Why it ends when it gets there."""
+        """Name of the ending of the loop if it reaches its bound."""
         return f"bound_ending_{self.table}"
 
     @property
     def ending(self) -> str:
-        """The number of its ending."""
+        """Name of the number of the loop's ending."""
         return f"ending_{self.table}"
 
     @property
     def chunk(self) -> str:
-        """Iterations between two safepoints."""
+        """Name of the number of iterations between two safepoints."""
         return f"chunk_{self.table}"
 
     @property
     def chunk_end(self) -> str:
-        """The iteration before which the next safepoint is."""
+        """Name of the iteration before which the next safepoint is."""
         return f"chunk_end_{self.table}"
 
     @property
@@ -118,11 +118,11 @@ class LoopNames:
         return f"counter_{self.table}_{number}"
 
     def output(self, number: int) -> str:
-        """A concatenated output, by its number among those."""
+        """Return the name of a concatenated output, by its number among those."""
         return f"output_{self.table}_{number}"
 
     def pieces(self, number: int) -> str:
-        """What is collected for it."""
+        """Return the name of the collected pieces of a concatenated output."""
         return f"pieces_{self.table}_{number}"
 
     def add_piece(self, number: int) -> str:

@@ -1,4 +1,6 @@
-"""Sizes in generated code: where results can never be large, and what looks at those that can."""
+"""Result sizes in generated code: proofs that results stay small, and checks for results that may
+be large.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,15 @@ from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Instruction, LoopRegion
 from loopscope.ir.model import LOOP
 
-_MOST_DIMENSIONS = 64
+_MAX_DIMENSIONS = 64
 
 
 def grows(region: LoopRegion, values: list[Any]) -> bool:
-    """Whether what a nest of loops computes elementwise may become larger than small: not when
-    it does nothing else, on small values.
+    """Return True if elementwise results of a loop nest may exceed ``SMALL`` elements.
+
+    They cannot if the nest only computes elementwise expressions on small values.
     """
-    waiting, lengths = list(region.programs), [1] * _MOST_DIMENSIONS
+    waiting, lengths = list(region.programs), [1] * _MAX_DIMENSIONS
     while waiting:
         for instruction in waiting.pop().instructions:
             if instruction.region is not None:
@@ -35,9 +38,9 @@ def grows(region: LoopRegion, values: list[Any]) -> bool:
 
 
 def guarded(instruction: Instruction, values: list[Any], symbol: str) -> str:
-    """The expression, computed only when its result is small or may be as large as it gets.
+    """Return the expression with a check that its result does not exceed the allowed size.
 
-    Not asked where all inputs but one were scalars in the first iterations.
+    The check is omitted if at most one input had a rank in the first iterations.
     """
     ranked = [
         number for number, slot in enumerate(instruction.inputs) if getattr(values[slot], "ndim", 0)
@@ -45,11 +48,12 @@ def guarded(instruction: Instruction, values: list[Any], symbol: str) -> str:
     if not instruction.broadcasts or len(ranked) < 2:
         return symbol
     names = [f"{{{number}}}" for number in ranked]
-    return f"{symbol} if {'*'.join(f'{name}.size' for name in names)} <= {SMALL} or fits({', '.join(names)}) else None"
+    sizes = "*".join(f"{name}.size" for name in names)
+    return f"{symbol} if {sizes} <= {SMALL} or fits({', '.join(names)}) else None"
 
 
 def constant_bound(overrides: Overrides, region: LoopRegion) -> int | None:
-    """The trip count of a Loop where a constant gives it, and no slice may run out before."""
+    """Return the constant trip count of a Loop without sliced inputs; None if it varies."""
     program = region.program
     if region.kind != LOOP or region.sliced or region.trip_count is None or program.parent is None:
         return None
@@ -59,29 +63,33 @@ def constant_bound(overrides: Overrides, region: LoopRegion) -> int | None:
 
 
 def fits(*arguments: Any) -> bool:
-    """True; ``ValueError`` when the arguments broadcast to more elements than allowed."""
+    """Return True, or raise ``ValueError`` if the arguments broadcast to more elements than
+    allowed.
+    """
     check_broadcast(arguments)
     return True
 
 
 def bounded(instruction: Instruction) -> Callable[..., Any] | None:
-    """The kernel of an instruction, with a look at the size of its result where that may exceed its
-    inputs, and at what else is asked of an instruction that is ``checked``.
+    """Return the kernel of an instruction with the checks that the instruction requires.
+
+    The result size is checked if broadcasting may enlarge it; tensors are checked if the
+    instruction is ``checked``.
     """
     call = instruction.call
     if call is None or not (instruction.broadcasts or instruction.checked):
         return call
 
-    def checked(*arguments: Any) -> Any:
+    def call_within_limit(*arguments: Any) -> Any:
         check_broadcast(arguments)
         return call(*arguments)
 
-    def looked_at(*arguments: Any, **state: Any) -> Any:
+    def call_with_checks(*arguments: Any, **state: Any) -> Any:
         check_tensors(instruction, arguments)
         if instruction.broadcasts:
             check_broadcast(arguments)
-        made = call(*arguments, **state)
-        look = all_returned if instruction.several else returned
-        return (look(instruction, made[0]), made[1]) if state else look(instruction, made)
+        result = call(*arguments, **state)
+        check = all_returned if instruction.several else returned
+        return (check(instruction, result[0]), result[1]) if state else check(instruction, result)
 
-    return looked_at if instruction.checked else checked
+    return call_with_checks if instruction.checked else call_within_limit

@@ -1,4 +1,4 @@
-"""A generated function, and the way from its lines and local variables back to the plan."""
+"""Generated function with the map from its lines and local variables back to the plan."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from loopscope.executor.plan.plan import Branch, LoopRegion, Program
 from loopscope.executor.record.endings import ENDINGS, LoopEnding
 
 PlaceKind = Literal["operation", "begin", "boundary", "join"]
-"""An operation, the begin of an iteration, the boundary between two, or the join of outputs
-after the last.
+"""An operation, the begin of an iteration, the boundary between two iterations, or the join of
+outputs after the last.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """One open graph at a line of the generated code, and its position in the graph around it."""
+    """One open graph at a line of the generated code, with its position in the enclosing graph."""
 
     program: Program
     region: LoopRegion | None
@@ -35,8 +35,8 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """What a line of generated code does: instruction ``position`` of a context, or what lies
-    between the instructions.
+    """Meaning of a line of generated code: instruction ``position`` of a context, or a place
+    between instructions.
     """
 
     context: Context
@@ -46,43 +46,43 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedBranch:
-    """An If of which generated code writes down only one branch."""
+    """An If of which generated code logs only one branch."""
 
     program: ProgramIndex
-    """The number of the body that it lies in, which is that of a loop."""
+    """Number of the enclosing loop body."""
     position: int
-    """Its instruction there."""
+    """Position of the If among the instructions of the body."""
     table: TableIndex
     branch: int
 
 
 @dataclass(eq=False)
 class Loop:
-    """The function of one loop nest, and the map from its lines and locals back to the plan."""
+    """Function of one loop nest, with the map from its lines and locals back to the plan."""
 
     function: FunctionType
     text: str
     places: list[CodePlace | None]
     names: dict[Slot, str]
     inlined: set[Slot]
-    """Slots that have no local variable."""
+    """Slots without a local variable."""
     scalars: tuple[tuple[ProgramIndex, Slot, np.dtype], ...] = ()
-    """Recorded slots, with the numbers of their programs, that hold numbers of one type in every
-    row.
+    """Recorded slots that hold numbers of one type in every row, with the numbers of their
+    programs.
     """
     logged: tuple[LoggedBranch, ...] = ()
 
     def __call__(self, machine: RunState, frame: Frame) -> tuple[int, LoopEnding, int]:
-        """How many iterations ran, why it ended, and how many executions of bodies may still
-        begin.
+        """Run the loop. Return its iteration count, its ending, and how many body executions may
+        still begin.
         """
         count, ending, left = self.function(machine, frame)
         return count, ENDINGS[ending], left
 
     @property
     def annotated(self) -> str:
-        """Its text for people, which is never compiled: where a line begins an operation, the
-        address of that after it.
+        """Text of the function for display. Each line that begins an operation is followed by the
+        operation's address.
         """
         lines, before = list[str](), ""
         for line, place in zip(self.text.splitlines(), self.places[1:], strict=False):
@@ -107,8 +107,8 @@ def compiled(
     names: dict[Slot, str],
     inlined: set[Slot],
 ) -> Loop:
-    """The function of a text. Tracebacks and debuggers of Python show its lines as long as it is
-    there.
+    """Return the function of a text. Python tracebacks and debuggers show its lines while the
+    function exists.
     """
     file = f"<generated loop {next(_NUMBERS)}>"
     code = next(

@@ -1,5 +1,5 @@
-"""Tiering: which loops run through generated code, and how they get into it from the explicit
-state and out of it again.
+"""Tiering: which loops run in generated code, and the transfer of their state into the code and
+back.
 """
 
 from __future__ import annotations
@@ -21,50 +21,51 @@ from loopscope.executor.record.recording import can_prove_endless
 from loopscope.ops.bounds import TooLarge, at_once
 
 STEPPED_FIRST = 16
-"""Iterations of a loop, over all its executions in all runs of a plan, that are stepped through
-before it gets code: making code for an operation takes as long as stepping it about that often.
-What loops inside it were stepped counts too: then they need none of their own.
+"""Number of stepped iterations, over all executions and runs of a plan, before a loop gets
+generated code.
+
+Generating code for an operation takes about as long as stepping it 16 times. Stepped iterations of
+inner loops count too, because the outer loop's function includes them.
 """
 _WATCH_AFTER = 1 << 16
-"""Iterations of a loop without a limit after which its state is watched for a cycle."""
+"""Number of iterations after which the state of an unlimited loop is watched for a cycle."""
 
 
 class HandedOver(Exception):
-    """Generated code gives a loop back to stepping, between two iterations."""
+    """Signal from generated code, between two iterations, that stepping must continue the loop."""
 
 
 _SHARE_OF_CARRIED = 16
-"""Loops whose carried values take more than a sixteenth of the limit of memory are stepped."""
+"""Loops whose carried values exceed this share (1/16) of the memory limit are stepped."""
 
 
 def is_worth_generating(machine: Machine, frame: Frame) -> bool:
-    """Whether a frame is at the beginning of an iteration, but not the first, of a loop that has
-    been stepped through often enough.
+    """Return True at the beginning of an iteration, except the first, of a loop that was stepped
+    often enough.
     """
     region = frame.region
     if region is None or frame.position or not frame.iteration:
         return False
-    if _is_large(machine, region):
+    if _may_exceed_memory(machine, region):
         return False
     return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(
         region
     )
 
 
-def _is_large(machine: Machine, region: LoopRegion) -> bool:
-    """Return True if the carried values may come near the limit of memory, which only steps
-    check.
-    """
+def _may_exceed_memory(machine: Machine, region: LoopRegion) -> bool:
+    """Return True if the carried values may approach the memory limit, which only steps check."""
     limit = machine.control.limits.memory_bytes
-    carried = (machine.values[one.parameter] for one in region.carried)
-    return limit is not None and sum(getattr(one, "nbytes", 0) for one in carried) > max(
+    carried = (machine.values[port.parameter] for port in region.carried)
+    return limit is not None and sum(getattr(port, "nbytes", 0) for port in carried) > max(
         LARGE, limit // _SHARE_OF_CARRIED
     )
 
 
 def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
-    """Runs a loop, whose frame is on top, from the beginning of an iteration to its end. ``Paused``
-    and ``Failure`` leave the machine at the place.
+    """Run the loop of the top frame from the beginning of an iteration to the loop's end.
+
+    ``Paused`` and ``Failure`` leave the machine at the instruction where they occur.
     """
     machine.last = None
     recording, control = machine.recording, machine.control
@@ -82,28 +83,30 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         recording.branch_log(logged.table).begin(
             logged.branch, frame.iteration if logged.program == region.program.index else 0
         )
-    control.enter(sum(one.region is not None for one in machine.frames) - 1)
+    control.enter(sum(open_frame.region is not None for open_frame in machine.frames) - 1)
     try:
         _call(machine, frame, loop)
     finally:
         recording.prove(loop.scalars, holds=False)
-        begun = {
-            one.program.index: one.position + (one is not machine.frames[-1])
-            for one in machine.frames
+        begun_counts = {
+            open_frame.program.index: open_frame.position + (open_frame is not machine.frames[-1])
+            for open_frame in machine.frames
         }
-        _close_logs(machine, frame, loop, begun)
+        _close_logs(machine, frame, loop, begun_counts)
         recording.pack()
 
 
 def _close_logs(
-    machine: Machine, frame: Frame, loop: Loop, begun: Mapping[ProgramIndex, int]
+    machine: Machine, frame: Frame, loop: Loop, begun_counts: Mapping[ProgramIndex, int]
 ) -> None:
-    """Generated code, which writes down one branch of an If, was left: how often did the If run?"""
-    iterations = {one.program.index: one.iteration for one in machine.frames}
+    """Complete the branch logs after generated code was left: set how often each logged If ran."""
+    iterations = {open_frame.program.index: open_frame.iteration for open_frame in machine.frames}
     for logged in loop.logged:
         log = machine.recording.branch_log(logged.table)
-        if logged.program in begun:
-            log.catch_up(iterations[logged.program] + (begun[logged.program] > logged.position))
+        if logged.program in begun_counts:
+            log.catch_up(
+                iterations[logged.program] + (begun_counts[logged.program] > logged.position)
+            )
         elif logged.program == frame.program.index:
             log.end(frame.iteration + 1)
 
@@ -121,7 +124,7 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
         if instruction is not None and isinstance(error, TooLarge):
-            return  # it is stepped, within the whole limit
+            return  # stepping repeats it within the whole memory limit
         if instruction is None:
             raise machine.failed(cause_of(error), error) from error
         raise machine.failed(describe(instruction, machine.values, error), error) from error
@@ -138,7 +141,9 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
 
 
 def _unrecord_row(machine: Machine, program: Program) -> None:
-    """The generated code begins its first iteration anew, and so writes its row again."""
+    """Remove the started row from the recording, because the generated code begins the iteration
+    again.
+    """
     rows = machine.recording.rows.get(program.index)
     if rows is not None:
         for slot in rows.columns.keys() - program.producer.keys():
@@ -154,11 +159,11 @@ def safepoint(
     unlimited: bool,
     left: int,
 ) -> int:
-    """Between two chunks of generated code: checks limits, packs what was recorded, and gives the
-    length of the next chunk.
+    """Check limits and pack recorded rows between two chunks of generated code; return the length
+    of the next chunk.
 
-    ``left`` is how many executions of bodies may still begin; ``frame`` that of the outermost loop,
-    None for a loop inside it.
+    ``left`` is the number of body executions that may still begin. ``frame`` is the frame of the
+    outermost loop, None for an inner loop.
     """
     recording, control = machine.recording, machine.control
     change = machine.next_stop(iteration) if frame is not None else None
@@ -192,23 +197,25 @@ def _look_for_repetition(
     newest = max(
         (len(column.chunks[-1]) for column in rows.columns.values() if column.chunks), default=0
     )
-    found = None
-    # What a person sets feeds an iteration too.
+    repetition = None
+    # An override feeds an iteration too.
     if frame.cycles is not None or machine.last_override() < iteration - newest * rows.stride:
         frame.cycles = frame.cycles or CycleDetector()
         first = iteration - newest - frame.cycles.seen
-        found = frame.cycles.look(rows, first)
-        if found is not None and rows.stride == 1 and not rows.forget:
-            found = first_return(
-                rows, rows.packed_rows - iteration, machine.last_override() + 1, *found
+        repetition = frame.cycles.look(rows, first)
+        if repetition is not None and rows.stride == 1 and not rows.forget:
+            repetition = first_return(
+                rows, rows.packed_rows - iteration, machine.last_override() + 1, *repetition
             )
     if rows.forget:
         for column in rows.columns.values():
             column.chunks, column.starts, column.packed, column.bytes = [], [], 0, 0
-    if found is not None:
-        one, other = found
-        # When only some rows of the state are kept, the numbers of its iterations are unknown here.
-        which = (
-            f"of iterations {one:,} and {other:,} is equal" if rows.stride == 1 else "comes back"
+    if repetition is not None:
+        earlier, later = repetition
+        # If only some rows are stored, the iteration numbers are not known.
+        proof = (
+            f"of iterations {earlier:,} and {later:,} is equal"
+            if rows.stride == 1
+            else "comes back"
         )
-        raise Endless(f"the carried state {which}, and nothing else feeds the next iteration")
+        raise Endless(f"the carried state {proof}, and nothing else feeds the next iteration")

@@ -1,8 +1,8 @@
-"""Proves which slots of a nest of loops hold numpy numbers of one type in every row, so that
-columns of them need no second look.
+"""Proof that slots of a loop nest hold numpy numbers of one type in every row, so that their
+columns need not be checked.
 
-Every slot first gets the type that follows if carried values keep the type that they enter with;
-what contradicts that, and all that depends on it, is taken back.
+Every slot first gets the type that follows if carried values do not change their entry type.
+Contradicted types and all types derived from them are then removed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from loopscope.ops.declare import Known
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:
-    """The types of the slots that hold numbers whatever the run; ``values`` are those that enter
+    """Return the types of the slots that hold numbers in every run, given the ``values`` that enter
     the body now.
     """
     proof = _Proof(plan, values)
-    given = [one.parameter for one in region.invariants]
-    given += [carried.parameter for carried in region.carried]
-    given += [counter.parameter for counter in region.counters]
-    for slot in given:
+    slots = [invariant.parameter for invariant in region.invariants]
+    slots += [carried.parameter for carried in region.carried]
+    slots += [counter.parameter for counter in region.counters]
+    for slot in slots:
         if isinstance(values[slot], np.generic):
             proof.types[slot] = values[slot].dtype
     proof.body(region)
@@ -45,11 +45,11 @@ class _Proof:
             slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)
         }
         self.used: defaultdict[Slot, list[Slot]] = defaultdict(list)
-        """For each slot, those whose type was concluded from its."""
+        """Slots whose type was derived from the type of the key."""
         self.wrong: list[Slot] = []
 
     def certain(self) -> dict[Slot, np.dtype]:
-        """The types that nothing contradicts."""
+        """Return the types that nothing contradicts."""
         while self.wrong:
             slot = self.wrong.pop()
             if self.types.pop(slot, None) is not None:
@@ -58,8 +58,8 @@ class _Proof:
 
     def body(self, region: LoopRegion) -> None:
         self._program(region.program)
-        for one in region.carried:
-            self._same(one.parameter, one.result)
+        for carried in region.carried:
+            self._same(carried.parameter, carried.result)
 
     def _program(self, program: Program) -> None:
         for instruction in program.instructions:
@@ -73,11 +73,11 @@ class _Proof:
                         for parameter, source in branch.bindings:
                             self._follow(parameter, source)
                         self._program(branch.program)
-                    for slot, one, other in zip(
+                    for slot, result, alternative in zip(
                         region.outputs, region.then.results, region.otherwise.results, strict=False
                     ):
-                        self._follow(slot, one)
-                        self._same(slot, other)
+                        self._follow(slot, result)
+                        self._same(slot, alternative)
                 case _:
                     pass
 
@@ -86,15 +86,15 @@ class _Proof:
             return
         for invariant in region.invariants:
             self._follow(invariant.parameter, invariant.source)
-        for one in region.carried:
-            if one.initial is not None:
-                self._follow(one.parameter, one.initial)
+        for carried in region.carried:
+            if carried.initial is not None:
+                self._follow(carried.parameter, carried.initial)
         for counter in region.counters:
             if not counter.shape:
                 self.types[counter.parameter] = counter.element_type.dtype
         self.body(region)
         for output in region.outputs:
-            # Without an iteration it is the initial value.
+            # A loop without an iteration returns the initial value.
             if isinstance(output, LastValue) and output.initial is not None:
                 self._follow(output.slot, output.result)
                 self._same(output.slot, output.initial)
@@ -104,37 +104,37 @@ class _Proof:
         if (
             instruction.kernel is None
             or None in types
-            or not (expression(instruction, self.values) or _gives_a_number(instruction, types))
+            or not (expression(instruction, self.values) or _returns_number(instruction, types))
         ):
             return
         try:
             with computing():
-                made = np.asarray(
+                result = np.asarray(
                     instruction.kernel(*[dtype.type(1) for dtype in types if dtype is not None])
                 )
         except (TypeError, ValueError, IndexError):
             return
-        if made.ndim == 0:
-            self.types[instruction.outputs[0]] = made.dtype
+        if result.ndim == 0:
+            self.types[instruction.outputs[0]] = result.dtype
             for slot in instruction.inputs:
                 self.used[slot].append(instruction.outputs[0])
 
     def _follow(self, slot: Slot, source: Slot) -> None:
-        """The slot has the type of the other."""
+        """Give the slot the type of its source."""
         if source in self.types:
             self.types[slot] = self.types[source]
             self.used[source].append(slot)
 
     def _same(self, slot: Slot, source: Slot) -> None:
-        """The slot sometimes is the other: the types must be equal."""
+        """Require equal types, because the slot sometimes holds the value of ``source``."""
         self.used[source].append(slot)
         if self.types.get(slot) != self.types.get(source):
             self.wrong.append(slot)
 
 
-def _gives_a_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:
-    """Whether the shape function gives rank 0 for numbers of these types, and the kernel what it
-    gives and nothing else.
+def _returns_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:
+    """Return True if the kernel returns exactly one number, whose rank 0 the shape function
+    proves.
     """
     if (
         instruction.infer is None
@@ -144,7 +144,7 @@ def _gives_a_number(instruction: Instruction, types: Sequence[np.dtype | None]) 
     ):
         return False
     try:
-        (made,) = instruction.infer(
+        (output,) = instruction.infer(
             [
                 Known(ElementType.of_dtype(dtype), PartialShape.of(()))
                 for dtype in types
@@ -153,4 +153,4 @@ def _gives_a_number(instruction: Instruction, types: Sequence[np.dtype | None]) 
         )
     except (ValueError, KeyError):
         return False
-    return made.shape.is_static and not made.shape.lengths
+    return output.shape.is_static and not output.shape.lengths

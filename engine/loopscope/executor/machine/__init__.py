@@ -1,1 +1,1 @@
-"""Stepping: the explicit state of a run, and the instructions that change it."""
+"""Explicit state of a run, and the instructions that change it step by step."""

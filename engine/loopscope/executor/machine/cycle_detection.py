@@ -1,5 +1,5 @@
-"""Proves that a loop can never end: its whole carried state comes back exactly, and nothing else
-feeds the next iteration.
+"""Proof that a loop never ends: its whole carried state repeats exactly, and nothing else feeds the
+next iteration.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from loopscope.ops.values import is_tensor
 
 @dataclass(eq=False)
 class CycleDetector:
-    """Brent's comparison at doubling distances over one execution of one loop: a marked state,
-    moved when twice as far.
+    """Brent's cycle detection over one execution of one loop: states are compared with a marked
+    state, whose distance doubles.
     """
 
     marked_row: int = -1
@@ -26,8 +26,9 @@ class CycleDetector:
     seen: int = 0
 
     def look(self, rows: RecordedRows, first: int = 0) -> tuple[int, int] | None:
-        """Looks at the newest packed chunk; two iterations of equal state, or None. ``first``:
-        the one where watching began.
+        """Examine the newest packed chunk. Return two iterations with equal state, or None.
+
+        ``first`` is the iteration at which watching began.
         """
         chunks = [column.chunks[-1] for column in rows.columns.values() if column.chunks]
         if len(chunks) < len(rows.columns) or not chunks:
@@ -43,9 +44,9 @@ class CycleDetector:
                 continue
             end = min(length, self.next_mark - self.seen)
             if self.marked_row >= 0:
-                found = self._first_equal(chunks, begin, end)
-                if found is not None:
-                    return first + self.marked_row, first + self.seen + found
+                match = self._first_equal(chunks, begin, end)
+                if match is not None:
+                    return first + self.marked_row, first + self.seen + match
             begin = end
         self.seen += length
         return None
@@ -74,23 +75,23 @@ class CycleDetector:
 
 
 def first_return(
-    rows: RecordedRows, begin: int, least: int, one: int, other: int
+    rows: RecordedRows, begin: int, lower: int, earlier: int, later: int
 ) -> tuple[int, int]:
-    """The first two iterations, from ``least`` on, that are as far apart as two of equal state and
-    equal too; all rows are kept.
+    """Return the first two iterations, from ``lower`` on, that repeat with the known period ``later
+    - earlier``.
 
-    ``begin``: the row of iteration 0. What has come back once always does, so halving finds where
-    that began.
+    Requires all rows. ``begin`` is the row of iteration 0. A state that repeats once repeats for
+    ever, so bisection finds the start.
     """
 
     def comes_back(iteration: int) -> bool:
         return all(
-            _bits(column[begin + iteration]) == _bits(column[begin + iteration + other - one])
+            _bits(column[begin + iteration]) == _bits(column[begin + iteration + later - earlier])
             for column in rows.columns.values()
         )
 
-    found = least + bisect_left(range(least, one), True, key=comes_back)
-    return found, found + other - one
+    start = lower + bisect_left(range(lower, earlier), True, key=comes_back)
+    return start, start + later - earlier
 
 
 def _bits(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs one computing instruction over the slots, and says in one sentence why one failed."""
+"""Execution of one operation over the slots, and the description of its failure in one sentence."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.values import is_tensor
 
 SMALL = 1 << 24
-"""Elements of a result that need no question."""
+"""Number of elements up to which a result size is not checked."""
 LARGE = 1 << 22
-"""Bytes of the outputs of one operation."""
+"""Bytes of the outputs of one operation from which the memory of the whole run is checked."""
 _BUFFER_ELEMENTS = 512
-"""numpy's buffers hold so many elements. Where they hold more than a row, it copies what is
-broadcast along rows into them first, and adding a bias takes twice the time.
+"""Size of numpy's buffers in elements.
+
+With buffers larger than a row, numpy first copies a value that is broadcast along rows, and adding
+a bias takes twice the time.
 """
 
 _COLUMN_BUFFER_ELEMENTS = 8192
@@ -31,8 +33,10 @@ _COLUMN_BUFFER_ELEMENTS = 8192
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """How kernels run in every run and replay, so that their results have the same bits: with
-    the same buffers, and without warnings.
+    """Set the numpy state in which kernels run in every run and replay, so that results are equal
+    bit for bit.
+
+    The buffers have a fixed size, and warnings are off.
     """
     with np.errstate(all="ignore"):
         np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
@@ -41,8 +45,8 @@ def computing() -> Iterator[None]:
 
 @contextmanager
 def computing_columns() -> Iterator[None]:
-    """How elementwise operations run over columns of many rows: in large buffers, which change
-    no bit of their results.
+    """Set the numpy state for elementwise operations over columns of many rows: large buffers,
+    which do not change results.
     """
     with np.errstate(all="ignore"):
         np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
@@ -50,9 +54,7 @@ def computing_columns() -> Iterator[None]:
 
 
 def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:
-    """Runs one computing instruction over the slots; ``anew``: though another has computed the
-    same.
-    """
+    """Run one operation over the slots. ``anew`` computes it even if an equal operation has run."""
     if instruction.variable is not None:
         _access_variable(instruction, values)
         return
@@ -68,19 +70,21 @@ def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) 
     if instruction.broadcasts:
         check_broadcast(arguments)
     if instruction.state is not None:
-        made, values[instruction.state] = call(*arguments, state=values[instruction.state])
+        results, values[instruction.state] = call(*arguments, state=values[instruction.state])
     else:
-        made = call(*arguments)
+        results = call(*arguments)
     if instruction.several:
-        for slot, value in zip(instruction.outputs, all_returned(instruction, made), strict=True):
+        for slot, value in zip(
+            instruction.outputs, all_returned(instruction, results), strict=True
+        ):
             values[slot] = value
     else:
-        values[instruction.outputs[0]] = returned(instruction, made)
+        values[instruction.outputs[0]] = returned(instruction, results)
 
 
 def check_broadcast(arguments: Sequence[Any]) -> None:
-    """``ValueError`` before elementwise operations whose inputs broadcast to more elements than
-    allowed.
+    """Raise ``ValueError`` if the inputs of an elementwise operation broadcast to more elements
+    than allowed.
     """
     pairs = 1
     for argument in arguments:
@@ -100,15 +104,16 @@ def check_held(
     limit: int,
     recorded: Callable[[], int],
 ) -> None:
-    """Raise ``ValueError`` and drop the outputs if a large output brings all values together,
-    constants apart, over a limit in bytes.
+    """Raise ``ValueError`` and drop the outputs if a large output raises the total of all values
+    over the limit in bytes.
 
-    ``recorded`` returns the bytes that the run has collected and recorded beside its values.
+    Constants do not count. ``recorded`` returns the bytes that the run has collected and recorded
+    in addition.
     """
-    made = 0
+    output_bytes = 0
     for output in instruction.outputs:
-        made += getattr(values[output], "nbytes", 0)
-    if made < LARGE:
+        output_bytes += getattr(values[output], "nbytes", 0)
+    if output_bytes < LARGE:
         return
     total = held_bytes(values, constants) + recorded()
     if total > limit:
@@ -118,23 +123,22 @@ def check_held(
 
 
 def held_bytes(values: list[Any], constants: Container[int]) -> int:
-    """Return the bytes of all values by slot, constants apart; arrays that share memory count
-    once.
-    """
-    held: dict[int, int] = {}
+    """Return the bytes of all values except constants. Arrays that share memory count once."""
+    sizes: dict[int, int] = {}
     for slot, value in enumerate(values):
         if isinstance(value, np.ndarray) and slot not in constants:
             while isinstance(value.base, np.ndarray):
                 value = value.base
-            held[id(value)] = value.nbytes
-    return sum(held.values())
+            sizes[id(value)] = value.nbytes
+    return sum(sizes.values())
 
 
 def expect_room(total: int, limit: int) -> None:
     """Raise ``ValueError`` if all values of a run take more bytes than the limit."""
     if total > limit:
         raise ValueError(
-            f"all values of the run together would take {total:,} bytes, more than the limit of {limit:,}"
+            f"all values of the run together would take {total:,} bytes, "
+            f"more than the limit of {limit:,}"
         )
 
 
@@ -146,19 +150,19 @@ def _access_variable(instruction: Instruction, values: list[Any]) -> None:
         for slot in instruction.outputs:
             values[slot] = values[variable]
     else:
-        kept = values[variable]
-        if kept is None:
-            kept = (
+        stored = values[variable]
+        if stored is None:
+            stored = (
                 settle(instruction.call())
                 if instruction.call is not None
                 else values[instruction.inputs[0]]
             )
-        values[instruction.outputs[0]] = kept
+        values[instruction.outputs[0]] = stored
 
 
 def cause_of(error: BaseException) -> str:
-    """Why a loop could not go on, where no operation is at fault: numpy's own words of memory
-    say nothing to a user.
+    """Return the cause of an error outside an operation. numpy's message about memory does not help
+    a user.
     """
     return (
         "out of memory"
@@ -168,16 +172,15 @@ def cause_of(error: BaseException) -> str:
 
 
 def describe(instruction: Instruction, values: list[Any], error: BaseException) -> str:
-    """One sentence for a failed instruction: the operation, the cause, and the inputs that it
-    met.
-    """
+    """Return one sentence for a failed instruction: the operation, the cause, and the inputs."""
     inputs = "; ".join(_describe_value(values[slot]) for slot in instruction.inputs)
     cause = (
         "out of memory"
         if isinstance(error, MemoryError)
         else in_plain_words(str(error).strip().rstrip(".")) or "the inputs do not fit the operation"
     )
-    return f"{instruction.title} failed: {elided(cause, MOST_OF_A_SENTENCE)} (inputs: {inputs or 'none'})"
+    cause = elided(cause, MOST_OF_A_SENTENCE)
+    return f"{instruction.title} failed: {cause} (inputs: {inputs or 'none'})"
 
 
 def _describe_value(value: Any) -> str:

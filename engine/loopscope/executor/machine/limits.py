@@ -1,4 +1,4 @@
-"""How far a run may go: its limits, and the count of what it has used of them."""
+"""Limits of a run, and the count of used iterations, seconds and bytes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from loopscope.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one run; reaching one pauses it and keeps everything. None: no bound."""
+    """Limits of one run. A run that reaches a limit pauses without losing its state. None means no
+    limit.
+    """
 
     iterations: int | None = 100_000_000
-    """Executions of loop bodies, all loops together."""
+    """Number of body executions of all loops together."""
     seconds: float | None = 600.0
-    """Wall-clock time of computing."""
+    """Wall-clock seconds of computing."""
     memory_bytes: int | None = 4 * 2**30
-    """Bytes of one operation's output, and of everything that loops have collected and recorded."""
+    """Bytes of one operation's output, and of all collected and recorded values of loops."""
 
     def __post_init__(self) -> None:
         for name in ("iterations", "seconds", "memory_bytes"):
@@ -30,12 +32,13 @@ class Limits:
                 isinstance(bound, (int, float, np.number)) and bound >= 0
             ):
                 raise InputError(
-                    f"the limit of {name} is {bound!r}: a number from 0 on is expected, or None for no bound"
+                    f"limit {name}: expected a number of at least 0, or None for no limit, "
+                    f"got {bound!r}"
                 )
 
 
 class Paused(Exception):
-    """The run stops at this iteration boundary; ``cause`` is ``limit`` or ``stopped``."""
+    """Pause of the run at this iteration boundary; ``cause`` is ``limit`` or ``stopped``."""
 
     def __init__(self, cause: Literal["limit", "stopped"], message: str) -> None:
         self.cause = cause
@@ -44,9 +47,7 @@ class Paused(Exception):
 
 
 class Endless(Paused):
-    """The run stops in a loop of which it is proved that it can never end; ``why`` is the proof,
-    in words.
-    """
+    """Pause of the run in a loop that is proved never to end; ``why`` is the proof in words."""
 
     def __init__(self, why: str) -> None:
         super().__init__("limit", f"this loop can never end: {why}")
@@ -54,23 +55,23 @@ class Endless(Paused):
 
 
 _SHARE_AT_ONCE, _FEW_ELEMENTS = 64, 1 << 20
-_ANY_NUMBER = 1 << 62
-_YIELD_EVERY = 0.02
-_SHORT, _LONG = 0.004, 0.02
-_MOST_ITERATIONS_UNWATCHED = 1 << 12
+_UNLIMITED = 1 << 62
+_YIELD_SECONDS = 0.02
+_MIN_CHUNK_SECONDS, _MAX_CHUNK_SECONDS = 0.004, 0.02
+_MAX_CHUNK = 1 << 12
 
 
 @dataclass(eq=False)
 class RunControl:
-    """Counts iterations and time of one run; any thread may set ``stop``."""
+    """Counter of the iterations and time of one run. Any thread may set ``stop``."""
 
     limits: Limits
     iterations: int = 0
-    """Executions of loop bodies that have ended."""
+    """Number of body executions that have ended."""
     used_seconds: float = 0.0
     stop: threading.Event = field(default_factory=threading.Event)
     allowed: int = 0
-    """Executions of bodies that could still begin when generated code began."""
+    """Number of body executions that could still begin when generated code began."""
     _inside: int = 0
     _since: float = 0.0
     _safepoint: float = 0.0
@@ -79,14 +80,12 @@ class RunControl:
 
     @property
     def most_elements(self) -> int | None:
-        """Elements that one operation's output may have: four bytes are counted for each."""
+        """Maximum number of elements of one operation's output, at four bytes each."""
         return None if self.limits.memory_bytes is None else max(1, self.limits.memory_bytes // 4)
 
     @property
     def elements_at_once(self) -> int | None:
-        """Return the elements of an operation's output from which it is looked first whether the
-        limit has room for it.
-        """
+        """Output size in elements from which memory is checked before the operation runs."""
         return (
             None
             if self.limits.memory_bytes is None
@@ -94,19 +93,19 @@ class RunControl:
         )
 
     def begin(self) -> None:
-        """Computing starts: the clock runs."""
+        """Start the clock."""
         self._running += 1
         if self._running == 1:
             self._since = self._safepoint = time.perf_counter()
 
     def end(self) -> None:
-        """Stops the clock while nothing is computed."""
+        """Stop the clock while nothing is computed."""
         self._running -= 1
         if self._running == 0:
             self.used_seconds += time.perf_counter() - self._since
 
     def extend(self, allowance: Limits) -> None:
-        """After a limit: as much again."""
+        """Add ``allowance`` to the limits after a limit was reached."""
         iterations, memory = (
             None if more is None or bound is None else bound + more
             for bound, more in (
@@ -118,7 +117,7 @@ class RunControl:
         self.used_seconds = 0.0
 
     def check(self, held_bytes: int) -> None:
-        """Raises ``Paused`` when the run was asked to stop or has reached a limit."""
+        """Raise ``Paused`` if the run was stopped or has reached a limit."""
         if self.stop.is_set():
             self.stop.clear()
             raise Paused("stopped", "the run was stopped")
@@ -131,59 +130,58 @@ class RunControl:
         if limits.memory_bytes is not None and held_bytes > limits.memory_bytes:
             raise Paused(
                 "limit",
-                f"the limit of {limits.memory_bytes:,} bytes is reached: loops have collected {held_bytes:,}",
+                f"the limit of {limits.memory_bytes:,} bytes is reached: "
+                f"loops have collected {held_bytes:,}",
             )
 
     def left(self, under_way: int) -> int:
-        """How many executions of loop bodies may still begin while so many are under way."""
+        """Return how many body executions may still begin while ``under_way`` are open."""
         if self.limits.iterations is None:
-            return _ANY_NUMBER
+            return _UNLIMITED
         return max(0, self.limits.iterations - self.iterations - under_way)
 
     @property
     def reached(self) -> int:
-        """Executions of loop bodies that have ended, with those that generated code has reported
-        so far.
+        """Number of body executions that have ended, including those that generated code has
+        reported so far.
         """
         return self.iterations + self._inside
 
     def look(self, left: int) -> None:
-        """Generated code reports how many executions of bodies may still begin."""
+        """Process a report from generated code of how many body executions may still begin."""
         self._inside = self.allowed - left
         self.check_left(left)
 
     def check_left(self, left: int) -> None:
-        """Between two iterations: ``Paused`` when as many as allowed have begun."""
+        """Raise ``Paused`` between two iterations if no further body execution may begin."""
         if left == 0:
             raise Paused("limit", f"the limit of {self.limits.iterations:,} iterations is reached")
 
     def enter(self, under_way: int) -> None:
-        """Generated code begins to count, while so many executions of bodies outside it are
-        under way.
-        """
+        """Begin counting in generated code, while ``under_way`` outer body executions are open."""
         self.allowed = self.left(under_way)
 
     def leave(self, left: int, under_way: int) -> None:
-        """Generated code has ended, and so many more may begin; ``under_way`` are those that it
-        began and did not end.
+        """End counting in generated code. ``under_way`` is the number of body executions that began
+        there and did not end.
         """
         self.iterations += self.allowed - left - under_way
         self.allowed, self._inside = left, 0
 
     def next_chunk(self, chunk: int) -> int:
-        """How many iterations to run before the next look, so that looks are some milliseconds
-        apart.
+        """Return the number of iterations before the next safepoint, so that safepoints are some
+        milliseconds apart.
         """
         now = time.perf_counter()
         elapsed = now - self._safepoint
-        if now - self._yielded > _YIELD_EVERY:
-            # The interpreter hands over between threads when it likes, which may take half a
-            # second: too long for who wants to stop us.
+        if now - self._yielded > _YIELD_SECONDS:
+            # Python may switch threads only after half a second, which is too long for a user who
+            # stops the run.
             time.sleep(1e-6)
             self._yielded = now = time.perf_counter()
         self._safepoint = now
-        if elapsed < _SHORT:
-            chunk = min(chunk * (2 if elapsed * 10 > _SHORT else 8), _MOST_ITERATIONS_UNWATCHED)
-        elif elapsed > _LONG:
+        if elapsed < _MIN_CHUNK_SECONDS:
+            chunk = min(chunk * (2 if elapsed * 10 > _MIN_CHUNK_SECONDS else 8), _MAX_CHUNK)
+        elif elapsed > _MAX_CHUNK_SECONDS:
             chunk = max(chunk // 2, 1)
         return chunk

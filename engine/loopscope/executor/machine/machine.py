@@ -1,4 +1,4 @@
-"""The machine: steps a run one instruction at a time."""
+"""Stepping machine: executes a run one instruction at a time."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from loopscope.ops.bounds import TooLarge, at_once
 
 __all__ = ["Failure", "Frame", "Machine"]
 
-_OF_AN_ELEMENT = 4
-"""Bytes that are counted for an element before its array is made."""
-_OF_A_NUMBER, _OF_AN_ARRAY = 40, 240
-"""Bytes of a value beside its data, with its place in a list; an array is often a view of
-another one.
+_ELEMENT_BYTES = 4
+"""Estimated bytes of an element before its array exists."""
+_NUMBER_OVERHEAD, _ARRAY_OVERHEAD = 40, 240
+"""Bytes of a value in addition to its data, including its place in a list. An array is often a
+view of another.
 """
-_COUNTED = 1 << 10
-"""Values of a column whose bytes are counted one by one, before they are packed."""
-_SECONDS_BETWEEN_LOOKS = 0.002
-"""Whether a run is to stop is asked between operations, but not more often."""
+_MAX_COUNTED_VALUES = 1 << 10
+"""Number of unpacked values of a column whose bytes are counted one by one."""
+_SECONDS_BETWEEN_CHECKS = 0.002
+"""Minimum seconds between two checks of the limits and of the stop request."""
 
 
 class Machine(RunState):
@@ -67,7 +67,7 @@ class Machine(RunState):
         variables: Mapping[Slot, Any] | None = None,
         keeps: bool = True,
     ) -> Machine:
-        """A machine before its first instruction; ``inputs`` and ``variables`` are values by
+        """Return a machine before its first instruction. ``inputs`` and ``variables`` are values by
         slot.
         """
         plan = overrides.plan
@@ -91,11 +91,11 @@ class Machine(RunState):
         return machine
 
     # -- stepping
-    # -------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Runs one instruction, begins one region, or ends one body execution. ``Failure``
-        leaves the machine at the place.
+        """Run one instruction, begin one region, or end one body execution.
+
+        ``Failure`` leaves the machine at the failed instruction.
         """
         frame = self.frames[-1]
         if frame.position == len(frame.program.instructions):
@@ -106,13 +106,13 @@ class Machine(RunState):
             self._run(frame, self.last)
 
     def run_straight(self) -> bool:
-        """Runs up to the next loop or the end of the graph or iteration, into and out of
-        branches; whether there was anything to run.
+        """Run to the next loop or to the end of the graph or iteration, through branches. Return
+        True if anything ran.
         """
-        moved = False
+        progressed = False
         while self.state == "paused":
             frame = self.frames[-1]
-            moved |= self._run_operations(frame)
+            progressed |= self._run_operations(frame)
             if frame.position < len(frame.program.instructions):
                 instruction = frame.program.instructions[frame.position]
                 if isinstance(instruction.region, LoopRegion):
@@ -124,43 +124,45 @@ class Machine(RunState):
                 self._end_body(frame)
             else:
                 break
-            moved = True
-        return moved
+            progressed = True
+        return progressed
 
     def _run_operations(self, frame: Frame) -> bool:
-        """Runs the operations up to the next region or the end of the graph; whether there were
-        any.
+        """Run the operations up to the next region or the end of the graph. Return True if any
+        ran.
         """
         program, begun = frame.program, frame.position
         values, control, recording = self.values, self.control, self.recording
-        most_bytes, lets_go = control.limits.memory_bytes, not self.keeps
-        set_here = self.overrides.by_program.get(program.index)
-        next_look = 0.0
+        most_bytes, releases = control.limits.memory_bytes, not self.keeps
+        overrides = self.overrides.by_program.get(program.index)
+        next_check = 0.0
         for step in islice(steps(program), begun, None):
             if step is None:
                 break
-            if perf_counter() > next_look:
+            if perf_counter() > next_check:
                 control.check(recording.bytes)
-                next_look = perf_counter() + _SECONDS_BETWEEN_LOOKS
-            self.last, call, gives_a_tuple, takes, output, done = step
+                next_check = perf_counter() + _SECONDS_BETWEEN_CHECKS
+            self.last, call, returns_tuple, arguments_of, output, unused = step
             try:
                 if call is None:
-                    self._execute(self.last, anew=set_here is not None)
+                    self._execute(self.last, anew=overrides is not None)
                     is_small = False
                 else:
                     try:
-                        made = call(*takes(values))
+                        result = call(*arguments_of(values))
                     except TooLarge as large:
                         self._expect_room(large)
                         with at_once(None):
-                            made = call(*takes(values))
-                    if gives_a_tuple:
-                        made = first_of(made)
-                    is_array = type(made) is np.ndarray
-                    is_small = is_array and made.nbytes < LARGE
-                    values[output] = made if is_array and made.ndim else returned(self.last, made)
+                            result = call(*arguments_of(values))
+                    if returns_tuple:
+                        result = first_of(result)
+                    is_array = type(result) is np.ndarray
+                    is_small = is_array and result.nbytes < LARGE
+                    values[output] = (
+                        result if is_array and result.ndim else returned(self.last, result)
+                    )
                 if most_bytes is not None and not is_small:
-                    made = None
+                    result = None
                     check_held(
                         self.last,
                         values,
@@ -168,14 +170,14 @@ class Machine(RunState):
                         most_bytes,
                         self.recorded_bytes,
                     )
-                if set_here is not None:
+                if overrides is not None:
                     overriding.put(
                         self.overrides, program, self.iterations, self.last.outputs, values
                     )
             except Exception as error:
                 raise self.failed(describe(self.last, values, error), error) from error
-            if lets_go:
-                for slot in done:
+            if releases:
+                for slot in unused:
                     values[slot] = None
             frame.position += 1
         if program.parent is None and frame.position == len(program.instructions):
@@ -191,13 +193,15 @@ class Machine(RunState):
                 execute(instruction, self.values, anew=anew)
 
     def _expect_room(self, large: TooLarge) -> None:
-        """Raise ``ValueError`` before an operation whose output brings all values together over
-        the limit.
+        """Raise ``ValueError`` before an operation whose output would raise the total of all values
+        over the limit.
         """
         limit = self.control.limits.memory_bytes
         if limit is not None:
-            held = held_bytes(self.values, self.plan.constant_numbers) + self.recorded_bytes()
-            expect_room(held + _OF_AN_ELEMENT * large.elements, limit)
+            current_bytes = (
+                held_bytes(self.values, self.plan.constant_numbers) + self.recorded_bytes()
+            )
+            expect_room(current_bytes + _ELEMENT_BYTES * large.elements, limit)
 
     def _run(self, frame: Frame, instruction: Instruction) -> None:
         try:
@@ -224,7 +228,6 @@ class Machine(RunState):
         self.state = "finished"
 
     # -- regions
-    # --------------------------------------------------------------------------------------------------
 
     def _enter(self, frame: Frame, instruction: Instruction) -> None:
         match instruction.region:
@@ -234,7 +237,8 @@ class Machine(RunState):
                 taken = regions.then_is_taken(region, self.values[region.condition])
                 branch = region.then if taken else region.otherwise
                 regions.bind_branch(branch, self.values, self.defaults)
-                # Only now: what could not be bound was not entered.
+                # Log the branch only after binding: a branch that could not be bound was not
+                # entered.
                 self.recording.branch_log(region.table).branches.append(taken)
                 self._begin_branch(branch)
             case CallRegion() as region:
@@ -269,8 +273,8 @@ class Machine(RunState):
         self._begin_row(region.program)
 
     def _check_iterations(self) -> None:
-        """At the beginning of an iteration: ``Paused`` when as many as allowed have begun before
-        it.
+        """Raise ``Paused`` at the beginning of an iteration if the allowed number of body
+        executions has begun before it.
         """
         if self.control.left(len(self.frames)) == 0:
             self.control.check_left(
@@ -278,9 +282,7 @@ class Machine(RunState):
             )
 
     def _begin_row(self, program: Program) -> None:
-        """What a row begins with is there: it is changed where a person wants it, and written
-        down.
-        """
+        """Apply the overrides to the values that a row begins with, and record those values."""
         if self.overrides.items:
             overriding.begin(self.overrides, self.defaults, program, self.iterations, self.values)
         rows = self.recording.rows.get(program.index)
@@ -289,8 +291,9 @@ class Machine(RunState):
                 rows.columns[slot].pending.append(self.values[slot])
 
     def recorded_bytes(self) -> int:
-        """Return the bytes that loops have collected and that were recorded, apart from the
-        newest row, whose values are in slots.
+        """Return the bytes that loops have collected and that were recorded.
+
+        The newest row does not count, because its values are in slots.
         """
         columns = (
             column for rows in self.recording.rows.values() for column in rows.columns.values()
@@ -298,19 +301,21 @@ class Machine(RunState):
         pending = sum(
             getattr(value, "nbytes", 0)
             for column in columns
-            for value in column.pending[-_COUNTED:-1]
+            for value in column.pending[-_MAX_COUNTED_VALUES:-1]
         )
         return self.collected_bytes() + self.recording.bytes + pending
 
     def collected_bytes(self) -> int:
-        """About how many bytes the loops under way have collected: all parts are as large as the
-        larger of the first and the last one.
+        """Return the approximate bytes that the open loops have collected. The larger of the first
+        and last part stands for every part.
         """
-        return sum(_together(parts) for frame in tuple(self.frames) for parts in frame.collected)
+        return sum(
+            _collected_bytes(parts) for frame in tuple(self.frames) for parts in frame.collected
+        )
 
     def _end_body(self, frame: Frame) -> None:
-        """Ends a body: a branch gives its results; a loop checks its condition and starts the
-        next iteration or gives its outputs.
+        """End a body. A branch returns its results; a loop begins its next iteration or returns its
+        outputs.
         """
         rows = self.recording.rows.get(frame.program.index)
         if rows is not None:
@@ -353,7 +358,7 @@ class Machine(RunState):
             raise self.failed(cause_of(error), error) from error
 
     def finish_loop(self, frame: Frame, count: int, ending: LoopEnding) -> None:
-        """A loop has ended after ``count`` iterations: its outputs are made and its frame goes."""
+        """End a loop after ``count`` iterations: compute its outputs and remove its frame."""
         assert frame.region is not None
         outputs = regions.outputs(frame.region, self.values, frame.collected)
         self.frames.pop()
@@ -371,7 +376,7 @@ class Machine(RunState):
         self._go_on(outer)
 
     def _go_on(self, frame: Frame) -> None:
-        """Moves a frame past its current instruction."""
+        """Move a frame past its current instruction."""
         if self.overrides.items:
             outputs = frame.program.instructions[frame.position].outputs
             overriding.put(self.overrides, frame.program, self.iterations, outputs, self.values)
@@ -384,20 +389,21 @@ class Machine(RunState):
         frame.position += 1
 
     def reenter(self, frame: Frame, region: LoopRegion) -> None:
-        """Puts a loop that generated code left between two iterations at the beginning of the
-        next.
+        """Put a loop that generated code left between two iterations at the beginning of the next
+        iteration.
         """
         frame.position = 0
         self._begin_iteration(frame, region)
 
 
-def _together(parts: list[Any]) -> int:
-    """Bytes of the parts that a loop has collected."""
+def _collected_bytes(parts: list[Any]) -> int:
+    """Return the estimated bytes of the parts that a loop has collected."""
     ends = (*parts[:1], *parts[-1:])
     return len(parts) * max(
         (
-            getattr(one, "nbytes", 0) + (_OF_AN_ARRAY if getattr(one, "ndim", 0) else _OF_A_NUMBER)
-            for one in ends
+            getattr(part, "nbytes", 0)
+            + (_ARRAY_OVERHEAD if getattr(part, "ndim", 0) else _NUMBER_OVERHEAD)
+            for part in ends
         ),
         default=0,
     )

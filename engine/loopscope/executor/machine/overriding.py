@@ -1,4 +1,4 @@
-"""Puts what a person sets into the slots of a run: in its row, and nowhere else."""
+"""Application of overrides to the slots of a run, each only in its own row."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def begin(
     iterations: tuple[int, ...],
     values: list[Any],
 ) -> None:
-    """A row begins: what is set of its Parameters and Consts is put in place, what only another
-    row set is as it was.
+    """Apply the overrides of Parameters and Consts at the beginning of a row, after undoing those
+    of other rows.
     """
-    mine = [
-        one.slot
-        for one in overrides.by_program.get(program.index, ())
-        if one.slot not in program.producer
+    slots = [
+        override.slot
+        for override in overrides.by_program.get(program.index, ())
+        if override.slot not in program.producer
     ]
-    if not mine:
+    if not slots:
         return
     plan = overrides.plan
-    for slot in plan.constant_numbers.intersection(mine):
+    for slot in plan.constant_numbers.intersection(slots):
         values[slot] = plan.constant[slot]
     if program.loop is not None:
         bind_invariants(program.loop, values, defaults)
-    put(overrides, program, iterations, mine, values)
+    put(overrides, program, iterations, slots, values)
 
 
 def put(
@@ -44,16 +44,14 @@ def put(
     slots: Collection[Slot],
     values: list[Any],
 ) -> None:
-    """Sets those of these slots, in one row."""
-    for one in overrides.by_program.get(program.index, ()):
-        if one.slot in slots and one.iterations == iterations:
-            one.put(values)
+    """Apply the overrides of these slots in one row."""
+    for override in overrides.by_program.get(program.index, ()):
+        if override.slot in slots and override.iterations == iterations:
+            override.put(values)
 
 
 def undo_constants(overrides: Overrides, program: Program, values: list[Any]) -> None:
-    """The Consts that are set somewhere in a graph, and in what lies in it, as the model has
-    them.
-    """
+    """Restore the model's values of overridden Consts in a graph and its inner graphs."""
     for owner, slot in overrides.constants:
         if program in owner.around():
             values[slot] = overrides.plan.constant[slot]

@@ -1,9 +1,9 @@
-"""What a region means: what its graphs receive, what is carried on, when a loop ends and what it
-gives; said here and nowhere else.
+"""Meaning of a region: what its graphs receive, what is carried, when a loop ends and what it
+returns.
 
-The rules of Loop-5, TensorIterator-1 and If-8. ``values`` are those of all slots of a run, which
-the functions read and write. Generated code says the same a second time (``emit_loop.py``), and
-drawn models hold the two together.
+These are the rules of Loop-5, TensorIterator-1 and If-8. ``values`` are the slot values of a run,
+which the functions read and write. ``emit_loop.py`` generates code with the same meaning; tests on
+random models compare both.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ UNLIMITED = -1
 
 
 def bind_entry(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
-    """A loop is entered: its Parameters receive what they have in all iterations, and what they
-    have in the first.
-    """
+    """Bind the Parameters of a loop at entry: the invariant values and the first carried values."""
     bind_invariants(region, values, defaults)
-    for one in region.carried:
-        if one.initial is None:
-            values[one.parameter] = defaults.parameter(region.program.address, one.layer)
+    for carried in region.carried:
+        if carried.initial is None:
+            values[carried.parameter] = defaults.parameter(region.program.address, carried.layer)
         else:
-            values[one.parameter] = entering(region, one.parameter, values[one.initial])
+            values[carried.parameter] = entering(region, carried.parameter, values[carried.initial])
 
 
 def bind_invariants(region: LoopRegion, values: list[Any], defaults: Defaults) -> None:
-    """The Parameters that have one value in all iterations."""
+    """Bind the Parameters that have one value in all iterations."""
     for invariant in region.invariants:
         values[invariant.parameter] = entering(
             region, invariant.parameter, values[invariant.source]
@@ -50,8 +48,8 @@ def bind_invariants(region: LoopRegion, values: list[Any], defaults: Defaults) -
 
 
 def bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> None:
-    """An iteration begins: what is carried is there; parts of sliced inputs and the iteration
-    number are new.
+    """Bind the slices and the iteration number at the beginning of an iteration. Carried values are
+    already bound.
     """
     for sliced in region.sliced:
         values[sliced.parameter] = part(region, sliced, values[sliced.source], iteration)
@@ -60,14 +58,14 @@ def bind_iteration(region: LoopRegion, iteration: int, values: list[Any]) -> Non
 
 
 def carry(region: LoopRegion, values: list[Any]) -> None:
-    """An iteration has ended and another follows: all back edges at once."""
-    results = [values[one.result] for one in region.carried]
-    for one, value in zip(region.carried, results, strict=True):
-        values[one.parameter] = value
+    """Apply all back edges at once between two iterations."""
+    results = [values[carried.result] for carried in region.carried]
+    for carried, value in zip(region.carried, results, strict=True):
+        values[carried.parameter] = value
 
 
 def bind_branch(branch: Branch, values: list[Any], defaults: Defaults) -> None:
-    """A branch or a function is entered."""
+    """Bind the Parameters of a branch or function at entry."""
     for parameter, outer in branch.bindings:
         values[parameter] = values[outer]
     for unfed in branch.unfed:
@@ -75,14 +73,14 @@ def bind_branch(branch: Branch, values: list[Any], defaults: Defaults) -> None:
 
 
 def leave_branch(region: IfRegion | CallRegion, branch: Branch, values: list[Any]) -> None:
-    """A branch or a function has ended: its results are the outputs."""
+    """Copy the results of a branch or function to the outputs of its node."""
     for slot, result in zip(region.outputs, branch.results, strict=False):
         values[slot] = values[result]
 
 
 def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, LoopEnding]:
-    """How many iterations a loop that is entered may run (``UNLIMITED`` for no limit), and why
-    it ends when it gets there.
+    """Return the maximum iteration count of a loop at entry (``UNLIMITED`` for no limit), and the
+    ending at that count.
     """
     trips = None if region.trip_count is None else values[region.trip_count]
     bound, ending = iteration_bound(
@@ -94,28 +92,28 @@ def first_bound(region: LoopRegion, values: list[Any]) -> tuple[int, LoopEnding]
 
 
 def goes_on(region: LoopRegion, values: list[Any]) -> bool:
-    """Whether the condition at the end of an iteration asks for another."""
+    """Return True if the condition at the end of an iteration requests another iteration."""
     return region.condition_result is None or is_true(values[region.condition_result])
 
 
 def concatenated(region: LoopRegion) -> list[Concatenated]:
-    """The outputs that join a value of each iteration."""
+    """Return the outputs that join a value of each iteration."""
     return [output for output in region.outputs if isinstance(output, Concatenated)]
 
 
 def outputs(region: LoopRegion, values: list[Any], collected: Sequence[list[Any]]) -> list[Any]:
-    """What a loop gives after its last iteration; ``collected`` has what is joined, for each
+    """Return the outputs of a loop after its last iteration. ``collected`` has the pieces of each
     concatenated output.
     """
-    joined = iter(collected)
+    pieces = iter(collected)
     return [
-        join(one, next(joined)) if isinstance(one, Concatenated) else values[one.result]
-        for one in region.outputs
+        join(output, next(pieces)) if isinstance(output, Concatenated) else values[output.result]
+        for output in region.outputs
     ]
 
 
 def outputs_of_none(region: LoopRegion, values: list[Any], defaults: Defaults) -> list[Any]:
-    """What a loop gives whose body never ran."""
+    """Return the outputs of a loop whose body never ran."""
     return [_output_of_none(region, output, values, defaults) for output in region.outputs]
 
 
@@ -141,30 +139,30 @@ def _output_of_none(
 
 
 def loops_in(program: Program) -> Iterator[LoopRegion]:
-    """The loops in a graph, and in what it runs."""
+    """Yield the loops in a graph and in its inner graphs."""
     waiting = [program]
     while waiting:
-        inside = waiting.pop()
-        for number in inside.regions:
-            region = inside.instructions[number].region
+        graph = waiting.pop()
+        for number in graph.regions:
+            region = graph.instructions[number].region
             if isinstance(region, LoopRegion):
                 yield region
             waiting += region.programs if region else ()
 
 
 def holds_loops(program: Program) -> bool:
-    """Whether there are loops in a graph, or in what it runs."""
+    """Return True if a graph or its inner graphs contain loops."""
     return any(True for _ in loops_in(program))
 
 
 def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
-    """A Loop's trip count, a scalar or one element: any negative number means no limit (in ONNX:
-    no iteration).
+    """Return the trip count of a Loop from a scalar or one element.
+
+    A negative number means no limit in OpenVINO and no iteration in ONNX.
     """
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(
-            f"the trip count is {'left out' if value is None else 'not a tensor'}, expected one element"
-        )
+        kind = "left out" if value is None else "not a tensor"
+        raise ValueError(f"the trip count is {kind}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the trip count has shape {list(np.shape(value))}, expected one element")
     count = int(value.item())
@@ -172,21 +170,19 @@ def trip_count(value: Any, *, negative_is_no_limit: bool = True) -> int:
 
 
 def is_true(value: Any) -> bool:
-    """A condition: scalar or one element. What is not boolean counts as true when it is not
-    zero.
-    """
+    """Return the value of a condition, a scalar or one element. A nonzero number counts as true."""
     if not isinstance(value, (np.ndarray, np.generic)):
-        raise ValueError(
-            f"the condition is {'left out' if value is None else 'not a tensor'}, expected one element"
-        )
+        kind = "left out" if value is None else "not a tensor"
+        raise ValueError(f"the condition is {kind}, expected one element")
     if np.size(value) != 1:
         raise ValueError(f"the condition has shape {list(np.shape(value))}, expected one element")
     return bool(value.item())
 
 
 def then_is_taken(region: IfRegion, value: Any) -> bool:
-    """Whether an If runs its then branch. Of a list of several elements the first decides in IR,
-    as in OpenVINO; ONNX refuses it.
+    """Return True if an If runs its then branch.
+
+    In IR, as in OpenVINO, the first element of a list decides; ONNX rejects a list.
     """
     return is_true(
         value[0] if region.first_decides and np.ndim(value) == 1 and np.size(value) > 1 else value
@@ -194,31 +190,34 @@ def then_is_taken(region: IfRegion, value: Any) -> bool:
 
 
 def parts(region: LoopRegion, sliced: Sliced, source: Any) -> int:
-    """How many parts a sliced input has; for a TensorIterator ``start`` and ``end`` count, both
-    included.
+    """Return the number of parts of a sliced input. A TensorIterator slices from ``start`` to
+    ``end``, both included.
     """
     if isinstance(source, tuple):
         return len(source)
     length = _length(source, sliced.axis)
     if region.kind != TENSOR_ITERATOR:
         return length // sliced.part_size
-    start, end = (place + length if place < 0 else place for place in (sliced.start, sliced.end))
+    start, end = (bound + length if bound < 0 else bound for bound in (sliced.start, sliced.end))
     if length == 0:
         return 0
     if not (0 <= start < length and 0 <= end < length):
         raise ValueError(
-            f"a slice from {sliced.start} to {sliced.end} lies outside axis {sliced.axis} of length {length}"
+            f"a slice from {sliced.start} to {sliced.end} lies outside axis {sliced.axis} "
+            f"of length {length}"
         )
     if (end < start) != (sliced.stride < 0) and end != start:
         raise ValueError(
-            f"a slice from {sliced.start} to {sliced.end} does not go the way of its stride {sliced.stride}"
+            f"a slice from {sliced.start} to {sliced.end} does not go the way of its stride "
+            f"{sliced.stride}"
         )
     return (abs(end - start) + 1) // sliced.part_size
 
 
 def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any:
-    """Part ``iteration`` of a sliced input; a view. Of a sequence its element; a tensor goes
-    whole into every call of a SequenceMap.
+    """Return part ``iteration`` of a sliced input, as a view.
+
+    The part of a sequence is its element. A SequenceMap passes a tensor whole into every call.
     """
     if isinstance(source, tuple):
         return source[iteration]
@@ -234,8 +233,8 @@ def part(region: LoopRegion, sliced: Sliced, source: Any, iteration: int) -> Any
 
 
 def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) -> Any:
-    """Where part ``iteration`` begins along an axis of some length; of many iterations at once,
-    too.
+    """Return the begin of part ``iteration`` along an axis of some length. ``iteration`` may be an
+    array.
     """
     size = sliced.part_size
     if region.kind != TENSOR_ITERATOR:
@@ -245,23 +244,24 @@ def part_begin(region: LoopRegion, sliced: Sliced, length: int, iteration: Any) 
 
 
 def entering(region: LoopRegion, parameter: Slot, value: Any) -> Any:
-    """What a Parameter receives from outside: for a TensorIterator in the element type that the
-    Parameter declares, as in OpenVINO.
+    """Return the value that a Parameter receives from outside.
+
+    A TensorIterator converts it to the element type that the Parameter declares, as OpenVINO does.
     """
-    wanted = region.declared.get(parameter)
-    if wanted is None or value.dtype == wanted.dtype:
+    declared = region.declared.get(parameter)
+    if declared is None or value.dtype == declared.dtype:
         return value
-    return settle(cast(value, wanted))
+    return settle(cast(value, declared))
 
 
 def iteration_bound(
-    region: LoopRegion, trips_asked: Any, sources: Sequence[Any]
+    region: LoopRegion, trip_value: Any, sources: Sequence[Any]
 ) -> tuple[int, LoopEnding]:
-    """How many iterations a loop may run (``UNLIMITED`` for no limit), and what ``ended_by`` says
-    when it gets there.
+    """Return the maximum iteration count of a loop (``UNLIMITED`` for no limit), and the ending at
+    that count.
 
-    ``trips_asked`` is the value of the trip count (None where there is none), ``sources`` the
-    tensors of its sliced inputs.
+    ``trip_value`` is the value of the trip count (None without one). ``sources`` are the tensors of
+    its sliced inputs.
     """
     counts = [
         parts(region, sliced, source)
@@ -271,8 +271,8 @@ def iteration_bound(
     if region.kind == LOOP:
         trips = (
             UNLIMITED
-            if trips_asked is None
-            else trip_count(trips_asked, negative_is_no_limit=region.negative_is_no_limit)
+            if trip_value is None
+            else trip_count(trip_value, negative_is_no_limit=region.negative_is_no_limit)
         )
         if trips == 0:
             return 0, "zero_trip_count"
@@ -282,16 +282,15 @@ def iteration_bound(
         return trips, "trip_count"
     if counts:
         if len(set(counts)) > 1:
-            raise ValueError(
-                f"the sliced inputs have {', '.join(str(count) for count in counts)} parts: they must agree"
-            )
+            parts_text = ", ".join(str(count) for count in counts)
+            raise ValueError(f"the sliced inputs have {parts_text} parts: they must agree")
         return counts[0], "slices_exhausted"
     return _count_of_outputs(region), "trip_count"
 
 
 def _count_of_outputs(region: LoopRegion) -> int:
-    """A TensorIterator without slices: from a concatenated output whose start and end fix the
-    count, else 1.
+    """Return the iteration count of a TensorIterator without slices: from a concatenated output
+    with fixed start and end, else 1.
     """
     for output in region.outputs:
         if isinstance(output, Concatenated) and output.start >= 0 and output.end >= 0:
@@ -300,7 +299,9 @@ def _count_of_outputs(region: LoopRegion) -> int:
 
 
 def join(output: Concatenated, collected: list[Any]) -> Any:
-    """The value of a concatenated output after at least one iteration; scalars join to rank 1."""
+    """Return the value of a concatenated output after at least one iteration. Scalars join to rank
+    1.
+    """
     if output.into_sequence:
         return tuple(collected)
     pieces = collected[::-1] if output.reverse else collected
@@ -317,8 +318,8 @@ def join(output: Concatenated, collected: list[Any]) -> Any:
 
 
 def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> Any:
-    """The value of a concatenated output of zero iterations: 0 along its axis and in every
-    dimension that is dynamic.
+    """Return the value of a concatenated output of zero iterations: length 0 along its axis and in
+    every dynamic dimension.
     """
     if output.into_sequence:
         return ()
@@ -333,7 +334,8 @@ def empty_join(output: Concatenated, shape: PartialShape, dtype: np.dtype) -> An
         lengths[output.axis] = 0
     if not is_of_an_array(lengths):
         raise ValueError(
-            f"the joined output of no iterations would have the shape {lengths}, which no array can have"
+            f"the joined output of no iterations would have the shape {lengths}, "
+            "which no array can have"
         )
     return np.zeros(lengths, dtype)
 

@@ -1,6 +1,4 @@
-"""What a kernel takes and returns, checked at the one place where the machine calls kernels:
-tensors, and one value for each output.
-"""
+"""Check of the values that kernels take and return: tensors, and one value for each output."""
 
 from __future__ import annotations
 
@@ -15,55 +13,59 @@ from loopscope.ops.values import NO_VALUE, NOT_KEPT, WEIGHTS_NOT_KEPT, described
 
 
 def returned(instruction: Instruction, value: Any) -> Any:
-    """One value that a kernel returned, as the machine holds it; ``ValueError`` when it is none."""
+    """Return one value of a kernel in the machine's representation; ``ValueError`` for a value of
+    another kind.
+    """
     if isinstance(value, np.ndarray):
-        # Rank-0 numbers as numpy scalars, which compute ten times faster than 0-d arrays.
+        # Rank-0 numbers become numpy scalars, which compute ten times faster than 0-d arrays.
         return (
             value[()]
             if value.ndim == 0 and value.dtype.names is None and value.dtype != object
             else value
         )
-    if isinstance(value, np.generic) or (not instruction.only_tensors and _is_held(value)):
+    if isinstance(value, np.generic) or (not instruction.only_tensors and _is_onnx_value(value)):
         return value
     raise ValueError(f"its kernel returned {described(value)}, expected an array")
 
 
-def all_returned(instruction: Instruction, made: Any) -> list[Any]:
-    """The same for a kernel that returns a tuple with a value for each output; what it returns
-    beyond them is left out.
+def all_returned(instruction: Instruction, results: Any) -> list[Any]:
+    """Return one value per output from a kernel that returns a tuple; surplus values are
+    dropped.
     """
     count = len(instruction.outputs)
-    _check_count(made, count)
-    return [returned(instruction, one) for one in made[:count]]
+    _check_count(results, count)
+    return [returned(instruction, result) for result in results[:count]]
 
 
-def first_of(made: Any) -> Any:
-    """The value of an operation with one output whose kernel returns a tuple, as the kernel
-    gives it.
-    """
-    if type(made) is not tuple or not made:
-        _check_count(made, 1)
-    return made[0]
+def first_of(results: Any) -> Any:
+    """Return the value of an operation with one output whose kernel returns a tuple, unchanged."""
+    if type(results) is not tuple or not results:
+        _check_count(results, 1)
+    return results[0]
 
 
-def _check_count(made: Any, count: int) -> None:
-    if not isinstance(made, (tuple, list)) or len(made) < count:
-        found = f"a tuple of {len(made)}" if isinstance(made, tuple) else described(made)
-        raise ValueError(f"its kernel returned {found}, expected a tuple of {count}")
+def _check_count(results: Any, count: int) -> None:
+    if not isinstance(results, (tuple, list)) or len(results) < count:
+        description = (
+            f"a tuple of {len(results)}" if isinstance(results, tuple) else described(results)
+        )
+        raise ValueError(f"its kernel returned {description}, expected a tuple of {count}")
 
 
-def _is_held(value: Any) -> bool:
-    """Whether it is what ONNX has beside tensors, as the machine holds it: a sequence, a map, an
-    optional without a value.
+def _is_onnx_value(value: Any) -> bool:
+    """Return True for the other values of ONNX in the machine's representation: a sequence, a map,
+    or an empty optional.
     """
     if isinstance(value, tuple):
-        return all(isinstance(one, (np.ndarray, np.generic)) or _is_held(one) for one in value)
+        return all(
+            isinstance(item, (np.ndarray, np.generic)) or _is_onnx_value(item) for item in value
+        )
     return value is NO_VALUE or isinstance(value, Mapping)
 
 
 def check_tensors(instruction: Instruction, arguments: Sequence[Any]) -> None:
-    """``ValueError`` when an operation of tensors gets anything else, which numpy might take for
-    an array, or what was not kept.
+    """Raise ``ValueError`` if an operation on tensors gets another kind of value, or a weight that
+    was not stored.
     """
     for value in arguments:
         if value is NOT_KEPT:

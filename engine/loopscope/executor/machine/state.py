@@ -1,6 +1,4 @@
-"""The explicit state of a run: its open graphs, its slots, what it has written down, and how far
-it may go.
-"""
+"""Explicit state of a run: its open graphs, its slots, its recording, and its limits."""
 
 from __future__ import annotations
 
@@ -21,77 +19,77 @@ from loopscope.ir.model import LayerId
 
 Status = Literal["paused", "finished", "failed"]
 NO_BOUND = 1 << 62
-"""Iterations that a loop without a limit may have."""
+"""Iteration bound of a loop without a limit."""
 
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """One graph that is being run: its position, and for a loop's body its iteration and what it
-    has collected.
+    """A graph that is being run: its position, and for a loop body the iteration and the collected
+    pieces.
     """
 
     program: Program
     _: KW_ONLY
     position: int = 0
-    """Number of the instruction that runs next; the number of instructions when the graph is
-    done.
+    """Number of the instruction that runs next; the number of instructions at the end of the
+    graph.
     """
     region: LoopRegion | None = None
-    """Set when this is the body of a loop."""
+    """The loop whose body this graph is."""
     branch: Branch | None = None
-    """Set when this is a branch."""
+    """The branch that this graph is."""
     iteration: int = 0
     bound: int = 0
-    """Iterations at most; ``NO_BOUND`` for no limit."""
+    """Maximum iteration count; ``NO_BOUND`` for no limit."""
     bound_ending: LoopEnding = "trip_count"
     collected: tuple[list[Any], ...] = ()
     cycles: CycleDetector | None = None
     is_behind: bool = False
-    """Its last iteration is complete, and what generated code computed in it did not all come
-    into the slots.
+    """True if the last iteration is complete, but generated code did not store all of its values in
+    the slots.
     """
 
 
 class Failure(Exception):
-    """An instruction failed; the run stays at it."""
+    """Failure of an instruction; the run stays at that instruction."""
 
 
 @dataclass(eq=False)
 class RunState:
-    """One run of a plan, as stepping and generated code leave it."""
+    """State of one run of a plan, shared by stepping and generated code."""
 
     plan: Plan
     values: list[Any]
-    """By slot."""
+    """Values by slot."""
     recording: Recording
     control: RunControl
     defaults: Defaults
     overrides: Overrides
-    """What a person sets in this run."""
+    """Overrides of this run."""
     frames: list[Frame] = field(default_factory=list[Frame])
     """Open graphs, outermost first."""
     state: Status = "paused"
     failure: str = ""
     out_of_memory: bool = False
-    """It was memory that the failed operation lacked."""
+    """True if the failed operation ran out of memory."""
     last: Instruction | None = None
-    """What ran last; None after the end of a body, and after generated code."""
+    """The instruction that ran last; None after the end of a body, and after generated code."""
     keeps: bool = True
-    """False: values of the outermost graph go as soon as nothing in it needs them any more,
-    outputs apart.
-    """
+    """False if values of the outermost graph, except outputs, are dropped after their last use."""
     looked_into: tuple[tuple[ProgramIndex, int], ...] = ()
-    """Iterations of loops that are to be stepped through: the body's number and the iteration."""
+    """Iterations of loops that must be stepped through: the number of the body and the
+    iteration.
+    """
     begun_with: Mapping[Slot, Any] = field(default_factory=dict[Slot, Any])
     """Random states and variables at the start, by slot."""
 
     @property
     def iterations(self) -> tuple[int, ...]:
-        """Those of the open loops, outermost first."""
+        """Iterations of the open loops, outermost first."""
         return tuple(frame.iteration for frame in self.frames if frame.region is not None)
 
     def failed(self, message: str, error: BaseException) -> Failure:
-        """The error to raise when the current instruction has failed with ``error``."""
+        """Return the error to raise after the current instruction has failed with ``error``."""
         self.state = "failed"
         self.failure = message
         self.out_of_memory = isinstance(error, MemoryError)
@@ -100,39 +98,41 @@ class RunState:
     def open_frame(
         self, program: Program, region: LoopRegion | None, branch: Branch | None
     ) -> Frame:
-        """A frame on top of the others; what is in its slots is up to the caller."""
+        """Push a frame on the stack. The caller sets its slots."""
         self.frames.append(Frame(program, region=region, branch=branch))
         return self.frames[-1]
 
     def unfed(self, owner: LoopRegion | Branch, layer: LayerId) -> Any:
-        """The value of a Parameter that nothing feeds."""
+        """Return the value of a Parameter that nothing feeds."""
         return self.defaults.parameter(owner.program.address, layer)
 
     def outputs_of_none(self, region: LoopRegion) -> list[Any]:
-        """The outputs of a loop whose body never ran."""
+        """Return the outputs of a loop whose body never ran."""
         return regions.outputs_of_none(region, self.values, self.defaults)
 
     def next_override(self, iteration: int) -> int | None:
-        """The first iteration of the loop on top, not before the given one, in which a person
-        sets anything.
+        """Return the first iteration of the top loop, from ``iteration`` on, that has an
+        override.
         """
         if not self.overrides.items:
             return None
         return self.overrides.next_in(self._bodies, (*self.iterations[:-1], iteration))
 
     def next_stop(self, iteration: int) -> int | None:
-        """The same, or where somebody wants to look into an iteration: generated code does not
-        go beyond it.
+        """Return the first iteration of the top loop, from ``iteration`` on, that must be stepped
+        through.
+
+        Such an iteration has an override or is inspected. Generated code stops before it.
         """
         program = self.frames[-1].program.index
-        wanted = (one for place, one in self.looked_into if place == program and one >= iteration)
-        return min(
-            (one for one in (self.next_override(iteration), *wanted) if one is not None),
-            default=None,
-        )
+        inspected = [
+            number for index, number in self.looked_into if index == program and number >= iteration
+        ]
+        override = self.next_override(iteration)
+        return min(inspected if override is None else [override, *inspected], default=None)
 
     def last_override(self) -> int:
-        """The last such iteration of the loop on top; -1 for none."""
+        """Return the last iteration of the top loop that has an override; -1 for none."""
         return self.overrides.last_in(self._bodies, self.iterations) if self.overrides.items else -1
 
     @property

@@ -1,5 +1,5 @@
-"""A graph's operations as the machine runs them one after the other: what each takes, calls and
-fills, looked up once for all runs.
+"""Precompiled steps: the arguments, kernel and output of each operation of a graph, resolved once
+for all runs.
 """
 
 from __future__ import annotations
@@ -15,69 +15,79 @@ from loopscope.executor.plan.plan import ABSENT, Instruction, Program
 
 
 class PlannedStep(NamedTuple):
-    """One operation."""
+    """One operation with its resolved kernel, arguments and output."""
 
     instruction: Instruction
     call: Callable[..., Any] | None
-    """Its kernel, if there is nothing to it but to put what that gives into ``output``; None
-    where ``execute`` does more.
+    """Kernel, if the step only stores its result in ``output``; None if ``execute`` must run the
+    operation.
     """
     gives_a_tuple: bool
-    """What it gives is a tuple, whose first value is the output."""
+    """True if the kernel returns a tuple whose first value is the output."""
     takes: Callable[[list[Any]], Sequence[Any]]
-    """Its arguments, of the values by slot; ``ValueError`` where they would broadcast to too
-    much.
+    """Function from the slot values to the arguments; ``ValueError`` if the arguments broadcast to
+    too many elements.
     """
     output: Slot
     done: tuple[Slot, ...]
-    """In the outermost graph, the slots that nothing reads after it."""
+    """Slots of the outermost graph that nothing reads after this step."""
 
 
 _STEPS: WeakKeyDictionary[Program, tuple[PlannedStep | None, ...]] = WeakKeyDictionary()
 
 
 def steps(program: Program) -> tuple[PlannedStep | None, ...]:
-    """A step for each instruction, None for regions."""
-    found = _STEPS.get(program)
-    if found is None:
+    """Return a step for each instruction, and None for regions."""
+    table = _STEPS.get(program)
+    if table is None:
         done = program.done_with if program.parent is None else ((),) * len(program.instructions)
         pairs = zip(program.instructions, done, strict=True)
-        found = _STEPS[program] = tuple(
-            None if one.region is not None else _step(one, slots) for one, slots in pairs
+        table = _STEPS[program] = tuple(
+            None if instruction.region is not None else _step(instruction, slots)
+            for instruction, slots in pairs
         )
-    return found
+    return table
 
 
-def _step(one: Instruction, done: tuple[Slot, ...]) -> PlannedStep:
-    call = one.call if _is_a_call(one) else None
-    takes = _checked(one) if one.broadcasts else _taking(one.inputs)
+def _step(instruction: Instruction, done: tuple[Slot, ...]) -> PlannedStep:
+    call = instruction.call if _is_plain_call(instruction) else None
+    takes = (
+        _checked_getter(instruction)
+        if instruction.broadcasts
+        else _argument_getter(instruction.inputs)
+    )
     return PlannedStep(
-        one, call, one.several, takes, one.outputs[0] if one.outputs else ABSENT, done
+        instruction,
+        call,
+        instruction.several,
+        takes,
+        instruction.outputs[0] if instruction.outputs else ABSENT,
+        done,
     )
 
 
-def _is_a_call(one: Instruction) -> bool:
+def _is_plain_call(instruction: Instruction) -> bool:
     return (
-        len(one.outputs) == 1
-        and one.state is None
-        and one.variable is None
-        and not one.same_as
-        and not one.checked
+        len(instruction.outputs) == 1
+        and instruction.state is None
+        and instruction.variable is None
+        and not instruction.same_as
+        and not instruction.checked
     )
 
 
-def _taking(slots: Sequence[Slot]) -> Callable[[list[Any]], Sequence[Any]]:
+def _argument_getter(slots: Sequence[Slot]) -> Callable[[list[Any]], Sequence[Any]]:
     if len(slots) > 1:
-        return itemgetter(*slots)  # of several gives a tuple
+        return itemgetter(*slots)  # with several slots itemgetter returns a tuple
     return lambda values: [values[slot] for slot in slots]
 
 
-def _checked(instruction: Instruction) -> Callable[[list[Any]], Sequence[Any]]:
-    taking = _taking(instruction.inputs)
+def _checked_getter(instruction: Instruction) -> Callable[[list[Any]], Sequence[Any]]:
+    get_arguments = _argument_getter(instruction.inputs)
 
-    def taken(values: list[Any]) -> Sequence[Any]:
-        arguments = taking(values)
+    def get_checked(values: list[Any]) -> Sequence[Any]:
+        arguments = get_arguments(values)
         check_broadcast(arguments)
         return arguments
 
-    return taken
+    return get_checked

@@ -1,3 +1,3 @@
-"""What a run is made from: every value in a numbered slot, every node an instruction with its
-kernel bound.
+"""Plan of a run: every value in a numbered slot, every node an instruction with its kernel
+bound.
 """

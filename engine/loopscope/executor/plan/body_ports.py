@@ -1,5 +1,5 @@
-"""The ports of a loop's body, in slots: what each of its Parameters receives, and what the loop
-gives of its Results.
+"""Ports of a loop body, in slots: the inputs of its Parameters, and the loop outputs from its
+Results.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from loopscope.ops.casting import cast
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CarriedValue:
-    """A Parameter that receives the value of a Result of the iteration before."""
+    """A Parameter that receives a Result of the previous iteration."""
 
     parameter: Slot
     initial: Slot | None
-    """Outer slot of the first value; None: unconnected, zeros as OpenVINO does."""
+    """Outer slot of the first value; None for an unconnected Parameter, which is zeros as in
+    OpenVINO.
+    """
     result: Slot
     layer: LayerId
-    """The body's Parameter."""
+    """The Parameter in the body."""
     result_layer: LayerId
 
 
@@ -42,13 +44,13 @@ class Sliced:
     part_size: int
     layer: LayerId
     whole_parts: bool = True
-    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences
-    are taken apart too.
+    """False for ONNX: a part is one element along the axis, and the axis is dropped. Sequences are
+    sliced too.
     """
 
 
-_WIDE = 4
-"""Bytes of a type from which no iteration number wraps around in it."""
+_WIDE_BYTES = 4
+"""Size in bytes of a type from which iteration numbers do not wrap around."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,13 +64,13 @@ class Counter:
 
     @property
     def is_plain(self) -> bool:
-        """True if numpy's own type for a number of the element type has all iteration numbers."""
+        """True if numpy's scalar type of the element type represents all iteration numbers."""
         dtype = self.element_type.dtype
         return (
             not self.shape
             and dtype.isbuiltin == 1
             and dtype.kind in "iuf"
-            and dtype.itemsize >= _WIDE
+            and dtype.itemsize >= _WIDE_BYTES
         )
 
     def number(self, iteration: int) -> np.ndarray | np.generic:
@@ -91,39 +93,36 @@ class Invariant:
 
     parameter: Slot
     source: Slot
-    """Outer slot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unfed:
-    """A Parameter that nothing feeds: zeros."""
+    """A Parameter that nothing feeds; its value is zeros."""
 
     parameter: Slot
     layer: LayerId
 
 
 Binding = CarriedValue | Sliced | Counter | Invariant | Unfed
-"""What a Parameter of a loop's body receives."""
+"""Source of the value of a loop body's Parameter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LastValue:
-    """An output of a loop: the value of a Result in the last iteration."""
+    """A loop output with the value of a Result in the last iteration."""
 
     slot: Slot
     result: Slot
     initial: Slot | None
-    """Outer slot that it equals when no iteration ran; None: never computed then."""
+    """Outer slot of the output's value without an iteration; None if that value is not computed."""
     carried_without_initial: Slot | None
-    """Parameter slot whose zeros it equals when no iteration ran (unconnected carried
-    Parameter).
-    """
+    """Slot of the unconnected carried Parameter whose zeros are the output without an iteration."""
     layer: LayerId
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Concatenated:
-    """An output of a loop: the values of a Result in all iterations, joined along an axis."""
+    """A loop output that joins the values of a Result in all iterations along an axis."""
 
     slot: Slot
     result: Slot
@@ -135,4 +134,4 @@ class Concatenated:
     start: int = 0
     end: int = -1
     into_sequence: bool = False
-    """ONNX SequenceMap: the values become a sequence."""
+    """True for ONNX SequenceMap, whose values become a sequence."""

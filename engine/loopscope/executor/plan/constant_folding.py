@@ -1,5 +1,5 @@
-"""Kernels that need not run again because their inputs never change: weights that a model stores
-in a smaller type and converts.
+"""Kernels with constant inputs, which run only once: for example the conversion of weights stored
+in a smaller type.
 """
 
 from __future__ import annotations
@@ -13,44 +13,50 @@ import numpy as np
 
 from loopscope.executor.plan.plan import settle
 
-_KEPT_AT_ONCE = 1 << 20
-"""Bytes up to which outputs are stored when they are computed first."""
+_STORED_AT_FIRST_CALL = 1 << 20
+"""Bytes up to which outputs are stored at the first call."""
 
 
 class FoldedKernel:
-    """A kernel whose inputs are constants: it stores its outputs and returns them for the very same
-    inputs, unless they are larger than expected.
+    """A kernel with constant inputs. It stores its outputs, unless they are larger than expected,
+    and returns them for identical inputs.
 
-    Large outputs are stored at the second call: a run that is the only one does not pay for memory
-    that nothing would use again. Stored outputs are the inputs of the next operation of a chain, so
-    that a whole chain is folded by one run. A value that a person sets is no array of before.
+    Large outputs are stored at the second call, so that a single run does not use memory in vain.
+    Stored outputs are the inputs of the next operation in a chain, so that one run folds the whole
+    chain. An override is a different array and is not folded.
     """
 
     def __init__(self, kernel: Callable[..., Any], most_bytes: int) -> None:
         self._kernel, self._most_bytes = kernel, most_bytes
         self._last: tuple[Any, ...] | None = None
-        """The inputs of the last call; None before the first."""
-        self._kept: tuple[tuple[Any, ...], Any] | None = None
-        """What it got and what it made of that; set as one, for the threads that share a plan."""
+        """Inputs of the last call; None before the first."""
+        self._stored: tuple[tuple[Any, ...], Any] | None = None
+        """Inputs and stored outputs, assigned together because threads share a plan."""
 
     def __call__(self, *arguments: Any) -> Any:
-        kept = self._kept
-        if kept is not None and _are_same(kept[0], arguments):
-            return kept[1]
-        made = self._kernel(*arguments)
+        stored = self._stored
+        if stored is not None and _are_same(stored[0], arguments):
+            return stored[1]
+        result = self._kernel(*arguments)
         repeated = self._last is not None and _are_same(self._last, arguments)
-        if (kept is None or repeated) and all(map(_never_changes, arguments)):
-            each = made if isinstance(made, tuple) else (made,)
-            most = min(self._most_bytes, _KEPT_AT_ONCE) if self._last is None else self._most_bytes
-            if sum(getattr(one, "nbytes", math.inf) for one in each) <= most:
-                made = tuple(map(_frozen, made)) if isinstance(made, tuple) else _frozen(made)
-                self._kept = arguments, made
+        if (stored is None or repeated) and all(map(_never_changes, arguments)):
+            outputs = result if isinstance(result, tuple) else (result,)
+            limit = (
+                min(self._most_bytes, _STORED_AT_FIRST_CALL)
+                if self._last is None
+                else self._most_bytes
+            )
+            if sum(getattr(output, "nbytes", math.inf) for output in outputs) <= limit:
+                result = (
+                    tuple(map(_freeze, result)) if isinstance(result, tuple) else _freeze(result)
+                )
+                self._stored = arguments, result
         self._last = arguments
-        return made
+        return result
 
 
-def _are_same(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
+def _are_same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 def _never_changes(value: Any) -> bool:
@@ -59,8 +65,10 @@ def _never_changes(value: Any) -> bool:
     )
 
 
-def _frozen(value: Any) -> Any:
-    """As the machine holds it, so that what takes it gets the very same each time."""
+def _freeze(value: Any) -> Any:
+    """Return the value in the machine's representation, read-only, so that every reader gets the
+    same object.
+    """
     value = settle(value)
     if isinstance(value, np.ndarray):
         value.flags.writeable = False

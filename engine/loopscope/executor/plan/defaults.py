@@ -1,5 +1,5 @@
-"""Values of what was never computed: zeros of the shape and type that inference gives, dynamic
-dimensions counted as 0.
+"""Values that were never computed: zeros of the inferred shape and type, with length 0 for dynamic
+dimensions.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from loopscope.ops.bounds import check_whole
 
 @dataclass(frozen=True, eq=False)
 class Defaults:
-    """Asks shape inference when a value is needed that no operation computed."""
+    """Default values of tensors that no operation computed, from shape inference."""
 
     plan: Plan
 
     def known_result(self, address: str, layer: LayerId) -> tuple[ElementType | None, PartialShape]:
-        """Type and shape of a Result of the graph at a static address."""
-        known = self.plan.propagated.output(address, layer)
-        said = self._said.get((address, layer))
-        if said is None:
-            return known.element_type, known.shape
-        if known.element_type is None:
-            return said.element_type, said.shape
-        return known.element_type, known.shape.intersect(said.shape) or known.shape
+        """Return the type and shape of a Result of the graph at a static address."""
+        inferred = self.plan.propagated.output(address, layer)
+        declared = self._said.get((address, layer))
+        if declared is None:
+            return inferred.element_type, inferred.shape
+        if inferred.element_type is None:
+            return declared.element_type, declared.shape
+        return inferred.element_type, inferred.shape.intersect(declared.shape) or inferred.shape
 
     @cached_property
     def _said(self) -> dict[tuple[str, LayerId], Port]:
-        """What an ONNX file says of its graphs' outputs."""
+        """Types and shapes that an ONNX file declares for its graphs' outputs."""
         if self.plan.model.dialect != "onnx":
             return {}
         return {
@@ -47,17 +47,19 @@ class Defaults:
             if node.inputs
         }
 
-    def is_small(self, address: str, layer: LayerId, most: int) -> bool:
-        """Whether inference knows that an output of a node never has more than so many elements."""
+    def is_small(self, address: str, layer: LayerId, limit: int) -> bool:
+        """Return True if inference proves that an output of a node has at most ``limit``
+        elements.
+        """
         shape = self.plan.propagated.output(address, layer).shape
-        return shape.is_static and math.prod(shape.lengths) <= most
+        return shape.is_static and math.prod(shape.lengths) <= limit
 
     def parameter(self, address: str, layer: LayerId) -> Any:
-        """Defaults for a Parameter that nothing feeds."""
+        """Return the default value of a Parameter that nothing feeds."""
         return self.result(address, layer)
 
     def result(self, address: str, layer: LayerId) -> Any:
-        """Defaults for a Result (or Parameter) that was never computed."""
+        """Return the default value of a Result or Parameter that was never computed."""
         element_type, shape = self.known_result(address, layer)
         lengths = shape.lengths_or_zeros()
         check_whole(int(np.prod(lengths, dtype=object)), "a value that was never computed")

@@ -1,6 +1,4 @@
-"""What a value may be computed from, whatever the run: back through operations, bodies and the
-graphs around.
-"""
+"""Static data dependences of a value: back through operations, bodies and enclosing graphs."""
 
 from __future__ import annotations
 
@@ -11,24 +9,24 @@ from loopscope.executor.plan.plan import Instruction, Program
 
 
 def backward_slice(program: Program, slot: Slot) -> Iterator[Slot]:
-    """A slot and all that may feed it, each once."""
+    """Yield a slot and all slots that may feed it, each once."""
     waiting, seen = [(program, slot)], set[Slot]()
     while waiting:
-        graph, one = waiting.pop()
-        if one in seen:
+        graph, source = waiting.pop()
+        if source in seen:
             continue
-        seen.add(one)
-        yield one
-        number = graph.producer.get(one)
+        seen.add(source)
+        yield source
+        number = graph.producer.get(source)
         if number is not None:
             waiting += _feeding(graph, graph.instructions[number])
-        elif graph.parent is not None and one in graph.parameter_slots:
-            around = graph.parent.instructions[graph.owner]
-            waiting += _feeding(graph.parent, around)
+        elif graph.parent is not None and source in graph.parameter_slots:
+            owner = graph.parent.instructions[graph.owner]
+            waiting += _feeding(graph.parent, owner)
 
 
 def _feeding(graph: Program, instruction: Instruction) -> list[tuple[Program, Slot]]:
-    """The inputs of an operation; for one with bodies, their Results too."""
+    """Return the inputs of an operation, with the Results of its bodies."""
     inner = instruction.region.programs if instruction.region else ()
     return [(graph, slot) for slot in instruction.inputs] + [
         (body, slot) for body in inner for slot in body.results.values()

@@ -1,4 +1,4 @@
-"""The Python expression of an operation, where there is one for the types that it meets."""
+"""Python expression of an operation, for the types that have one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FLOATS = "fd"
 
 
 def expression(instruction: Instruction, values: list[Any]) -> str:
-    """The Python expression of an operation for the types that its inputs have in these slots;
-    empty when it has none.
+    """Return the Python expression of an operation for the types of its inputs in ``values``; empty
+    if none exists.
     """
     if instruction.symbol or not instruction.float_symbol:
         return instruction.symbol
@@ -31,8 +31,8 @@ def expression(instruction: Instruction, values: list[Any]) -> str:
 def of_integers(
     instruction: Instruction, numbers: Mapping[Slot, np.dtype], constant_of: Callable[[Slot], Any]
 ) -> str:
-    """The Python expression of an operation on slots that hold ``numbers`` of these types; empty
-    when it has none for integers.
+    """Return the Python expression of an operation on ``numbers`` of one integer type; empty if
+    none exists.
     """
     text, (first, *others) = (
         instruction.integer_symbol,

@@ -1,6 +1,4 @@
-"""Lowers the port maps of loops and branches to slots: what each Parameter receives, and what
-the node gives of the Results.
-"""
+"""Lowering of the port maps of loops and branches to slots."""
 
 from __future__ import annotations
 
@@ -70,8 +68,8 @@ def loop(
         if entry is not None and entry.is_iteration_number:
             counters.append(_counter(body.graph.by_id[layer], slot))
         elif entry is not None and outer is not None and entry.axis is not None:
-            whole = node.type not in (SCAN, SEQUENCE_MAP)
-            cut = {
+            whole_parts = node.type not in (SCAN, SEQUENCE_MAP)
+            slicing = {
                 "axis": entry.axis,
                 "start": entry.start,
                 "end": entry.end,
@@ -79,7 +77,9 @@ def loop(
                 "part_size": entry.part_size,
             }
             sliced.append(
-                Sliced(parameter=slot, source=outer, **cut, layer=layer, whole_parts=whole)
+                Sliced(
+                    parameter=slot, source=outer, **slicing, layer=layer, whole_parts=whole_parts
+                )
             )
         elif layer in result_of:
             source = result_of[layer]
@@ -132,14 +132,14 @@ def _loop_outputs(
     *,
     into_sequence: bool,
 ) -> tuple[LastValue | Concatenated, ...]:
-    made: list[LastValue | Concatenated] = []
+    ports: list[LastValue | Concatenated] = []
     for slot, entry in zip(outputs, body.outer_outputs, strict=False):
         result = program.results[entry.internal]
         if entry.axis is None:
-            state = next((one for one in carried if one.result_layer == entry.internal), None)
+            state = next((value for value in carried if value.result_layer == entry.internal), None)
             initial = state.initial if state else None
             zeros = state.parameter if state and state.initial is None else None
-            made.append(
+            ports.append(
                 LastValue(
                     slot=slot,
                     result=result,
@@ -149,7 +149,7 @@ def _loop_outputs(
                 )
             )
         else:
-            made.append(
+            ports.append(
                 Concatenated(
                     slot=slot,
                     result=result,
@@ -163,7 +163,7 @@ def _loop_outputs(
                     into_sequence=into_sequence,
                 )
             )
-    return tuple(made)
+    return tuple(ports)
 
 
 def _counter(node: Node, slot: Slot) -> Counter:

@@ -1,12 +1,12 @@
-"""The numbers of a plan, each with its own type, so that none is mistaken for another."""
+"""Numbers of a plan, each with its own type, so that they are not confused."""
 
 from __future__ import annotations
 
 from typing import NewType
 
 Slot = NewType("Slot", int)
-"""Where a run holds one value of one graph."""
+"""Place of one value of one graph in a run."""
 ProgramIndex = NewType("ProgramIndex", int)
-"""Which graph of the plan; 0 is the outermost."""
+"""Number of a graph of the plan; 0 is the outermost."""
 TableIndex = NewType("TableIndex", int)
-"""Which Loop, If or function of the plan: its table in a recording."""
+"""Number of a Loop, If or function of the plan, and of its table in a recording."""

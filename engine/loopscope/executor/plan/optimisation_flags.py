@@ -1,6 +1,4 @@
-"""What a run may leave out because it makes no difference to what is asked for; each can be
-switched off.
-"""
+"""Optimisations of a run that do not change the requested values. Each can be switched off."""
 
 from __future__ import annotations
 
@@ -9,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Optimise:
-    """The optimisations of a run: all are on, unless one is set to False."""
+    """Optimisations of a run. All are on, unless one is set to False."""
 
     prune: bool = True
-    """Operations that no output (or nothing that is fetched) needs do not run, in bodies too."""
+    """Operations that no output and no fetched value needs do not run, also inside bodies."""
     fold: bool = True
-    """What a model computes of its constants alone is kept, instead of computed in every
-    iteration and every run.
+    """Results that depend only on constants are stored, instead of computed in every iteration and
+    run.
     """
     cse: bool = True
-    """Common subexpressions: of operations of a graph that compute the same of the same values,
-    one computes it for all.
+    """Common subexpressions: operations of a graph with equal inputs and attributes are computed
+    once.
     """
 
 

@@ -1,5 +1,5 @@
-"""Values that a person sets: what a run puts in place of a value, in one iteration of each loop
-around it.
+"""Overrides: values that a user sets in place of computed values, in one iteration of each
+enclosing loop.
 """
 
 from __future__ import annotations
@@ -10,67 +10,70 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from loopscope.executor.plan.invariants import constant_of
+from loopscope.executor.plan.body_ports import Invariant
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
-from loopscope.executor.plan.plan import Plan, Program
+from loopscope.executor.plan.plan import ABSENT, Plan, Program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Override:
-    """The value of one slot in one row of a graph."""
+    """Value of one slot in one row of a graph."""
 
     address: str
     program: Program
     slot: Slot
     loops: tuple[Program, ...]
-    """The bodies of the loops around it, outermost first."""
+    """Bodies of the enclosing loops, outermost first."""
     iterations: tuple[int, ...]
-    """The iteration of each of them."""
+    """Iteration of each enclosing loop."""
     value: Any
     is_sure: bool = True
-    """Its element type was known before the run."""
+    """True if its element type was known before the run."""
 
     def is_within(self, iterations: tuple[int, ...]) -> bool:
-        """Whether it lies in these iterations of as many of the outermost loops around it."""
+        """Return True if the override lies in these iterations of the outermost loops."""
         return self.iterations[: len(iterations)] == iterations
 
     def put(self, values: list[Any]) -> None:
-        """Sets the value; ``ValueError`` when it turns out to have another element type than
-        what it replaces.
+        """Set the value; ``ValueError`` if its element type differs from that of the computed
+        value.
         """
-        was, now = (getattr(value, "dtype", None) for value in (values[self.slot], self.value))
-        if not self.is_sure and was != now:
+        computed, replacement = (
+            getattr(value, "dtype", None) for value in (values[self.slot], self.value)
+        )
+        if not self.is_sure and computed != replacement:
             raise ValueError(
-                f"{self.address} was to be set to a value of type {now}, and holds {was or 'what is not a tensor'}"
+                f"{self.address} was to be set to a value of type {replacement}, "
+                f"and holds {computed or 'what is not a tensor'}"
             )
         values[self.slot] = self.value
 
 
 @dataclass(frozen=True, eq=False)
 class Overrides:
-    """A plan, and what a person sets in one run of it."""
+    """A plan with the overrides of one run."""
 
     plan: Plan
     items: tuple[Override, ...] = ()
 
     @cached_property
     def by_program(self) -> Mapping[ProgramIndex, tuple[Override, ...]]:
-        """Those in each graph, by program number."""
-        found: defaultdict[ProgramIndex, list[Override]] = defaultdict(list)
-        for one in self.items:
-            found[one.program.index].append(one)
-        return {index: tuple(some) for index, some in found.items()}
+        """Overrides of each graph, by program number."""
+        groups: defaultdict[ProgramIndex, list[Override]] = defaultdict(list)
+        for override in self.items:
+            groups[override.program.index].append(override)
+        return {index: tuple(group) for index, group in groups.items()}
 
     @cached_property
     def slots(self) -> frozenset[Slot]:
-        """Slots that are set somewhere: they are not the same in all rows, whatever the model
-        says.
+        """Slots with an override. Their value is not the same in all rows, even if the model's
+        value is.
         """
-        return frozenset(one.slot for one in self.items)
+        return frozenset(override.slot for override in self.items)
 
     @cached_property
     def constants(self) -> tuple[tuple[Program, Slot], ...]:
-        """The slots of Consts in bodies that are set somewhere, with their graphs."""
+        """Overridden slots of Consts in bodies, with their graphs."""
         bodies = (
             [program for program in self.plan.programs if program.parent is not None]
             if self.items
@@ -83,19 +86,24 @@ class Overrides:
         )
 
     def constant_of(self, program: Program, slot: Slot) -> Any | None:
-        """The value of a slot that equals a Const in the whole run; None for any other."""
+        """Return the value of a slot that equals a Const in the whole run; None for any other."""
         return constant_of(self.plan, program, slot, self.slots)
 
     def at(self, program: Program, iterations: tuple[int, ...], slot: Slot) -> Override | None:
-        """What is set of a slot in one row."""
-        mine = self.by_program.get(program.index, ())
+        """Return the override of a slot in one row."""
+        overrides = self.by_program.get(program.index, ())
         return next(
-            (one for one in mine if one.slot == slot and one.iterations == iterations), None
+            (
+                override
+                for override in overrides
+                if override.slot == slot and override.iterations == iterations
+            ),
+            None,
         )
 
     def next_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int | None:
-        """The first iteration of the innermost of these open loops, not before the given one, in
-        which anything is set.
+        """Return the first iteration of the innermost of these loops, from the given one on, that
+        has an override.
         """
         return min(
             (number for number in self._in(loops, iterations) if number >= iterations[-1]),
@@ -103,31 +111,84 @@ class Overrides:
         )
 
     def last_in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> int:
-        """The last iteration of the innermost of these open loops in which anything is set; -1
-        for none.
+        """Return the last iteration of the innermost of these loops that has an override; -1 for
+        none.
         """
         return max(self._in(loops, iterations), default=-1)
 
     def _in(self, loops: Sequence[Program], iterations: tuple[int, ...]) -> Iterable[int]:
         depth = len(loops)
-        for one in self.items:
-            if one.loops[depth - 1 : depth] == (loops[-1],) and one.is_within(iterations[:-1]):
-                yield one.iterations[depth - 1]
+        for override in self.items:
+            if override.loops[depth - 1 : depth] == (loops[-1],) and override.is_within(
+                iterations[:-1]
+            ):
+                yield override.iterations[depth - 1]
 
     def inside(self, program: Program, iterations: tuple[int, ...]) -> Overrides:
-        """Those in what a row runs, its own apart, as they are named from there."""
+        """Return the overrides in the inner graphs of a row, without its own, relative to that
+        row.
+        """
         depth = len(iterations)
-        found = [
-            one
-            for one in self.items
-            if one.program is not program
-            and one.is_within(iterations)
-            and program in one.program.around()
+        inner = [
+            override
+            for override in self.items
+            if override.program is not program
+            and override.is_within(iterations)
+            and program in override.program.around()
         ]
         return Overrides(
             self.plan,
             tuple(
-                replace(one, loops=one.loops[depth:], iterations=one.iterations[depth:])
-                for one in found
+                replace(
+                    override, loops=override.loops[depth:], iterations=override.iterations[depth:]
+                )
+                for override in inner
             ),
         )
+
+
+def invariant_source(
+    program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
+) -> Slot | None:
+    """Return the slot of the Const, model input or outermost operation that always supplies a
+    slot's value.
+
+    Return None if the value may differ from row to row, or passes through a ``changed`` slot.
+    """
+    while slot not in changed:
+        if slot in program.producer:
+            return slot if program.parent is None else None
+        if program.parent is None or slot not in program.parameter_slots:
+            return None if slot == ABSENT else slot
+        outer = _outer(program, slot)
+        if outer is None:
+            return None
+        program, slot = program.parent, outer
+    return None
+
+
+def constant_of(
+    plan: Plan, program: Program, slot: Slot, changed: frozenset[Slot] = frozenset()
+) -> Any | None:
+    """Return the value of a slot that always equals a Const.
+
+    Return None for any other slot, and if the value passes through a ``changed`` slot.
+    """
+    while (number := program.producer.get(slot)) is not None and program.instructions[
+        number
+    ].is_identity:
+        if slot in changed:
+            return None
+        slot = program.instructions[number].inputs[0]
+    source = invariant_source(program, slot, changed)
+    return None if source is None else plan.constant.get(source)
+
+
+def _outer(program: Program, parameter: Slot) -> Slot | None:
+    """Return the slot of the enclosing graph that a Parameter always equals."""
+    if program.branch is not None:
+        return dict(program.branch.bindings).get(parameter)
+    if program.loop is None or program.loop.declared:
+        return None
+    binding = program.loop.binding.get(parameter)
+    return binding.source if isinstance(binding, Invariant) else None

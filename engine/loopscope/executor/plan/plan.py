@@ -1,5 +1,5 @@
-"""What the machine runs: every value in a numbered slot, every node an instruction with its
-kernel bound, every region lowered.
+"""Plan of a model: every value in a numbered slot, every node an instruction with its kernel bound,
+every region lowered.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Known, Operation
 from loopscope.ops.values import NOT_KEPT
 
-_LEAST_MOVED, _MOST_MOVED = 1 << 12, 1 << 25
+_MIN_ALIGNED_BYTES, _MAX_ALIGNED_BYTES = 1 << 12, 1 << 25
 ABSENT = Slot(0)
-"""The slot of inputs that a node leaves out; it holds None."""
+"""Slot of inputs that a node leaves out; it holds None."""
 
 
 LoopKind = Literal["Loop", "TensorIterator", "Scan", "SequenceMap"]
@@ -42,16 +42,16 @@ RegionKind = LoopKind | Literal["If", "Function"]
 
 @dataclass(frozen=True, eq=False)
 class LoopRegion:
-    """A Loop, TensorIterator or Scan: its body and what goes in and out of it."""
+    """A Loop, TensorIterator, Scan or SequenceMap: its body and its ports."""
 
     kind: LoopKind
     program: Program
     trip_count: Slot | None
-    """Outer slot; None: the sliced inputs decide."""
+    """Outer slot; None if the sliced inputs decide."""
     condition: Slot | None
-    """Outer slot of the initial condition; None: true."""
+    """Outer slot of the initial condition; None for true."""
     condition_result: Slot | None
-    """Body slot; None: always true."""
+    """Body slot; None for always true."""
     invariants: tuple[Invariant, ...]
     carried: tuple[CarriedValue, ...]
     sliced: tuple[Sliced, ...]
@@ -59,12 +59,14 @@ class LoopRegion:
     unfed: tuple[Unfed, ...]
     outputs: tuple[LastValue | Concatenated, ...]
     table: TableIndex
-    """Number of its table in the trace."""
+    """Number of its table in the recording."""
     negative_is_no_limit: bool = True
-    """What a negative trip count means: no limit in OpenVINO, no iteration in ONNX."""
+    """True if a negative trip count means no limit, as in OpenVINO; in ONNX it means no
+    iteration.
+    """
     declared: Mapping[Slot, ElementType] = field(default_factory=dict[Slot, ElementType])
-    """Of a TensorIterator, the element types of its Parameters by slot: what enters is converted
-    to them, as in OpenVINO.
+    """Declared element types of a TensorIterator's Parameters, by slot. Entering values are
+    converted to them, as in OpenVINO.
     """
 
     @property
@@ -73,24 +75,24 @@ class LoopRegion:
 
     @cached_property
     def binding(self) -> Mapping[Slot, Binding]:
-        """What each Parameter receives, by slot."""
-        every: tuple[Binding, ...] = (
+        """Source of each Parameter, by slot."""
+        ports: tuple[Binding, ...] = (
             *self.invariants,
             *self.unfed,
             *self.carried,
             *self.sliced,
             *self.counters,
         )
-        return {one.parameter: one for one in every}
+        return {port.parameter: port for port in ports}
 
     @cached_property
     def outer_slots(self) -> frozenset[Slot]:
-        """The slots of the graph around that Parameters receive values from."""
-        initial = (one.initial for one in self.carried if one.initial is not None)
+        """Slots of the enclosing graph that Parameters receive values from."""
+        initial = (port.initial for port in self.carried if port.initial is not None)
         return frozenset(
             (
-                *(one.source for one in self.invariants),
-                *(one.source for one in self.sliced),
+                *(port.source for port in self.invariants),
+                *(port.source for port in self.sliced),
                 *initial,
             )
         )
@@ -119,7 +121,7 @@ class IfRegion:
     outputs: tuple[Slot, ...]
     table: TableIndex
     first_decides: bool = True
-    """Whether a condition may be a list of several elements: False for ONNX."""
+    """True if a condition may be a list of several elements; False for ONNX."""
     kind: Literal["If"] = "If"
 
     @property
@@ -150,65 +152,67 @@ class Instruction:
 
     node: Node
     label: str
-    """Its segment in addresses."""
+    """Segment of the node in addresses."""
     title: str
     """Operation with version, for messages."""
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     call: Callable[..., Any] | None = None
     several: bool = False
-    """The kernel gives a tuple."""
+    """True if the kernel returns a tuple."""
     symbol: str = ""
-    """A Python expression over {0}, {1} that equals the call, element by element."""
+    """Python expression over {0}, {1} that equals the call, element by element."""
     broadcasts: bool = False
-    """Its output may have more elements than all of its inputs together."""
+    """True if its output may have more elements than all of its inputs together."""
     state: Slot | None = None
     """Slot of the hidden state of a random operation."""
     variable: Slot | None = None
     """Slot of the variable that ReadValue and Assign share."""
     assigns: bool = False
-    """It is an Assign."""
+    """True for an Assign."""
     float_symbol: str = ""
-    """As ``symbol``, for f32 and f64 only; may call functions of ``np``."""
+    """Expression like ``symbol`` for f32 and f64 only; it may call functions of ``np``."""
     integer_symbol: str = ""
-    """As ``symbol``, for numbers of one integer type of numpy, and divisors other than 0."""
+    """Expression like ``symbol`` for numbers of one integer type of numpy, with divisors other than
+    0.
+    """
     region: Region | None = None
     settled: bool = False
-    """What the call gives needs no settling, and may be no tensor."""
+    """True if the call returns values in the machine's representation; they may be other than
+    tensors.
+    """
     only_tensors: bool = True
-    """As the operation's."""
+    """Copy of the operation's ``only_tensors``."""
     checked: bool = False
-    """Whether its inputs are looked at, and in generated code what it returns: its kernel is a
-    user's, or the model holds sequences.
+    """True if its inputs are checked, and in generated code its results too, because the kernel is
+    a user's or the model has sequences.
     """
     kernel: Callable[..., Any] | None = None
-    """The kernel with its attributes bound; ``call`` gives the same, and may keep what it makes
-    of constants.
+    """Kernel with its attributes bound. ``call`` returns the same values, and may store results of
+    constants.
     """
     is_identity: bool = False
-    """Whether its output is its input."""
+    """True if its output is its input."""
     shows: Callable[..., str] | None = None
-    """The line that an execution shows, of its inputs."""
+    """Function from the inputs to the line that an execution prints."""
     shows_first: int = -1
-    """So many executions show one; all, where it is negative."""
+    """Number of executions that print a line; negative for all."""
     infer: Callable[[Sequence[Known]], tuple[Known, ...]] | None = None
-    """Its shape function with its attributes bound, where there is one and nobody has a say in
-    what the kernel returns.
-    """
+    """Shape function with its attributes bound; None if none exists or the kernel is a user's."""
     same_as: tuple[Slot, ...] = ()
-    """The outputs of an earlier instruction of its graph that computes the very same, one for
-    one; empty where there is none.
+    """Outputs of an earlier instruction of the graph that computes the same values; empty if none
+    does.
     """
 
     @property
     def reads(self) -> tuple[Slot, ...]:
-        """All slots that it takes values from."""
+        """All slots that the instruction reads."""
         return self.inputs + self.same_as
 
 
 @dataclass(eq=False)
 class Program:
-    """The plan of one graph. Filled while planning, never changed after."""
+    """Plan of one graph. Filled while planning, never changed afterwards."""
 
     address: str
     """Static address: ``main`` or ``main/while_3/body``."""
@@ -220,33 +224,35 @@ class Program:
     parameters: Mapping[LayerId, Slot] = field(default_factory=dict[LayerId, Slot])
     """Slot of each Parameter."""
     results: Mapping[LayerId, Slot] = field(default_factory=dict[LayerId, Slot])
-    """Slot of the value that each Result takes."""
+    """Slot of the value of each Result."""
     slots: Mapping[tuple[LayerId, int], Slot] = field(
         default_factory=dict[tuple[LayerId, int], Slot]
     )
-    """Slot of every node output; a Result counts as its input."""
+    """Slot of every node output; a Result has the slot of its input."""
     layer_of_label: Mapping[str, LayerId] = field(default_factory=dict[str, LayerId])
     regions: tuple[int, ...] = ()
     """Numbers of the instructions that are regions."""
     hidden: tuple[Slot, ...] = ()
-    """Slots of random states and variables that it or its bodies use."""
+    """Slots of random states and variables that the graph or its bodies use."""
     fetched: frozenset[Slot] = frozenset()
-    """Slots whose values are asked for, the Results' apart: a run keeps them to its end."""
+    """Slots of requested values, except Results; a run stores them to its end."""
 
     @cached_property
     def region(self) -> Region | None:
-        """What runs it, in the graph around; None for the outermost graph."""
+        """Region of the enclosing graph that runs this graph; None for the outermost graph."""
         return None if self.parent is None else self.parent.instructions[self.owner].region
 
     @property
     def loop(self) -> LoopRegion | None:
-        """The loop whose body it is; None for a branch, a function and the outermost graph."""
+        """The loop whose body this graph is; None for a branch, a function and the outermost
+        graph.
+        """
         return self.region if isinstance(self.region, LoopRegion) else None
 
     @property
     def branch(self) -> Branch | None:
-        """The branch of an If, or the called function, that it is; None for the body of a loop
-        and the outermost graph.
+        """The If branch or called function that this graph is; None for a loop body and the
+        outermost graph.
         """
         match self.region:
             case IfRegion() as region:
@@ -262,7 +268,7 @@ class Program:
 
     @cached_property
     def producer(self) -> Mapping[Slot, int]:
-        """For each slot that an instruction fills, the number of that instruction."""
+        """Number of the instruction that fills each slot."""
         return {
             slot: number
             for number, instruction in enumerate(self.instructions)
@@ -271,13 +277,11 @@ class Program:
 
     @cached_property
     def done_with(self) -> tuple[tuple[Slot, ...], ...]:
-        """For each instruction, the slots of earlier instructions and its own that nothing reads
-        after it; never what a Result takes.
-        """
+        """Slots that nothing reads after each instruction, without the slots of Results."""
         last = {
             slot: number
-            for number, one in enumerate(self.instructions)
-            for slot in (*one.reads, *one.outputs)
+            for number, instruction in enumerate(self.instructions)
+            for slot in (*instruction.reads, *instruction.outputs)
         }
         done: list[list[Slot]] = [[] for _ in self.instructions]
         for slot in self.producer.keys() - self.results.values() - self.fetched:
@@ -285,14 +289,13 @@ class Program:
         return tuple(map(tuple, done))
 
     def takes(self, slot: Slot) -> bool:
-        """Whether anything in it takes a slot's value, or it hands it on."""
+        """Return True if an instruction reads the slot, or a Result returns it."""
         return slot in self.results.values() or any(
             slot in instruction.reads for instruction in self.instructions
         )
 
     @cached_property
     def parameter_slots(self) -> frozenset[Slot]:
-        """The slots of its Parameters."""
         return frozenset(self.parameters.values())
 
     @cached_property
@@ -301,7 +304,7 @@ class Program:
         return frozenset(self.slots.values())
 
     def around(self) -> Iterator[Program]:
-        """It and the graphs around it, innermost first."""
+        """Yield this graph and its enclosing graphs, innermost first."""
         program: Program | None = self
         while program is not None:
             yield program
@@ -318,7 +321,7 @@ class Plan:
     programs: tuple[Program, ...]
     slot_count: int
     regions: tuple[tuple[Program, Instruction], ...]
-    """By table number: the program and the instruction of each region."""
+    """Program and instruction of each region, by table number."""
     constant_slots: tuple[tuple[Slot, Node], ...]
     variables: Mapping[str, Slot]
     """Slot of each variable by its id."""
@@ -327,63 +330,61 @@ class Plan:
     operations: Mapping[tuple[ProgramIndex, LayerId], Operation]
     """Operation of each computing node, by program number and layer."""
     optimise: Optimise = field(default_factory=Optimise)
-    """What may be left out of a run."""
+    """Enabled optimisations."""
     kept_bytes: int = 0
-    """Bytes that kernels keep, at most, of what they make of constants."""
+    """Maximum bytes of the results that kernels store for constants."""
     live: frozenset[Slot] | None = None
-    """The slots that get values, of a plan for a few tensors only; None: all."""
+    """Slots that get values in a pruned plan; None for all."""
     removed: tuple[str, ...] = ()
-    """Of such a plan the operations that do not run, by static address; of a node with bodies
-    not what is in them.
+    """Static addresses of the operations that a pruned plan does not run; a removed node stands for
+    its bodies.
     """
     parts: dict[object, Plan | None] = field(
         default_factory=dict[object, "Plan | None"], init=False, repr=False
     )
-    """Plans for a few of its tensors that runs have asked for lately, with the code that was
-    generated for them; None: this plan.
+    """Recently used pruned plans of this plan, with their generated code; None stands for this
+    plan.
     """
 
     @cached_property
     def propagated(self) -> Propagated:
-        """What shape inference knows of the whole model."""
+        """Shape inference of the whole model."""
         return propagate(self.model, self.catalogue)
 
     @cached_property
     def constants(self) -> tuple[tuple[Slot, Any], ...]:
-        """Slot and value of every Const, decoded when the plan first runs."""
+        """Slot and value of every Const, decoded at the first run of the plan."""
         outermost = self.main.owned
         return tuple(
             (
                 slot,
-                settle(_constant(node) if slot in outermost else _on_cache_lines(_constant(node))),
+                settle(
+                    _constant(node) if slot in outermost else _aligned_for_loops(_constant(node))
+                ),
             )
             for slot, node in self.constant_slots
         )
 
     @property
     def made_bytes(self) -> int:
-        """Bytes of constants that had to be copied, and of what kernels keep of them; none
-        before the first run.
-        """
+        """Bytes of copied constants and of results that kernels store; 0 before the first run."""
         if "constants" not in self.__dict__:
             return 0
         return self.kept_bytes + sum(_own_bytes(value) for _, value in self.constants)
 
     @cached_property
     def constant(self) -> Mapping[Slot, Any]:
-        """The same by slot."""
+        """Values of the constants by slot."""
         return dict(self.constants)
 
     @cached_property
     def constant_numbers(self) -> frozenset[Slot]:
-        """The slots of Consts."""
+        """Slots of Consts."""
         return frozenset(slot for slot, _ in self.constant_slots)
 
     @cached_property
     def lacks_weights(self) -> bool:
-        """Whether there are Consts without their data: the model is that of a run which was
-        saved without weights.
-        """
+        """True if Consts have no data, because the model is that of a run saved without weights."""
         return any(
             node.constant is not None and not node.constant.is_kept
             for _, node in self.constant_slots
@@ -394,7 +395,7 @@ class Plan:
         return {program.address: program for program in self.programs}
 
     def fresh_values(self, entropy: int) -> list[Any]:
-        """The slots at the start of a run: constants in place, random states at the run's
+        """Return the slot values at the start of a run: constants, and random states from the run's
         entropy.
         """
         values = self._values_before_a_run.copy()
@@ -411,7 +412,7 @@ class Plan:
 
     @cached_property
     def prints(self) -> bool:
-        """Whether a run may show anything."""
+        """True if a run may print anything."""
         return any(
             instruction.shows is not None
             for program in self.programs
@@ -420,19 +421,20 @@ class Plan:
 
 
 def find_hidden(programs: Sequence[Program]) -> None:
-    """Random states and variables of a program include those of its bodies; inner programs come
-    after outer ones.
+    """Set the random states and variables of each program, including those of its bodies.
+
+    Requires inner programs after outer ones.
     """
     hidden: dict[ProgramIndex, set[Slot]] = {program.index: set() for program in programs}
     for program in reversed(programs):
-        found = hidden[program.index]
+        slots = hidden[program.index]
         for instruction in program.instructions:
-            found.update(
+            slots.update(
                 slot for slot in (instruction.state, instruction.variable) if slot is not None
             )
-        program.hidden = tuple(sorted(found))
+        program.hidden = tuple(sorted(slots))
         if program.parent is not None:
-            hidden[program.parent.index] |= found
+            hidden[program.parent.index] |= slots
 
 
 def _constant(node: Node) -> Any:
@@ -441,27 +443,29 @@ def _constant(node: Node) -> Any:
     return node.constant.array() if node.constant.is_kept else NOT_KEPT
 
 
-def _on_cache_lines(array: Any) -> Any:
-    """The array where it is fast to multiply with, when that pays: weights of a loop, in each
-    iteration.
+def _aligned_for_loops(array: Any) -> Any:
+    """Return weights of a loop in aligned memory if multiplying them in each iteration repays the
+    copy.
     """
     if array is NOT_KEPT:
         return array
-    worth = (
-        _LEAST_MOVED <= array.nbytes <= _MOST_MOVED
+    is_worthwhile = (
+        _MIN_ALIGNED_BYTES <= array.nbytes <= _MAX_ALIGNED_BYTES
         and array.dtype.kind == "f"
         and array.flags.c_contiguous
     )
-    if not worth or aligned.is_aligned(array):
+    if not is_worthwhile or aligned.is_aligned(array):
         return array
-    moved = aligned.empty(array.shape, array.dtype)
-    moved[...] = array
-    moved.flags.writeable = False
-    return moved
+    copy = aligned.empty(array.shape, array.dtype)
+    copy[...] = array
+    copy.flags.writeable = False
+    return copy
 
 
 def settle(value: Any) -> Any:
-    """Rank-0 numbers become numpy scalars, which compute ten times faster than 0-d arrays."""
+    """Return a rank-0 number as a numpy scalar, which computes ten times faster than a 0-d
+    array.
+    """
     if (
         isinstance(value, np.ndarray)
         and value.ndim == 0
@@ -473,12 +477,12 @@ def settle(value: Any) -> Any:
 
 
 def bound(kernel: Callable[..., Any], keywords: Mapping[str, Any]) -> Callable[..., Any]:
-    """A kernel with its attributes bound."""
+    """Return a kernel with its attributes bound."""
     return partial(kernel, **keywords) if keywords else kernel
 
 
 def _own_bytes(value: Any) -> int:
-    """Bytes of an array that is no view into a file of weights."""
+    """Return the bytes of an array, or 0 for a view into a file of weights."""
     if not isinstance(value, np.ndarray):
         return 0
     while isinstance(value.base, np.ndarray):

@@ -1,5 +1,5 @@
-"""Model -> Plan: gives every value a slot, binds kernels and their attributes, and lowers port
-maps to slots.
+"""Planner from Model to Plan: assigns a slot to every value, binds kernels to attributes, and
+lowers port maps.
 """
 
 from __future__ import annotations
@@ -50,20 +50,22 @@ from loopscope.ops.mixed_types import promoting
 def plan_of(
     model: Model, catalogue: Catalogue = CATALOGUE, optimise: Optimise = EVERYTHING
 ) -> Plan:
-    """The plan of a whole model, made once for each model, catalogue and choice;
-    ``InvalidModel`` when the model has errors.
+    """Return the plan of a whole model, cached by model, catalogue and optimisations;
+    ``InvalidModel`` if the model has errors.
     """
     plans = _PLANS.setdefault(model, weakref.WeakKeyDictionary()).setdefault(catalogue, {})
     plan = plans.get(optimise)
     if plan is None:
-        ours = catalogue_for(model.dialect, catalogue)
+        dialect_catalogue = catalogue_for(model.dialect, catalogue)
         with no_garbage_collection():
-            plan = plans[optimise] = plan_checked(checked(model, ours), ours, optimise)
+            plan = plans[optimise] = plan_checked(
+                checked(model, dialect_catalogue), dialect_catalogue, optimise
+            )
     return plan
 
 
 def plans_of(model: Model) -> list[Plan]:
-    """The plans that there are of a model."""
+    """Return the cached plans of a model."""
     return [plan for plans in list(_PLANS.get(model, {}).values()) for plan in list(plans.values())]
 
 
@@ -75,16 +77,16 @@ _PLANS: weakref.WeakKeyDictionary[
 def plan_checked(
     checked_model: CheckedModel, catalogue: Catalogue, optimise: Optimise = EVERYTHING
 ) -> Plan:
-    """The plan of a model that has been checked."""
-    # A copy of the outermost object: a plan that held the model itself would keep it, and so
-    # itself, in the table above for ever.
+    """Return the plan of a checked model."""
+    # Copy the outermost object: a plan with a reference to the model would never leave the weak
+    # table above.
     plan = _Planner(replace(checked_model.model), catalogue, optimise, checked_model.mixed).plan()
     if optimise.cse:
         share(plan)
     return plan
 
 
-_MOST_KEPT_BYTES = 1 << 30
+_MAX_STORED_BYTES = 1 << 30
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -94,7 +96,7 @@ class _Planner:
     catalogue: Catalogue
     optimise: Optimise
     mixed: frozenset[tuple[str, LayerId]]
-    """Nodes, each with its graph's address, whose operands are promoted to one type."""
+    """Nodes whose operands are promoted to one type, each with the address of its graph."""
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
@@ -108,10 +110,10 @@ class _Planner:
         default_factory=dict[tuple[ProgramIndex, LayerId], Operation]
     )
     kept_bytes: int = 0
-    """Bytes that kernels may keep of what they make of constants."""
+    """Bytes that kernels may use to store results of constants."""
     steady: set[Slot] = field(default_factory=set[Slot])
-    """Slots that hold the same in all runs: a Const, what is computed from such, and what a body
-    takes of either.
+    """Slots with the same value in all runs: Consts, values computed from them, and body Parameters
+    bound to them.
     """
     true: Slot | None = None
     """Slot of a condition that is always true."""
@@ -143,8 +145,9 @@ class _Planner:
         return Slot(self.slot_count - 1)
 
     def _open(self, address: str, graph: ModelGraph, parent: Program | None, owner: int) -> Program:
-        """A program with slots for everything in its graph; its instructions are filled in
-        later, so that nesting needs no recursion.
+        """Return a program with slots for everything in its graph.
+
+        Its instructions are filled in later, so that nesting does not need recursion.
         """
         program = Program(address, ProgramIndex(len(self.programs)), parent, owner)
         slots: dict[tuple[LayerId, int], Slot] = {}
@@ -201,18 +204,18 @@ class _Planner:
             _source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
         )
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
-        made = partial(Instruction, node, label, operation.title, inputs, outputs)
+        build = partial(Instruction, node, label, operation.title, inputs, outputs)
         match operation.role:
             case Role.REGION:
-                return made(region=self._region(program, node, label, inputs, outputs, number))
+                return build(region=self._region(program, node, label, inputs, outputs, number))
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
-                return made(
+                return build(
                     _initial(operation, node),
                     variable=variable,
                     assigns=operation.role is Role.ASSIGN,
                 )
-        return self._computing(program, graph, node, operation, made)
+        return self._computing(program, graph, node, operation, build)
 
     def _computing(
         self,
@@ -220,23 +223,25 @@ class _Planner:
         graph: ModelGraph,
         node: Node,
         operation: Operation,
-        made: Callable[..., Instruction],
+        build: Callable[..., Instruction],
     ) -> Instruction:
-        """An instruction that calls a kernel; ``made`` takes what it has beside its inputs and
+        """Return an instruction that calls a kernel. ``build`` takes its fields except inputs and
         outputs.
         """
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        own = self.catalogue.is_foreign(operation)
-        checked, tensors = own or self._holds_sequences, operation.only_tensors
-        called = checked and (own or tensors)
+        is_custom = self.catalogue.is_foreign(operation)
+        checked, tensors = is_custom or self._holds_sequences, operation.only_tensors
+        must_call = checked and (is_custom or tensors)
         symbol, of_floats, of_integers = (
-            ("", "", "") if called else _expressions(operation, keywords, self._types(graph, node))
+            ("", "", "")
+            if must_call
+            else _expressions(operation, keywords, self._types(graph, node))
         )
         if operation.counts_outputs:
             keywords["outputs"] = len(node.outputs)
-        made = partial(
-            made,
+        build = partial(
+            build,
             state=self._state() if operation.stateful else None,
             only_tensors=tensors,
             checked=checked or self._lacks_weights,
@@ -246,18 +251,18 @@ class _Planner:
             call = operation.prepare(keywords, len(node.outputs))
             if mixed:
                 call = promoting(call, operation.alike)
-            return made(call, several=True, settled=True, kernel=call)
+            return build(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
         several = operation.outputs != 1
         kernel = bound(operation.kernel, keywords)
         if mixed:
             kernel = promoting(kernel, operation.alike)
-            return made(kernel, several, kernel=kernel)
-        if own:
+            return build(kernel, several, kernel=kernel)
+        if is_custom:
             kernel = Agreeing(operation, kernel, attributes, several=several)
         shows = None if operation.shows is None else partial(operation.shows, **keywords)
         shape = operation.infer
-        return made(
+        return build(
             self._keeping(program, graph, node, operation, keywords, kernel) or kernel,
             several,
             symbol,
@@ -268,7 +273,7 @@ class _Planner:
             is_identity=operation.identity and bool(symbol),
             shows=shows,
             shows_first=keywords.get("first_n", -1) if shows else -1,
-            infer=None if shape is None or own else lambda inputs: shape(inputs, attributes),
+            infer=None if shape is None or is_custom else lambda inputs: shape(inputs, attributes),
         )
 
     @cached_property
@@ -290,11 +295,13 @@ class _Planner:
         keywords: Mapping[str, Any],
         kernel: Callable[..., Any],
     ) -> Callable[..., Any] | None:
-        """For inputs that are constants, a kernel that keeps what it makes of them, within a
-        bound for all; None for others.
+        """Return a kernel that stores results of its constant inputs, within a bound for all
+        kernels; None for other inputs.
         """
         sources = graph.sources[node.id]
-        kept = sources[operation.kept_input] if len(sources) > operation.kept_input else None
+        constant_source = (
+            sources[operation.kept_input] if len(sources) > operation.kept_input else None
+        )
         foldable = self.optimise.fold and operation.pure and not operation.stateful
         if (
             operation.kernel is not None
@@ -308,29 +315,31 @@ class _Planner:
                     program.slots[node.id, index] for index in range(len(node.outputs))
                 )
                 return FoldedKernel(kernel, size)
-        elif operation.by_constant is not None and self._is_steady(program, kept):
-            made = operation.by_constant(self._constant(graph, kept), **keywords)
-            if made is not None and self._keeps(made.most_bytes):
-                return made
+        elif operation.by_constant is not None and self._is_steady(program, constant_source):
+            prepared = operation.by_constant(self._constant(graph, constant_source), **keywords)
+            if prepared is not None and self._keeps(prepared.most_bytes):
+                return prepared
         return None
 
     def _types(self, graph: ModelGraph, node: Node) -> list[ElementType | None]:
-        """What each input is declared to be, where it is."""
+        """Return the declared type of each input, or None."""
         sources = graph.sources[node.id]
         return [
-            None if one is None else graph.by_id[one.layer].outputs[one.output].element_type
-            for one in sources[: len(node.inputs)]
+            None
+            if source is None
+            else graph.by_id[source.layer].outputs[source.output].element_type
+            for source in sources[: len(node.inputs)]
         ]
 
     def _is_steady(self, program: Program, source: OutputRef | None) -> bool:
         return source is not None and program.slots[source.layer, source.output] in self.steady
 
     def _take(self, bindings: Iterable[tuple[Slot, Slot]]) -> None:
-        """Parameters that always equal a slot of the graph around, each with that slot."""
+        """Mark the Parameters that always equal a steady slot of the enclosing graph as steady."""
         self.steady.update(parameter for parameter, outer in bindings if outer in self.steady)
 
     def _constant(self, graph: ModelGraph, source: OutputRef | None) -> Known:
-        """Type and shape of such a tensor."""
+        """Return the type and shape of the steady tensor ``source``."""
         assert source is not None
         node = graph.by_id[source.layer]
         if node.constant is not None:
@@ -339,8 +348,8 @@ class _Planner:
         return Known(port.element_type, port.shape)
 
     def _keeps(self, size: int) -> bool:
-        """Whether so many bytes more may be kept; then they count."""
-        if self.kept_bytes + size > _MOST_KEPT_BYTES:
+        """Reserve bytes to store results. Return False if the bound does not allow them."""
+        if self.kept_bytes + size > _MAX_STORED_BYTES:
             return False
         self.kept_bytes += size
         return True
@@ -398,7 +407,7 @@ class _Planner:
             table,
         )
         if not region.declared:
-            self._take((one.parameter, one.source) for one in region.invariants)
+            self._take((invariant.parameter, invariant.source) for invariant in region.invariants)
         if not onnx_loop:
             return region
         return replace(
@@ -406,8 +415,8 @@ class _Planner:
         )
 
     def _with_condition(self, inputs: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        """The inputs of an ONNX Loop: a condition that is left out is true, also for the body,
-        which may look at it.
+        """Return the inputs of an ONNX Loop, with a true condition if it is left out, because the
+        body may read it.
         """
         if inputs[1] != ABSENT:
             return inputs
@@ -418,56 +427,60 @@ class _Planner:
 
 
 def _bytes(tensors: Sequence[Known]) -> int:
-    """Bytes of all together; more than may be kept where a type or a length is unknown."""
+    """Return the bytes of all tensors together; more than the bound if a type or length is
+    unknown.
+    """
     total = 0
     for known in tensors:
         if known.element_type is None or not known.shape.is_static:
-            return _MOST_KEPT_BYTES + 1
+            return _MAX_STORED_BYTES + 1
         total += math.prod(known.shape.lengths) * known.element_type.dtype.itemsize
     return total
 
 
-def _takes(operation: Operation, inputs: int) -> bool:
-    """Whether the operation's expression is one of so many inputs: variadic operations have it
-    for two.
+def _fits_input_count(operation: Operation, inputs: int) -> bool:
+    """Return True if the operation's expression has this number of inputs. Variadic operations have
+    one for two inputs.
     """
     text = operation.symbol or operation.float_symbol
     return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
 
 
-def _holds(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
+def _is_satisfied(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
     return all(keywords.get(name) == value for name, value in when.items())
 
 
 def _expressions(
     operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]
 ) -> tuple[str, str, str]:
-    """The Python expressions of an operation with these attributes, for all types, floats and
-    integers; empty where there is none.
+    """Return the Python expressions of an operation for all types, floats and integers; empty if
+    none exists.
 
-    None holds for inputs of a type that the operation does not have, such as numbers that are
-    negated as booleans.
+    An expression requires input types that the operation accepts; for example, booleans cannot be
+    negated.
     """
     types = operation.types
-    foreign = types and any(
-        one is not None and one not in types[min(at, len(types) - 1)]
-        for at, one in enumerate(inputs)
+    is_unsupported = types and any(
+        element_type is not None and element_type not in types[min(index, len(types) - 1)]
+        for index, element_type in enumerate(inputs)
     )
-    if foreign or not (
-        _holds(operation.symbol_when, attributes) and _takes(operation, len(inputs))
+    if is_unsupported or not (
+        _is_satisfied(operation.symbol_when, attributes)
+        and _fits_input_count(operation, len(inputs))
     ):
         return "", "", ""
-    some = operation.symbol or operation.float_symbol  # integers have none where these have none
+    # Integers have an expression only if one of these exists.
+    has_expression = operation.symbol or operation.float_symbol
     of_integers = (
         operation.integer_symbol
-        if some and _holds(operation.integer_symbol_when, attributes)
+        if has_expression and _is_satisfied(operation.integer_symbol_when, attributes)
         else ""
     )
     return operation.symbol, operation.float_symbol, of_integers
 
 
 def _broadcasts(operation: Operation) -> bool:
-    """Whether shape inference broadcasts the inputs against each other."""
+    """Return True if shape inference broadcasts the inputs against each other."""
     return operation.infer in (elementwise, comparison)
 
 
@@ -480,12 +493,14 @@ def _source_slot(
 
 
 def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:
-    """What a variable without an initial value begins with: zeros of its declared type and
-    shape, dynamic dimensions counted as 0.
+    """Return the initial value of a variable without one: zeros of its declared type and shape,
+    with length 0 for dynamic dimensions.
     """
     if operation.role != Role.READ_VALUE or node.inputs or operation.infer is None:
         return None
-    (own,) = operation.infer((), typed(operation, node.attributes))
+    (declared,) = operation.infer((), typed(operation, node.attributes))
     return partial(
-        np.zeros, own.shape.lengths_or_zeros(), (own.element_type or ElementType.F32).dtype
+        np.zeros,
+        declared.shape.lengths_or_zeros(),
+        (declared.element_type or ElementType.F32).dtype,
     )

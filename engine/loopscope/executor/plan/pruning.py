@@ -1,9 +1,9 @@
-"""What of a plan has to run for some of its values, bodies included, and the plan that runs no more
-than that.
+"""Pruning: the part of a plan that some of its values need, bodies included, and the plan that runs
+only this part.
 
-The values that are needed, and what they are computed from: of a loop the condition and the back
-edges that feed what is needed, to a fixed point, so that other carried variables and outputs go.
-What decides how often a loop runs is always needed.
+A requested value needs the values it is computed from. A loop needs its condition and those back
+edges that feed a needed value, computed to a fixed point; other carried values and outputs are
+removed. The inputs that decide the iteration count are always needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Wanted = tuple[Program, Slot]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """The slots that must get values, and the instructions that run for them."""
+    """Slots that must get values, and the instructions that run for them."""
 
     slots: frozenset[Slot]
     instructions: frozenset[tuple[ProgramIndex, int]]
@@ -49,13 +49,15 @@ class Need:
 
 
 def needed(
-    plan: Plan, wanted: Iterable[Wanted], given: Collection[Slot] = (), *, assigns: bool
+    plan: Plan, wanted: Iterable[Wanted], feeds: Collection[Slot] = (), *, assigns: bool
 ) -> Need:
-    """What some values need. ``given``: slots of the outermost graph whose values are not computed.
-    ``assigns``: variables are assigned whether or not a value needs it, as OpenVINO does; otherwise
-    only where something that is needed may read them afterwards.
+    """Return what some values need.
+
+    ``feeds`` are slots of the outermost graph whose values are not computed. With ``assigns`` all
+    variables are assigned, as in OpenVINO. Otherwise a variable is assigned only if a needed value
+    may read it later.
     """
-    search = _Search(plan, frozenset(given))
+    search = _Search(plan, frozenset(feeds))
     for program, slot in wanted:
         search.want(program, slot)
     if assigns:
@@ -63,12 +65,12 @@ def needed(
     search.run()
     return Need(
         frozenset(search.slots),
-        frozenset((program.index, number) for program, number in search.kept),
+        frozenset((program.index, number) for program, number in search.instructions),
     )
 
 
 def everything(plan: Plan) -> Need:
-    """Nothing is left out."""
+    """Return the need of a whole plan, which prunes nothing."""
     numbers = (
         (program.index, number)
         for program in plan.programs
@@ -80,10 +82,10 @@ def everything(plan: Plan) -> Need:
 @dataclass(eq=False)
 class _Search:
     plan: Plan
-    given: frozenset[Slot]
+    feeds: frozenset[Slot]
     slots: set[Slot] = field(default_factory=set[Slot])
-    kept: set[tuple[Program, int]] = field(default_factory=set[tuple[Program, int]])
-    asked: list[Wanted] = field(default_factory=list[Wanted])
+    instructions: set[tuple[Program, int]] = field(default_factory=set[tuple[Program, int]])
+    pending: list[Wanted] = field(default_factory=list[Wanted])
     running: list[tuple[Program, int]] = field(default_factory=list[tuple[Program, int]])
 
     @property
@@ -99,20 +101,20 @@ class _Search:
     def want(self, program: Program, slot: Slot | None) -> None:
         if slot is not None and slot != ABSENT and slot not in self.slots:
             self.slots.add(slot)
-            self.asked.append((program, slot))
+            self.pending.append((program, slot))
 
     def run(self) -> None:
-        while self.asked or self.running:
-            if self.asked:
-                self._look_up(*self.asked.pop())
+        while self.pending or self.running:
+            if self.pending:
+                self._look_up(*self.pending.pop())
             else:
                 self._keep(*self.running.pop())
 
     def _look_up(self, program: Program, slot: Slot) -> None:
-        """Where a value comes from."""
+        """Follow a slot back to its source."""
         if program.parent is not None:
             self.running.append((program.parent, program.owner))
-        elif slot in self.given:
+        elif slot in self.feeds:
             return
         number = program.producer.get(slot)
         if number is not None:
@@ -124,7 +126,7 @@ class _Search:
     def _output(self, program: Program, region: Region | None, slot: Slot) -> None:
         match region:
             case LoopRegion():
-                for output in (one for one in region.outputs if one.slot == slot):
+                for output in (port for port in region.outputs if port.slot == slot):
                     self.want(region.program, output.result)
                     if isinstance(output, LastValue):
                         self.want(program, output.initial)
@@ -150,10 +152,10 @@ class _Search:
                     pass
 
     def _keep(self, program: Program, number: int) -> None:
-        """An instruction runs: what it needs whichever of its outputs is asked for."""
-        if (program, number) in self.kept:
+        """Add an instruction, and the inputs that it needs for any of its outputs."""
+        if (program, number) in self.instructions:
             return
-        self.kept.add((program, number))
+        self.instructions.add((program, number))
         if program.parent is not None:
             self.running.append((program.parent, program.owner))
         instruction = program.instructions[number]
@@ -171,7 +173,7 @@ class _Search:
                     self.running += self._before(program, number, instruction)
 
     def _enter_loop(self, program: Program, region: LoopRegion) -> None:
-        for slot in (region.trip_count, region.condition, *(one.source for one in region.sliced)):
+        for slot in (region.trip_count, region.condition, *(port.source for port in region.sliced)):
             self.want(program, slot)
         self.want(region.program, region.condition_result)
         if region.kind == TENSOR_ITERATOR and not region.sliced:
@@ -182,27 +184,29 @@ class _Search:
     def _before(
         self, program: Program, number: int, reader: Instruction
     ) -> Iterator[tuple[Program, int]]:
-        """The Assigns that may have run before a ReadValue of their variable."""
-        again = any(one.loop is not None for one in program.around())
-        for other, position in self.assigns:
-            of_it = other.instructions[position].variable == reader.variable
-            if of_it and (again or other is not program or position < number):
-                yield other, position
+        """Yield the Assigns that may have run before a ReadValue of their variable."""
+        repeats = any(graph.loop is not None for graph in program.around())
+        for program_of_assign, position in self.assigns:
+            is_same_variable = program_of_assign.instructions[position].variable == reader.variable
+            if is_same_variable and (
+                repeats or program_of_assign is not program or position < number
+            ):
+                yield program_of_assign, position
 
 
 def part_of(
-    plan: Plan, need: Need, given: Collection[Slot] = (), fetched: Collection[Slot] = ()
+    plan: Plan, need: Need, feeds: Collection[Slot] = (), fetched: Collection[Slot] = ()
 ) -> Plan:
-    """The plan that runs only what is needed; slots mean what they mean in the whole plan. The very
-    plan where nothing can go.
+    """Return the plan that runs only what is needed, with unchanged slot numbers; ``plan`` itself
+    if nothing can be removed.
 
-    ``given``: slots of the outermost graph whose values nothing overwrites. ``fetched``: slots
-    whose values are kept to the end.
+    ``feeds`` are slots of the outermost graph that no instruction may overwrite. ``fetched`` are
+    slots whose values are stored to the end.
     """
     return (
         plan
-        if not given and not fetched and _is_whole(plan, need)
-        else _Part(plan, need, frozenset(given), frozenset(fetched)).plan()
+        if not feeds and not fetched and _is_whole(plan, need)
+        else _Part(plan, need, frozenset(feeds), frozenset(fetched)).plan()
     )
 
 
@@ -210,14 +214,14 @@ def _is_whole(plan: Plan, need: Need) -> bool:
     if len(need.instructions) < sum(len(program.instructions) for program in plan.programs):
         return False
     regions = [instruction.region for _, instruction in plan.regions]
-    given = {
+    slots = {
         slot
         for region in regions
         if isinstance(region, LoopRegion)
-        for slot in (*(one.slot for one in region.outputs), *region.binding)
+        for slot in (*(output.slot for output in region.outputs), *region.binding)
     }
     return need.slots.issuperset(
-        given.union(
+        slots.union(
             *(region.outputs for region in regions if not isinstance(region, LoopRegion | None))
         )
     )
@@ -227,7 +231,7 @@ def _is_whole(plan: Plan, need: Need) -> bool:
 class _Part:
     whole: Plan
     need: Need
-    given: frozenset[Slot]
+    feeds: frozenset[Slot]
     fetched: frozenset[Slot]
     programs: list[Program] = field(default_factory=list[Program])
     wholes: list[Program] = field(default_factory=list[Program])
@@ -246,7 +250,7 @@ class _Part:
             done += 1
         find_hidden(self.programs)
         of = {old.index: new.index for old, new in zip(self.wholes, self.programs, strict=True)}
-        made = replace(
+        pruned = replace(
             whole,
             main=main,
             programs=tuple(self.programs),
@@ -255,19 +259,19 @@ class _Part:
             constant_slots=tuple(
                 (slot, node)
                 for slot, node in whole.constant_slots
-                if slot in self.need.slots and slot not in self.given
+                if slot in self.need.slots and slot not in self.feeds
             ),
             operations={
-                (of[index], layer): one
-                for (index, layer), one in whole.operations.items()
+                (of[index], layer): operation
+                for (index, layer), operation in whole.operations.items()
                 if index in of
             },
             live=self.need.slots,
             removed=tuple(self.removed),
         )
         if whole.optimise.cse:
-            share(made)
-        return made
+            share(pruned)
+        return pruned
 
     def _open(self, whole: Program, parent: Program | None, owner: int) -> Program:
         live = self.need.slots
@@ -294,50 +298,54 @@ class _Part:
         return program
 
     def _fill(self, program: Program, whole: Program) -> None:
-        made: list[Instruction] = []
+        instructions: list[Instruction] = []
         for number, instruction in enumerate(whole.instructions):
             if not self.need.keeps(whole, number):
                 self.removed.append(f"{whole.address}/{instruction.label}")
             elif instruction.region is None:
                 outputs = tuple(
-                    Slot(self.whole.slot_count) if slot in self.given else slot
+                    Slot(self.whole.slot_count) if slot in self.feeds else slot
                     for slot in instruction.outputs
                 )
-                made.append(replace(instruction, outputs=outputs, same_as=()))
+                instructions.append(replace(instruction, outputs=outputs, same_as=()))
             else:
-                made.append(self._region(program, len(made), instruction, instruction.region))
-        program.instructions = tuple(made)
+                instructions.append(
+                    self._region(program, len(instructions), instruction, instruction.region)
+                )
+        program.instructions = tuple(instructions)
         program.regions = tuple(
-            number for number, instruction in enumerate(made) if instruction.region
+            number for number, instruction in enumerate(instructions) if instruction.region
         )
 
     def _region(
         self, program: Program, number: int, instruction: Instruction, region: Region
     ) -> Instruction:
-        live, table = self.need.slots - self.given, TableIndex(len(self.tables))
-        inner = [self._open(one, program, number) for one in region.programs]
-        made: Region
+        live, table = self.need.slots - self.feeds, TableIndex(len(self.tables))
+        inner = [self._open(port, program, number) for port in region.programs]
+        pruned: Region
         match region:
             case LoopRegion():
-                made = replace(
+                pruned = replace(
                     region,
                     program=inner[0],
-                    invariants=tuple(one for one in region.invariants if one.parameter in live),
-                    carried=tuple(one for one in region.carried if one.parameter in live),
-                    counters=tuple(one for one in region.counters if one.parameter in live),
-                    unfed=tuple(one for one in region.unfed if one.parameter in live),
-                    outputs=tuple(one for one in region.outputs if one.slot in live),
+                    invariants=tuple(port for port in region.invariants if port.parameter in live),
+                    carried=tuple(port for port in region.carried if port.parameter in live),
+                    counters=tuple(port for port in region.counters if port.parameter in live),
+                    unfed=tuple(port for port in region.unfed if port.parameter in live),
+                    outputs=tuple(port for port in region.outputs if port.slot in live),
                     table=table,
                 )
             case IfRegion() | CallRegion():
-                kept = [number for number, slot in enumerate(region.outputs) if slot in live]
-                branches = [
-                    self._branch(one, program, kept)
-                    for one, program in zip(_branches(region), inner, strict=True)
+                live_outputs = [
+                    number for number, slot in enumerate(region.outputs) if slot in live
                 ]
-                outputs = tuple(region.outputs[number] for number in kept)
+                branches = [
+                    self._branch(port, program, live_outputs)
+                    for port, program in zip(_branches(region), inner, strict=True)
+                ]
+                outputs = tuple(region.outputs[number] for number in live_outputs)
                 if isinstance(region, IfRegion):
-                    made = replace(
+                    pruned = replace(
                         region,
                         then=branches[0],
                         otherwise=branches[1],
@@ -345,13 +353,13 @@ class _Part:
                         table=table,
                     )
                 else:
-                    made = replace(region, branch=branches[0], outputs=outputs, table=table)
+                    pruned = replace(region, branch=branches[0], outputs=outputs, table=table)
         outputs = tuple(slot for slot in instruction.outputs if slot in live)
-        cut = replace(instruction, outputs=outputs, region=made)
+        cut = replace(instruction, outputs=outputs, region=pruned)
         self.tables.append((program, cut))
         return cut
 
-    def _branch(self, branch: Branch, program: Program, kept: list[int]) -> Branch:
+    def _branch(self, branch: Branch, program: Program, live_outputs: list[int]) -> Branch:
         live = self.need.slots
         return replace(
             branch,
@@ -359,9 +367,9 @@ class _Part:
             bindings=tuple(
                 (parameter, outer) for parameter, outer in branch.bindings if parameter in live
             ),
-            unfed=tuple(one for one in branch.unfed if one.parameter in live),
+            unfed=tuple(port for port in branch.unfed if port.parameter in live),
             results=tuple(
-                branch.results[number] for number in kept if number < len(branch.results)
+                branch.results[number] for number in live_outputs if number < len(branch.results)
             ),
         )
 

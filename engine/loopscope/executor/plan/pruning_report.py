@@ -1,4 +1,4 @@
-"""What a plan leaves out of a run, in data: pruned, folded and computed once."""
+"""Report of a plan's pruned, folded and shared operations, which do not run."""
 
 from __future__ import annotations
 
@@ -11,54 +11,56 @@ from loopscope.executor.plan.pruning import needed, part_of
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Static addresses of operations."""
+    """Static addresses of operations that a plan does not run."""
 
     removed: tuple[str, ...]
-    """They do not run, because nothing that is asked for needs them."""
+    """Operations that do not run, because no requested value needs them."""
     folded: tuple[str, ...]
-    """They compute of constants alone: what they give is kept."""
+    """Operations on constants only, whose results are stored."""
     computed_once: tuple[tuple[str, str], ...]
-    """Each with the operation that computes the very same for it."""
+    """Pairs of an operation and the earlier operation that computes the same value."""
 
-    def sentences(self, most: int = 3) -> tuple[str, ...]:
-        """One for each that there is; it names the operations where they are not more than
-        ``most``, else it counts them.
+    def sentences(self, limit: int = 3) -> tuple[str, ...]:
+        """Return one sentence for each kind that occurs. Up to ``limit`` operations are named; more
+        are counted.
         """
-        removed = f"removed as not needed: {_some(self.removed, most)}" if self.removed else ""
+        removed = f"removed as not needed: {_some(self.removed, limit)}" if self.removed else ""
         count = len(self.folded)
-        named = f" ({', '.join(self.folded)})" if count <= most else ""
+        named = f" ({', '.join(self.folded)})" if count <= limit else ""
         folded = (
             f"folded: {count:,} operation{'s' * (count != 1)} on constants{named}" if count else ""
         )
-        pairs = tuple(f"{one} with {other}" for one, other in self.computed_once)
+        pairs = tuple(f"{address} with {equal}" for address, equal in self.computed_once)
         return tuple(
-            filter(None, (removed, folded, f"computed once: {_some(pairs, most)}" if pairs else ""))
+            filter(
+                None, (removed, folded, f"computed once: {_some(pairs, limit)}" if pairs else "")
+            )
         )
 
 
-def _some(names: tuple[str, ...], most: int) -> str:
-    return ", ".join(names) if len(names) <= most else f"{len(names):,} operations"
+def _some(names: tuple[str, ...], limit: int) -> str:
+    return ", ".join(names) if len(names) <= limit else f"{len(names):,} operations"
 
 
 def left_out_for_outputs(plan: Plan) -> LeftOut:
-    """What a run of a whole plan for the model's outputs leaves out; a Debugger, which shows
-    everything, prunes nothing.
+    """Return what a run for the model's outputs leaves out. A Debugger, which shows all values,
+    does not prune.
     """
     if not plan.optimise.prune:
         return left_out(plan)
-    wanted = [(plan.main, slot) for slot in plan.main.results.values()]
-    return left_out(part_of(plan, needed(plan, wanted, assigns=True)))
+    outputs = [(plan.main, slot) for slot in plan.main.results.values()]
+    return left_out(part_of(plan, needed(plan, outputs, assigns=True)))
 
 
 def left_out(plan: Plan) -> LeftOut:
     folded: list[str] = []
-    once: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
     for program in plan.programs:
         for instruction in program.instructions:
             address = f"{program.address}/{instruction.label}"
             if instruction.same_as:
                 first = program.instructions[program.producer[instruction.same_as[0]]]
-                once.append((address, f"{program.address}/{first.label}"))
+                shared.append((address, f"{program.address}/{first.label}"))
             elif isinstance(instruction.call, FoldedKernel):
                 folded.append(address)
-    return LeftOut(plan.removed, tuple(folded), tuple(once))
+    return LeftOut(plan.removed, tuple(folded), tuple(shared))

@@ -1,4 +1,4 @@
-"""Whether a model holds anything but tensors: sequences, maps and optionals of ONNX."""
+"""Detection of models with values other than tensors: sequences, maps and optionals of ONNX."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from loopscope.ops.catalogue import Catalogue
 
 
 def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
-    """Whether anything in a model makes or takes other values than tensors. What makes them is
-    prepared; Identity hands them on.
+    """Return True if an operation of a model takes or returns values other than tensors.
+
+    Operations that create such values have a ``prepare`` function; Identity passes them on.
     """
     for node in (
         (node for place in graphs(model) for node in place.graph.nodes)

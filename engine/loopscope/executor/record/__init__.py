@@ -1,1 +1,1 @@
-"""What a run writes down: counts, endings, branches, columns of values."""
+"""Recording of a run: counts, endings, branches, columns of values."""

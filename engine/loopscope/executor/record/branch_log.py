@@ -1,6 +1,4 @@
-"""The branch log: which branch each execution of an If took. Generated code writes down only the
-rarer one.
-"""
+"""Branch log: the branch of each execution of an If. Generated code logs only the rarer branch."""
 
 from __future__ import annotations
 
@@ -8,53 +6,52 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-_MOST_ITERATIONS = 1 << 14
-_LOOKED_BACK = 1024
+_MAX_UNPACKED = 1 << 14
+_RECENT_EXECUTIONS = 1024
 
 
 @dataclass(eq=False)
 class BranchLog:
-    """The branch of each execution of one If: 1 then, 0 else.
+    """Branch of each execution of one If: 1 then, 0 else.
 
-    Generated code appends to ``pending`` a branch for each execution; or, where the If lies in the
-    body of a loop itself and so runs once in each iteration, to ``iterations`` only the iterations
-    in which the rarer branch ran.
+    Generated code appends the branch of each execution to ``pending``. An If that runs once in each
+    iteration of a loop is logged in ``iterations``, with only the iterations of the rarer branch.
     """
 
     pending: list[int] = field(default_factory=list[int])
-    """The newest; appending to a list is the fastest there is."""
+    """Newest branches, in a list because appending to a list is fastest."""
     iterations: list[int] = field(default_factory=list[int])
-    """The newest iterations, from 0 on, in which the ``logged`` branch ran; after each execution
-    of the loop the negative of its count.
+    """Newest iterations in which the ``logged`` branch ran. The negative iteration count ends each
+    execution of the loop.
     """
     logged: int = 0
     _caught_up: int = 0
-    """Of the execution of the loop that the first of them belongs to: how many of its iterations
-    are packed.
+    """Number of packed iterations of the loop execution that the first of ``iterations`` belongs
+    to.
     """
     _packed: bytearray = field(default_factory=bytearray)
 
     @staticmethod
     def of(branches: bytes) -> BranchLog:
-        """That of executions which have all been packed, one byte for each."""
+        """Return the log of packed executions, one byte for each."""
         log = BranchLog()
         log._packed += branches
         return log
 
     @property
     def branches(self) -> bytearray:
-        """One byte for each execution, without those of a loop that generated code is in."""
+        """One byte for each execution, without those of a loop that generated code is running."""
         self.pack()
         return self._packed
 
     @property
     def rarer(self) -> int:
-        """The branch that was taken less often of late."""
-        latest = self.branches[-_LOOKED_BACK:]
+        """The branch that was taken less often in recent executions."""
+        latest = self.branches[-_RECENT_EXECUTIONS:]
         return int(2 * sum(latest) < len(latest))
 
     def pack(self) -> None:
-        """Turns the newest into bytes, which take an eighth of the room."""
+        """Pack the newest entries into bytes, an eighth of their size."""
         self._packed += bytearray(self.pending)
         self.pending.clear()
         complete = len(self.iterations)
@@ -66,18 +63,16 @@ class BranchLog:
             self._caught_up = 0
 
     def begin(self, branch: int, iteration: int) -> None:
-        """Generated code begins at an iteration of the loop, and writes down one branch from now
-        on.
-        """
+        """Begin logging one branch in generated code, at an iteration of the loop."""
         self.pack()
         self.logged, self._caught_up = branch, iteration
 
     def end(self, count: int) -> None:
-        """The loop has ended after so many iterations."""
+        """End an execution of the loop after ``count`` iterations."""
         self.iterations.append(-count)
 
     def catch_up(self, executions: int) -> None:
-        """In the execution of the loop that is under way, the If ran so often."""
+        """Set the number of executions of the If in the current execution of the loop."""
         self.pack()
         if executions > self._caught_up:
             self.end(executions)
@@ -86,16 +81,16 @@ class BranchLog:
 
     @property
     def is_long(self) -> bool:
-        """Whether so much is not packed that packing it is worth while."""
-        return len(self.pending) + len(self.iterations) > _MOST_ITERATIONS
+        """True if enough entries are pending to pack them."""
+        return len(self.pending) + len(self.iterations) > _MAX_UNPACKED
 
     def _unfolded(self, iterations: np.ndarray) -> bytes:
-        """A byte for each execution that ``iterations`` encodes; its last entry is a count,
-        which is negative.
+        """Return a byte for each execution that ``iterations`` encodes. Its last entry is a
+        negative count.
         """
         is_count = iterations < 0
         starts = np.concatenate([[0], np.cumsum(-iterations[is_count])]) - self._caught_up
-        taken = np.full(int(starts[-1]), 1 - self.logged, np.uint8)
+        branches = np.full(int(starts[-1]), 1 - self.logged, np.uint8)
         executions = np.cumsum(is_count)[~is_count]
-        taken[starts[executions] + iterations[~is_count]] = self.logged
-        return taken.tobytes()
+        branches[starts[executions] + iterations[~is_count]] = self.logged
+        return branches.tobytes()

@@ -1,5 +1,5 @@
-"""Columns of recorded values: appended one by one, packed into chunks, thinned when they take
-too much room.
+"""Columns of recorded values: appended one by one, packed into chunks, thinned when they exceed the
+budget.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ import numpy as np
 from loopscope.executor.plan.numbers import Slot
 
 SMALL = 512
-"""Arrays of at most so many bytes are packed into one; larger ones are kept by reference."""
-_FEW = 1024
-"""Pending rows of numbers that are not worth packing yet."""
+"""Maximum bytes of arrays that are packed together; larger arrays are stored by reference."""
+_MIN_PACKED_ROWS = 1024
+"""Number of pending rows of numbers below which packing is not worthwhile."""
 
 
 @dataclass(eq=False)
 class SlotColumn:
-    """The values of one slot, one for each kept row; packed chunk by chunk."""
+    """Values of one slot, one for each stored row, packed in chunks."""
 
     pending: list[Any] = field(default_factory=list[Any])
     chunks: list[Any] = field(default_factory=list[Any])
     starts: list[int] = field(default_factory=list[int])
     packed: int = 0
-    """Kept values in the chunks."""
+    """Number of stored values in the chunks."""
     bytes: int = 0
     scalar: np.dtype | None = None
-    """Set while all that is pending is known to be numbers of this type."""
+    """Type of all pending values if they are proved to be numbers of one type, else None."""
 
     def take(self, count: int, first: int, stride: int) -> Any:
-        """So many pending values as a chunk, every ``stride``-th row of them; ``first`` is the
-        row of the first pending value.
+        """Return the first ``count`` pending values as a chunk, one value per ``stride`` rows.
+
+        ``first`` is the row of the first pending value.
         """
         later = self.pending[count:]
         del self.pending[count:]
@@ -47,7 +48,7 @@ class SlotColumn:
         return chunk
 
     def add(self, chunk: Any) -> None:
-        """A chunk after the others."""
+        """Append a chunk."""
         if len(chunk):
             self.starts.append(self.packed)
             self.chunks.append(chunk)
@@ -55,20 +56,20 @@ class SlotColumn:
             self.bytes += _bytes(chunk)
 
     def thin(self) -> None:
-        """Drops every other kept value."""
-        kept = [_alone(self[number]) for number in range(0, self.packed, 2)]
+        """Drop every second stored value."""
+        values = [_detached(self[number]) for number in range(0, self.packed, 2)]
         self.chunks, self.starts, self.packed, self.bytes = [], [], 0, 0
-        for begin in range(0, len(kept), 1024):
-            self.add(_packed(kept[begin : begin + 1024], None))
+        for begin in range(0, len(values), 1024):
+            self.add(_packed(values[begin : begin + 1024], None))
 
     def __getitem__(self, number: int) -> Any:
-        """Kept value by number (packed ones only)."""
+        """Return a packed value by its number among the stored values."""
         chunk = bisect_right(self.starts, number) - 1
         return self.chunks[chunk][number - self.starts[chunk]]
 
 
-def _alone(value: Any) -> Any:
-    """A value that does not hold the memory of others."""
+def _detached(value: Any) -> Any:
+    """Return a copy of a view, so that the value does not retain the memory of other values."""
     return (
         value.copy()
         if isinstance(value, np.ndarray) and value.base is not None and value.nbytes > SMALL
@@ -96,8 +97,8 @@ def _packed(values: list[Any], scalar: np.dtype | None) -> Any:
 
 
 def _stacked(values: list[Any], first: np.ndarray) -> np.ndarray | None:
-    """Arrays of one shape and type as one; None when they differ. Concatenating looks at all but
-    the first lengths.
+    """Return arrays of one shape and type as one array; None if they differ. Concatenating checks
+    all lengths but the first.
     """
     if list(map(type, values)).count(np.ndarray) < len(values):
         return None
@@ -119,40 +120,40 @@ def _bytes(chunk: Any) -> int:
 
 @dataclass(eq=False)
 class RecordedRows:
-    """The recorded values of a program's rows."""
+    """Recorded values of a program's rows."""
 
     columns: Mapping[Slot, SlotColumn]
-    """By slot."""
+    """Columns by slot."""
     stride: int = 1
-    """Every so many rows one is kept."""
+    """Number of rows per stored row."""
     packed_rows: int = 0
     forget: bool = False
-    """Columns are only looked at when packed, never kept."""
+    """True if columns are only examined when packed, not stored."""
     is_judged: bool = False
-    """Whether what is cheap to compute again has been left out."""
+    """True if slots that are cheap to recompute have been left out."""
 
     @staticmethod
     def of(slots: Iterable[Slot]) -> RecordedRows:
-        """Nothing so far."""
+        """Return empty rows with a column for each slot."""
         return RecordedRows({slot: SlotColumn() for slot in slots})
 
     @property
     def begun(self) -> int:
-        """Rows so far, with those that are pending."""
+        """Number of rows so far, including pending ones."""
         return self.packed_rows + max(
             (len(column.pending) for column in self.columns.values()), default=0
         )
 
     @property
     def is_light(self) -> bool:
-        """Whether what is pending is little: few numbers."""
+        """True if only a few numbers are pending."""
         return all(
-            column.scalar is not None and len(column.pending) < _FEW
+            column.scalar is not None and len(column.pending) < _MIN_PACKED_ROWS
             for column in self.columns.values()
         )
 
     def pack(self, complete: int) -> None:
-        """Packs what is pending of the first ``complete`` rows."""
+        """Pack the pending values of the first ``complete`` rows."""
         pending = min((len(column.pending) for column in self.columns.values()), default=0)
         rows = range(self.packed_rows, min(self.packed_rows + pending, complete))
         if not rows:
@@ -167,17 +168,17 @@ class RecordedRows:
 
     @property
     def packed(self) -> int:
-        """Rows that are kept."""
+        """Number of stored rows."""
         return max((column.packed for column in self.columns.values()), default=0)
 
     def thin(self) -> None:
-        """Keeps every other row."""
+        """Drop every second stored row."""
         for column in self.columns.values():
             column.thin()
         self.stride *= 2
 
     def whole(self, slot: Slot) -> np.ndarray | None:
-        """All kept values of a slot as one array, when they have one shape and type."""
+        """Return all stored values of a slot as one array; None if their shapes or types differ."""
         column = self.columns[slot]
         pending = (
             [_packed(list(column.pending), None)] if self.stride == 1 and column.pending else []
@@ -197,8 +198,8 @@ class RecordedRows:
         return np.concatenate(chunks) if len(chunks) > 1 else first
 
     def has_kept(self, row: int, slot: Slot) -> bool:
-        """Whether the value of a slot at a row is kept, which may be None: a variable before it
-        is assigned.
+        """Return True if the value of a slot in a row is stored. The value may be None: a variable
+        before its first Assign.
         """
         column = self.columns.get(slot)
         if column is None:
@@ -208,7 +209,7 @@ class RecordedRows:
         return row - self.packed_rows < len(column.pending)
 
     def kept(self, row: int, slot: Slot) -> Any | None:
-        """The recorded value of a slot at a row; None when that row or slot was not kept."""
+        """Return the recorded value of a slot in a row; None if it is not stored."""
         column = self.columns.get(slot)
         if column is None:
             return None

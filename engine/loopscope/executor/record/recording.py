@@ -1,10 +1,9 @@
-"""What a run writes down: how often each loop ran and why it ended, which branch each If took, and
-columns of values.
+"""Recording of a run: iteration counts and endings of loops, branches of Ifs, and columns of
+values.
 
-Neutral buffers: the machine and the generated code append to them, the trace reads them. A *row* of
-a program is one execution of its graph; rows are numbered in the order in which they ran. Execution
-k of a region belongs to row k of the program that holds it, since every row runs each of its
-regions once.
+The machine and the generated code append to these neutral buffers, and the timeline reads them. A
+*row* of a program is one execution of its graph; rows are numbered in execution order. Every row
+runs each of its regions once, so execution k of a region belongs to row k of the enclosing program.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from loopscope.errors import InputError
+from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.columns import RecordedRows, SlotColumn
-from loopscope.executor.record.recomputed import cheap_slots
 from loopscope.ir.model import LOOP
 
 
 @dataclass(eq=False)
 class LoopTable:
-    """Each execution of one loop that ended: how many iterations, and the number of its ending
-    in ``ENDINGS``.
+    """Iteration count of each ended execution of one loop, and the number of its ending in
+    ``ENDINGS``.
     """
 
     counts: list[int] = field(default_factory=list[int])
@@ -36,9 +35,11 @@ class LoopTable:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a run records, within a budget of bytes: the carried state of each loop, or
-    ``everything``, which is the value of every operation but those that are cheap to compute again;
-    with ``recompute=False`` those too, for a file without weights.
+    """Contents of a recording within a budget of bytes: the carried state of each loop, or
+    ``everything``.
+
+    ``everything`` includes the value of every operation, except values that are cheap to recompute.
+    ``recompute=False`` includes those too, for a file without weights.
     """
 
     everything: bool = False
@@ -49,7 +50,7 @@ class Record:
     def __post_init__(self) -> None:
         if not self.budget_bytes >= 0:
             raise InputError(
-                f"the budget of a recording is {self.budget_bytes} bytes: a number from 0 on is expected"
+                f"record budget: expected a number of bytes of at least 0, got {self.budget_bytes}"
             )
 
 
@@ -58,18 +59,18 @@ NOTHING = Record(state=False)
 
 @dataclass(eq=False)
 class Recording:
-    """What one run writes down."""
+    """The recorded data of one run."""
 
     plan: Plan
     record: Record
     tables: list[LoopTable | BranchLog] = field(default_factory=list[LoopTable | BranchLog])
     rows: dict[ProgramIndex, RecordedRows] = field(default_factory=dict[ProgramIndex, RecordedRows])
-    """By program number; programs of which nothing is recorded have none."""
+    """Recorded rows by program number; programs without recorded slots are missing."""
     bytes: int = 0
-    """What the columns take; they only grow when they are packed."""
+    """Bytes of the columns, updated when they are packed."""
     _counted: list[int] = field(default_factory=list[int])
     _ended: list[int] = field(default_factory=list[int])
-    """By table number: iterations of the executions of a loop that have ended."""
+    """Number of iterations of the ended executions of each loop, by table number."""
     _loops: dict[ProgramIndex, TableIndex] = field(default_factory=dict[ProgramIndex, TableIndex])
     """Table of the loop of each body, by program number."""
 
@@ -88,8 +89,8 @@ class Recording:
                 self.rows[program.index] = RecordedRows.of(slots)
 
     def iterations(self) -> int:
-        """Iterations of all loop executions that have ended. Each call counts only those that
-        are new.
+        """Return the iterations of all ended loop executions. Each call counts only the new
+        ones.
         """
         for number, table in enumerate(self.tables):
             if isinstance(table, LoopTable) and len(table.counts) > self._counted[number]:
@@ -98,8 +99,9 @@ class Recording:
         return sum(self._ended)
 
     def leave_out(self, region: LoopRegion, values: list[Any], scalars: Container[Slot]) -> None:
-        """From now on, what is cheap to compute again is not recorded in a nest of loops;
-        ``values`` are those of its first iterations.
+        """Stop recording the values of a loop nest that are cheap to recompute.
+
+        ``values`` are the slot values of the first iterations.
         """
         waiting: list[Program] = [region.program] if self.record.recompute else []
         while waiting:
@@ -107,8 +109,8 @@ class Recording:
             waiting += (
                 inner
                 for number in program.regions
-                if (one := program.instructions[number].region)
-                for inner in one.programs
+                if (region_inside := program.instructions[number].region)
+                for inner in region_inside.programs
             )
             rows = self.rows.get(program.index)
             if rows is None or rows.forget or rows.is_judged:
@@ -122,14 +124,14 @@ class Recording:
                 del self.rows[program.index]
 
     def branch_log(self, table: TableIndex) -> BranchLog:
-        """The branch log of an If."""
-        found = self.tables[table]
-        assert isinstance(found, BranchLog)
-        return found
+        """Return the branch log of an If."""
+        log = self.tables[table]
+        assert isinstance(log, BranchLog)
+        return log
 
     def prove(self, scalars: Iterable[tuple[ProgramIndex, Slot, np.dtype]], *, holds: bool) -> None:
-        """What is appended to columns (program number and slot) is, from now on or no longer,
-        known to be numbers of a type.
+        """Set or clear the proof that the values appended to columns (program number and slot) are
+        numbers of one type.
         """
         for index, slot, dtype in scalars:
             column = self.rows[index].columns[slot]
@@ -140,14 +142,15 @@ class Recording:
             )
 
     def watch(self, region: LoopRegion) -> None:
-        """Looks at the carried state of a loop from now on, without keeping it."""
+        """Examine the carried state of a loop from now on, without storing it."""
         columns = {carried.parameter: SlotColumn() for carried in region.carried}
         self.rows.setdefault(region.program.index, RecordedRows(columns, forget=True))
 
     def pack(self, *, all_of_it: bool = True) -> None:
-        """Packs all columns, but for the newest row of a loop that has not ended: it may be
-        unfinished; or only (not ``all_of_it``) where that is worth while. Keeps fewer rows of the
-        largest when the budget is exceeded.
+        """Pack all columns except the unfinished newest row of open loops, and thin the largest if
+        the budget is exceeded.
+
+        ``all_of_it=False`` packs only columns with enough pending rows.
         """
         self.iterations()
         for index, rows in self.rows.items():
@@ -169,7 +172,7 @@ class Recording:
 
 
 def recorded_slots(program: Program, record: Record) -> tuple[Slot, ...]:
-    """The slots of a program that a record keeps a column for."""
+    """Return the slots of a program that a record has a column for."""
     if program.parent is None:
         return ()
     slots: list[Slot] = []
@@ -184,8 +187,8 @@ def recorded_slots(program: Program, record: Record) -> tuple[Slot, ...]:
 
 
 def can_prove_endless(region: LoopRegion) -> bool:
-    """Whether nothing but the carried state feeds the next iteration, so that an equal state
-    means a loop without end.
+    """Return True if only the carried state feeds the next iteration, so that an equal state proves
+    an endless loop.
     """
     return (
         region.kind == LOOP
@@ -194,4 +197,49 @@ def can_prove_endless(region: LoopRegion) -> bool:
         and not region.program.hidden
         and region.condition_result is not None
         and bool(region.carried)
+    )
+
+
+_CHEAP_BYTES = 1 << 14
+"""Maximum bytes of an elementwise result that is recomputed; a user does not notice a thousand of
+them.
+"""
+
+
+def cheap_slots(program: Program, values: list[Any], scalars: Container[Slot]) -> set[Slot]:
+    """Return the slots of a graph that are cheaper to recompute than to record.
+
+    ``values`` are the slot values of one row, ``scalars`` the slots that hold numbers. A wrong
+    guess only costs time: the same kernels recompute the value from the same inputs. A graph with
+    random states or variables is recorded, because recomputing would repeat all preceding
+    operations.
+    """
+    if program.hidden:
+        return set()
+    return {
+        slot
+        for instruction in program.instructions
+        if _is_cheap(instruction, values, scalars)
+        for slot in instruction.outputs
+    }
+
+
+def _is_cheap(instruction: Instruction, values: list[Any], scalars: Container[Slot]) -> bool:
+    if isinstance(instruction.region, IfRegion):
+        return all(
+            _is_cheap(inner, values, scalars)
+            for program in instruction.region.programs
+            for inner in program.instructions
+        )
+    return (
+        instruction.region is None
+        and bool(expression(instruction, values))
+        and _is_small(instruction.outputs[0], values, scalars)
+    )
+
+
+def _is_small(slot: Slot, values: list[Any], scalars: Container[Slot]) -> bool:
+    value = values[slot]
+    return slot in scalars or (
+        isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= _CHEAP_BYTES
     )

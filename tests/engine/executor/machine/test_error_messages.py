@@ -24,7 +24,7 @@ SAID: list[tuple[Callable[[], object], str]] = [
         "shapes [2] and [3] and [3] cannot be broadcast together",
     ),
     (lambda: np.broadcast_shapes((2,), (3,)), "shapes [2] and [3] cannot be broadcast together"),
-    (lambda: np.copyto(np.ones(3), np.ones(2)), "what has shape [2] does not fit into shape [3]"),
+    (lambda: np.copyto(np.ones(3), np.ones(2)), "a value of shape [2] does not fit into shape [3]"),
     (lambda: _X.reshape(4), "6 elements cannot take the shape [4]"),
     (lambda: _X.reshape(2, -1, 5), "6 elements cannot take the shape [2,-1,5]"),
     (
@@ -35,22 +35,22 @@ SAID: list[tuple[Callable[[], object], str]] = [
     (lambda: _X.sum(axis=-3), "axis -3 is out of range for rank 2"),
     (lambda: _X[:, 5], "index 5 is out of range for an axis of length 3"),
     (lambda: _X[0, 0, 0], "3 indices for a tensor of rank 2"),
-    (lambda: _X.squeeze(0), "an axis that is to go has another length than 1"),
-    (lambda: _X.transpose(0, 0), "the axes are not those of the input, each once"),
-    (lambda: _X.transpose(0), "the axes are not those of the input, each once"),
-    (lambda: _X.sum(axis=(0, 0)), "the axes are not those of the input, each once"),
+    (lambda: _X.squeeze(0), "an axis to remove has a length other than 1"),
+    (lambda: _X.transpose(0, 0), "the axes must be those of the input, each once"),
+    (lambda: _X.transpose(0), "the axes must be those of the input, each once"),
+    (lambda: _X.sum(axis=(0, 0)), "the axes must be those of the input, each once"),
     (lambda: np.ones((0, 3)).argmax(0), "an axis without elements has no maximum"),
     (lambda: np.ones(0).min(), "no elements have no minimum"),
-    (lambda: np.asarray(1).shape[0], "an input has fewer dimensions than the operation takes"),
-    (lambda: list(np.array(1)), "an input has fewer dimensions than the operation takes"),
-    (lambda: None.size, "an input is left out that the operation needs"),  # type: ignore[attr-defined]  # as a kernel reads what is left out
-    (lambda: np.concatenate([_X, _X], 2**40), "a number is larger than the operation takes"),
+    (lambda: np.asarray(1).shape[0], "an input has fewer dimensions than the operation requires"),
+    (lambda: list(np.array(1)), "an input has fewer dimensions than the operation requires"),
+    (lambda: None.size, "a required input is missing"),  # type: ignore[attr-defined]  # as a kernel reads what is left out
+    (lambda: np.concatenate([_X, _X], 2**40), "a number is too large for the operation"),
     (lambda: bool(_X > 0), "an input has several elements, expected one"),
     (lambda: int(_X), "an input has several elements, expected one"),
     (lambda: int(np.float32(np.inf)), "a number is infinity, expected a whole one"),
-    (lambda: 1 // int(np.int64(0)), "a number is 0 that the operation divides by"),
-    (lambda: {1: 2}[7], "7 is none of the values that the operation takes"),
-    (lambda: {"a": 2}["b"], "b is none of the values that the operation takes"),
+    (lambda: 1 // int(np.int64(0)), "a divisor is 0"),
+    (lambda: {1: 2}[7], "7 is not a value that the operation accepts"),
+    (lambda: {"a": 2}["b"], "b is not a value that the operation accepts"),
 ]
 
 

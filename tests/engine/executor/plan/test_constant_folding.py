@@ -130,7 +130,7 @@ def test_a_chain_of_constants_is_folded_by_one_run(value: np.ndarray) -> None:
 
 def test_a_large_chain_is_folded_by_the_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only run of a model does not pay for memory that nothing would use again."""
-    monkeypatch.setattr(constant_folding, "_KEPT_AT_ONCE", 11)
+    monkeypatch.setattr(constant_folding, "_STORED_AT_FIRST_CALL", 11)
     counted = Counted()
     graph = counted.graph()
     x = graph.constant(np.ones(3, np.float32))
