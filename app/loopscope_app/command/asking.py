@@ -1,6 +1,4 @@
-"""What the commands have in common that run a model and ask about one address of it: options,
-the run, answers as JSON.
-"""
+"""Base of the commands that run a model and answer a question about one address."""
 
 from __future__ import annotations
 
@@ -11,75 +9,77 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import loopscope
-from loopscope.errors import EngineError, InputError, in_one_line, neutral
+from loopscope.errors import EngineError, InputError, in_one_line
 from loopscope.ir import full_address
 from loopscope.run_file import SavedRun, difference_from, is_run_file, read_run, resume
 from loopscope_app.command import progress
+from loopscope_app.command.command_line import (
+    FINISHED,
+    SCHEMA,
+    add_json,
+    add_limits,
+    add_model,
+    command_parser,
+    print_lines,
+    refusal_fields,
+    refuse_as_json,
+    requested_limits,
+)
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.report import SCHEMA
-from loopscope_app.command.run import FINISHED, REFUSED
 
 Answer = tuple[Mapping[str, Any], Iterator[str]]
-"""What is said as JSON, and the lines for a terminal."""
+"""Fields of the JSON answer, and lines of the text answer."""
 
 
 def answered(options: argparse.Namespace, ask: Callable[[loopscope.Debugger, str], Answer]) -> int:
-    """Runs the model, asks about the address and prints the answer; the exit code: 0 there is
-    one, 2 there is none.
+    """Run the model, print the answer of ``ask`` for the address, and return the exit code.
+
+    0: there is an answer. 2: there is none.
     """
     try:
         data, lines = ask(*run_of(options))
     except EngineError as error:
-        if not options.json:
-            raise
-        print(
-            json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))})
-        )
-        return REFUSED
+        return refuse_as_json(options, error, refusal_fields(error))
     if options.json:
         print(json.dumps({"schema": SCHEMA, **data}, allow_nan=False))
-        return FINISHED
-    for line in lines:
-        print(neutral(line, len(line)))
+    else:
+        print_lines(lines)
     return FINISHED
 
 
 def run_of(options: argparse.Namespace) -> tuple[loopscope.Debugger, str]:
-    """A run, as far as it comes within its limits, and the whole address that is asked about; of
-    a saved run at its end.
+    """Return a run and the full address that the question names.
+
+    A model runs until it finishes, fails or hits a limit. A saved run is at its end.
     """
-    given = {
-        name: getattr(options, name)
-        for name in ("iterations", "seconds")
-        if getattr(options, name) is not None
-    }
+    limits = requested_limits(options)
     if is_run_file(options.model):
-        if given:
+        if limits:
             raise InputError(
-                f"a saved run has its limits in it: give --{next(iter(given))} with a model"
+                f"a saved run has its own limits: --{next(iter(limits))} applies to a model only"
             )
         debugger, _ = saved_run(options.model, options.inputs)
         return debugger, options.address and full_address(debugger.model, options.address)
     model = progress.read(options.model)
     address = options.address and full_address(model, options.address)
     debugger = loopscope.Debugger(
-        model, read_inputs(options.inputs, model), limits=loopscope.Limits(**given)
+        model, read_inputs(options.inputs, model), limits=loopscope.Limits(**limits)
     )
     return progress.run_whole(debugger), address
 
 
 def saved_run(path: str, inputs: str) -> tuple[loopscope.Debugger, SavedRun]:
-    """The run of a file, computed to its end where its weights are there, and what the file holds.
+    """Return the run of a file and what the file contains; run it to the end if it has weights.
 
-    ``InputError`` when other inputs are named for it. Where this machine computes something else
-    than the file recorded, the first difference is told.
+    Raise ``InputError`` if other inputs are passed. Print the first difference if this machine
+    computes other values than the file recorded.
     """
     if inputs:
-        raise InputError("a saved run has its inputs in it: give --inputs with a model")
+        raise InputError("a saved run has its own inputs: --inputs applies to a model only")
     saved = read_run(path)
     debugger = resume(saved)
-    if different := difference_from(saved, debugger):
-        print(f"loopscope: {in_one_line(different)}", file=sys.stderr)
+    if difference := difference_from(saved, debugger):
+        print(f"loopscope: {in_one_line(difference)}", file=sys.stderr)
     debugger.breakpoints.clear()
     if not debugger.plan.lacks_weights:
         progress.run_whole(debugger)
@@ -89,40 +89,29 @@ def saved_run(path: str, inputs: str) -> tuple[loopscope.Debugger, SavedRun]:
 def parser_of(
     command: str, description: str, what: str, *, needed: bool = True
 ) -> argparse.ArgumentParser:
-    """A parser with the arguments that all of them take; ``what``: the place that ADDRESS names;
-    ``needed``: it cannot be left out.
+    """Return a parser with the arguments of all these commands.
+
+    ``what`` describes the place that ADDRESS names. ADDRESS is optional if not ``needed``.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"loopscope {command}",
-        description=description,
-        epilog="A run that fails or hits a limit is asked about all the same, as far as it came. "
-        "The exit code is 0 when there is an answer, 2 when there is none.",
-        allow_abbrev=False,
+    parser = command_parser(
+        command,
+        description,
+        "A run that fails or hits a limit is analysed as far as it went. "
+        "Exit code: 0 there is an answer, 2 there is none.",
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
+    add_model(
+        parser,
         help="an OpenVINO .xml, an .onnx file, a model that OpenVINO converts, or a saved run",
     )
-    told = f"{what}, or an end of an address that no other has" + (
-        "" if needed else "; without it, all that ran are told in a line each"
-    )
     parser.add_argument(
-        "address", metavar="ADDRESS", nargs=None if needed else "?", default="", help=told
+        "address",
+        metavar="ADDRESS",
+        nargs=None if needed else "?",
+        default="",
+        help=f"{what}, or the end of an address if it is unique"
+        + ("" if needed else "; without ADDRESS, one line for each loop and branch that ran"),
     )
     add_inputs(parser)
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-    default = loopscope.Limits()
-    parser.add_argument(
-        "--iterations",
-        type=int,
-        metavar="N",
-        help=f"stop after so many iterations, all loops together (default: {default.iterations:,})",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help=f"stop after so many seconds (default: {default.seconds:g})",
-    )
+    add_json(parser, "print the answer as JSON")
+    add_limits(parser)
     return parser

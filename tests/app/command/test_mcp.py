@@ -165,7 +165,7 @@ def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
         assert (await answer(client, "drift", other="bisection/model.xml", **run))["pairs"]
         failed, text = await text_of(client, "run", values={"left": 0}, **run)
         assert failed
-        assert "a saved run has its inputs in it" in text
+        assert "a saved run has its own inputs" in text
         assert not (await answer(client, "open", model="bare.loopscope"))["saved_run"][
             "weights_kept"
         ]
@@ -242,7 +242,7 @@ def test_links_in_a_circle_are_no_files(folder: Path, text: str) -> None:
         with pytest.raises(ReadError, match="expected") as refused:
             open_file(text)
         assert "circle.xml," not in str(refused.value).partition("there are")[2]
-    with pytest.raises(ReadError, match="is no folder"):
+    with pytest.raises(ReadError, match="is not a folder"):
         AllowedFiles([str(folder / "circle.xml")])
     assert main(["mcp", "--folder", str(folder / "circle.xml")]) == 2
     assert main(["mcp", "--folder", str(folder), "--pages", str(folder / "circle.xml")]) == 2
@@ -295,7 +295,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(
     assert main(["mcp", "--folder", str(FOLDER)]) == 2
     assert "pip install 'loopscope[agents]'" in capsys.readouterr().err
     assert main(["mcp", "--folder", "nowhere"]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None:
