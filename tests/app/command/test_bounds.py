@@ -15,5 +15,5 @@ def test_a_server_says_what_one_session_and_all_may_take(monkeypatch: pytest.Mon
         "One run: at most 512 MB of values, 10,000,000 iterations, 60 s at a time.",
         "One upload: at most 100 MB; stored until its session ends, 120 s after its page.",
         "All sessions: at most 4.0 GB; above that, the runs that were idle longest lose their values.",
-        "Models that nobody looks at: at most 64 MB are kept for the next one.",
+        "Models without a session: at most 64 MB are cached.",
     ]

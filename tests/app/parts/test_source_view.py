@@ -88,7 +88,7 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
     beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "loopscope_app.actions.other_runs.limits", lambda: loopscope.Limits(iterations=1)
+        "loopscope_app.actions.runs.limits", lambda: loopscope.Limits(iterations=1)
     )
     app = beside(THREE, "programs:Doubling")
     assert "The run of the file did not finish in Loopscope" in page_text(app)

@@ -79,7 +79,7 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
             )
 
 
-@report_errors.told
+@report_errors.show_errors
 def _go(one: FragileDecision) -> None:
     moves.seek(one.step)
     selection.reveal_place(one.address.rpartition("[")[0] if one.is_loop else one.address)
