@@ -1,4 +1,4 @@
-"""What if in a model with its gradient.
+"""Changes by hand in a model with its gradient.
 
 A value that is set in a loop is also set in the backward loop that computes it again.
 """

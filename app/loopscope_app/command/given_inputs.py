@@ -32,19 +32,20 @@ _RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
+class GeneratedInputs:
     """Generated inputs."""
 
     seed: int
-    told: Mapping[int, str]
+    descriptions: Mapping[int, str]
     """Description of each generated input, by position."""
 
     def in_words(self, replaced: Collection[int] = ()) -> str:
         """Describe the generated inputs, except those whose positions are in ``given``."""
         descriptions = [
-            description for position, description in self.told.items() if position not in replaced
+            description for position, description in self.descriptions.items() if position not in replaced
         ]
-        return f"made up with seed {self.seed}: {'; '.join(descriptions) or 'no inputs, for the model has none'}"
+        text = "; ".join(descriptions) or "no inputs, because the model has none"
+        return f"generated with seed {self.seed}: {text}"
 
 
 def add_inputs(parser: argparse.ArgumentParser, suffix: str = "") -> None:
@@ -79,7 +80,7 @@ def are_words(source: str) -> bool:
     )
 
 
-def inputs_in_words(source: str, model: Model) -> tuple[Mapping[str | int, object], MadeUp | None]:
+def inputs_in_words(source: str, model: Model) -> tuple[Mapping[str | int, object], GeneratedInputs | None]:
     """Return the input values that a text describes, and the generated inputs if there are any."""
     words = source.split()
     descriptions = [word for word in words if word != _RANDOM]
@@ -102,7 +103,7 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     return dict(one_sample(model, words).items())
 
 
-def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], MadeUp]:
+def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], GeneratedInputs]:
     """Return the same values as the app generates, and their descriptions.
 
     Open lengths are the first ones with which the run does not fail at once.
@@ -119,7 +120,7 @@ def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object
         position: _described(signature, inputs[key])
         for position, (key, signature) in enumerate(signatures(model).items())
     }
-    return {position: inputs[key] for position, key in enumerate(keys)}, MadeUp(seed, descriptions)
+    return {position: inputs[key] for position, key in enumerate(keys)}, GeneratedInputs(seed, descriptions)
 
 
 def _described(signature: Signature, value: Any) -> str:

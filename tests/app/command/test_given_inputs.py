@@ -71,7 +71,7 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
     np.testing.assert_array_equal(np.asarray(given[1]), made["x"])
     assert given[2] == made["flag"]
     assert (
-        capsys.readouterr().err == f"made up with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
+        capsys.readouterr().err == f"generated with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
     )
     drawn = read_inputs("random x=uniform(5,6)", model())[1]
     assert np.all((np.asarray(drawn) >= 5) & (np.asarray(drawn) <= 6))

@@ -102,7 +102,7 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("", "name the source first"),
+        ("", "expected a source"),
         ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)"),
     ],
 )
