@@ -42,7 +42,9 @@ class GeneratedInputs:
     def in_words(self, replaced: Collection[int] = ()) -> str:
         """Describe the generated inputs, except those whose positions are in ``given``."""
         descriptions = [
-            description for position, description in self.descriptions.items() if position not in replaced
+            description
+            for position, description in self.descriptions.items()
+            if position not in replaced
         ]
         text = "; ".join(descriptions) or "no inputs, because the model has none"
         return f"generated with seed {self.seed}: {text}"
@@ -80,7 +82,9 @@ def are_words(source: str) -> bool:
     )
 
 
-def inputs_in_words(source: str, model: Model) -> tuple[Mapping[str | int, object], GeneratedInputs | None]:
+def inputs_in_words(
+    source: str, model: Model
+) -> tuple[Mapping[str | int, object], GeneratedInputs | None]:
     """Return the input values that a text describes, and the generated inputs if there are any."""
     words = source.split()
     descriptions = [word for word in words if word != _RANDOM]
@@ -114,13 +118,15 @@ def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object
     chosen = {keys[position]: value for position, value in described.items()}
     lengths = lengths_by_rules(model)
     if has_open_lengths(model):
-        lengths = lengths_by_trials(model, seed, given=chosen)
+        lengths = lengths_by_trials(model, seed, fixed=chosen)
     inputs = {**random_inputs(model, seed, lengths), **chosen}
     descriptions = {
         position: _described(signature, inputs[key])
         for position, (key, signature) in enumerate(signatures(model).items())
     }
-    return {position: inputs[key] for position, key in enumerate(keys)}, GeneratedInputs(seed, descriptions)
+    return {position: inputs[key] for position, key in enumerate(keys)}, GeneratedInputs(
+        seed, descriptions
+    )
 
 
 def _described(signature: Signature, value: Any) -> str:
