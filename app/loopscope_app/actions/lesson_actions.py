@@ -27,7 +27,7 @@ LONGEST_LIST = 64
 def open_lesson(name: str, input_set: str = "") -> None:
     """Open a lesson at its beginning, or on another input set of its sample.
 
-    Raise ``ReadError`` if there is no such lesson.
+    Raise ``ReadError`` if the lesson does not exist.
     """
     lesson = lessons.lesson(name)
     if lesson is None:
@@ -157,8 +157,8 @@ def _parse(text: str, signature: Signature) -> np.ndarray:
     items = [item for item in text.replace(";", ",").strip("[] ").split(",") if item.strip()]
     if len(items) > LONGEST_LIST or not signature.shape.contains((len(items),)):
         raise InputError(
-            f"input '{signature.name}': expected a list of shape {signature.shape}, numbers separated by "
-            f"commas, at most {LONGEST_LIST}"
+            f"input '{signature.name}': expected a list of shape {signature.shape}, "
+            f"at most {LONGEST_LIST} numbers separated by commas"
         )
     return np.array(
         [parse_scalar(item.strip(), signature) for item in items],

@@ -74,7 +74,7 @@ def _runs(session: UserSession) -> set[loopscope.Debugger]:
 
 
 def keep_within(limit: int) -> bool:
-    """Free memory until all sessions and their shared models use at most ``most`` bytes.
+    """Free memory until all sessions and their shared models use at most ``limit`` bytes.
 
     Return False if the rest is in use. In that case the largest run that computes is stopped; its
     user can continue it later.
@@ -96,7 +96,8 @@ def keep_within(limit: int) -> bool:
 def make_room() -> None:
     """Drop the values of all runs that do not compute."""
     _within(0)
-    give_back_freed_memory()  # also if no run lost values: the memory of the failed work is free only now
+    # Also if no run lost values: the memory of the failed work is free only now.
+    give_back_freed_memory()
 
 
 def _within(limit: int) -> dict[UserSession, int]:
@@ -115,7 +116,7 @@ def _within(limit: int) -> dict[UserSession, int]:
 def _drop_values(session: UserSession, idle_seconds: float) -> bool:
     """Drop the values of a session's run and return True; False if that is not possible.
 
-    A run keeps its values while it computes, and for ``left_alone`` seconds after its user's last
+    A run keeps its values while it computes, and for ``idle_seconds`` seconds after its user's last
     action.
     """
     with session.touching:

@@ -43,7 +43,7 @@ def says_more(link: Link) -> bool:
 def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
     """Restore the moment of a link.
 
-    ``most`` limits the number of breakpoints, of watches and of values set by hand.
+    ``limit`` bounds the number of breakpoints, of watches and of values set by hand.
     """
     link = _as_recorded(session, link)
     if link.changes:

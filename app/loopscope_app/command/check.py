@@ -55,7 +55,8 @@ def _explain_rule(code: str) -> str:
     """Return one rule with its reasons; for an empty code, one line for each rule."""
     if not code:
         return "\n".join(
-            f"{rule.code}  {rule.severity.value:7}  {' '.join(text.documented(rule)[0].split())}{_runtimes_text(rule)}"
+            f"{rule.code}  {rule.severity.value:7}  "
+            f"{' '.join(text.documented(rule)[0].split())}{_runtimes_text(rule)}"
             for rule in BY_CODE.values()
         )
     if code not in BY_CODE:

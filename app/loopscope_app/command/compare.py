@@ -70,7 +70,8 @@ def _finished(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[
     if debugger.state != "finished":
         with progress.doing("running the model in its own runtime"):
             runtime_result = runtime_alone(debugger, inputs, seconds=options.seconds)
-        failure = f"{(debugger.failure or 'the run did not finish').removesuffix('.')}. {runtime_result}".strip()
+        reason = (debugger.failure or "the run did not finish").removesuffix(".")
+        failure = f"{reason}. {runtime_result}".strip()
         raise run_stopped(debugger.machine, failure, "error")
     return debugger, inputs
 

@@ -76,9 +76,8 @@ def _branches(records: Sequence[ControlFlowRecord]) -> str:
 def _loops(records: Sequence[ControlFlowRecord]) -> str:
     """Describe several executions of a loop.
 
-    >>> def record(count):
-    ...     return ControlFlowRecord("main/loop", kind="Loop", iterations=count, ended_by="condition")
-    >>> _loops([record(3), record(1)])
+    >>> ending = {"kind": "Loop", "ended_by": "condition"}
+    >>> _loops([ControlFlowRecord("main/loop", iterations=count, **ending) for count in (3, 1)])
     '2 executions with 1 to 3 iterations, 4 in all; its condition became false'
     """
     counts = [record.iterations or 0 for record in records]

@@ -23,7 +23,7 @@ def offered(
 ) -> list[str]:
     """Return a line with such a command, or nothing if no rounded run finishes within ``seconds``.
 
-    ``path`` and ``given`` are the model and the inputs as the command line has them.
+    ``path`` and ``inputs_option`` are the model and the inputs as the command line has them.
     """
     finishing = [to for to in DEVICES if _finishes(model, inputs, to, seconds)]
     if not finishing:

@@ -20,7 +20,7 @@ _FIRST_EXECUTIONS, _LAST_EXECUTIONS = 4, 4
 def explained(debugger: loopscope.Debugger, limit: int | None = None) -> list[dict[str, Any]]:
     """Return an entry for each loop and If, outer ones first, including those that never ran.
 
-    ``most`` limits the number of entries.
+    ``limit`` bounds the number of entries.
     """
     return [_region(debugger, region) for region in islice(executions(debugger), limit)]
 

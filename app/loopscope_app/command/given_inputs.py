@@ -40,7 +40,7 @@ class GeneratedInputs:
     """Description of each generated input, by position."""
 
     def in_words(self, replaced: Collection[int] = ()) -> str:
-        """Describe the generated inputs, except those whose positions are in ``given``."""
+        """Describe the generated inputs, except those whose positions are in ``replaced``."""
         descriptions = [
             description
             for position, description in self.descriptions.items()
@@ -58,7 +58,7 @@ def add_inputs(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
     """Return the input values by input name or by position; nothing for an empty text.
 
-    ``given`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random`` with
+    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random`` with
     an optional seed and descriptions of single inputs. A key such as ``0`` in the file is a
     position if the model has no input of that name. Generated inputs are reported on standard
     error. Raise ``InputError`` for any other text.

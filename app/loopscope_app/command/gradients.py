@@ -96,7 +96,8 @@ def _lines(
     written: str,
 ) -> Iterator[str]:
     for signature in model.outputs[first:]:
-        yield f"{neutral(signature.names[-1], len(signature.names[-1]))}  {signature.element_type}{signature.shape}"
+        name = signature.names[-1]
+        yield f"{neutral(name, len(name))}  {signature.element_type}{signature.shape}"
     yield from (neutral(line, len(line)) for line in notes)
     if written:
         weights = Path(written).with_suffix(".bin").name
@@ -134,8 +135,8 @@ def _random_inputs(model: Model) -> dict[str | int, object]:
     for number, signature in enumerate(model.inputs):
         if signature.element_type not in REAL_FLOATS or not signature.shape.is_static:
             raise InputError(
-                f"input {neutral(signature.name)!r} ({signature.element_type}{signature.shape}) cannot be generated: "
-                "expected --inputs in.npz"
+                f"input {neutral(signature.name)!r} ({signature.element_type}{signature.shape}) "
+                "cannot be generated: expected --inputs in.npz"
             )
         values[number] = random.uniform(0.2, 0.8, signature.shape.lengths)
     return values

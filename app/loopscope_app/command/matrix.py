@@ -23,7 +23,7 @@ _MAX_ELEMENTS = 8
 
 
 def main(words: Sequence[str]) -> int:
-    """Print the matrix and return the exit code: 0 the loop ran, 2 there is no such loop."""
+    """Print the matrix and return the exit code: 0 the loop ran, 2 the loop does not exist."""
     options = _options(words)
     return answered(options, lambda debugger, address: _matrix(debugger, address, options.columns))
 

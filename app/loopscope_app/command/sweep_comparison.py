@@ -1,4 +1,4 @@
-"""``loopscope sweep --against``: inputs whose control flow differs in another model or precision."""
+"""``loopscope sweep --against``: list inputs whose control flow differs in another model."""
 
 from __future__ import annotations
 

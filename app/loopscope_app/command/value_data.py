@@ -16,7 +16,7 @@ SHORT = 64
 
 
 def value_data(value: Any, limit: int = SHORT) -> dict[str, Any]:
-    """Return a value as JSON: whole up to ``most`` elements, else a summary.
+    """Return a value as JSON: whole up to ``limit`` elements, else a summary.
 
     A tensor has ``type`` and ``shape``. Any other value of ONNX has a ``kind``: a sequence, a map,
     an empty optional, or a value that was not stored.
@@ -52,7 +52,7 @@ def value_data(value: Any, limit: int = SHORT) -> dict[str, Any]:
 
 
 def _elements(elements: Sequence[Any], limit: int, to_data: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the elements of a sequence or a map: all up to ``most``, else the first and the
+    """Return the elements of a sequence or a map: all up to ``limit``, else the first and the
     last.
     """
     if len(elements) <= limit:

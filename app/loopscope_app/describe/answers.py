@@ -42,7 +42,7 @@ class QuizAnswer:
 
 
 def answer(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
-    """Return the answer that the run provides, or None if the run has not reached it.
+    """Return the answer that the run provides, or None if the run did not reach it yet.
 
     ``about`` is the address of the loop or If of the lesson.
     """

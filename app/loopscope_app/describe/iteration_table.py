@@ -52,7 +52,7 @@ class IterationRow:
     condition: str
     branches: tuple[str, ...]
     margin: str
-    """How narrowly floats were compared in this iteration; empty without such a comparison."""
+    """Margin of the closest comparison of floats; empty if the iteration compares none."""
     complete: bool
     """True if all cells are computed."""
 
@@ -142,9 +142,7 @@ def _margin(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns) 
             margins.append(margin)
     if not margins:
         return ""
-    return margin_words(
-        min(margins, key=lambda margin: (not margin.otherwise, margin.distance))
-    )
+    return margin_words(min(margins, key=lambda margin: (not margin.otherwise, margin.distance)))
 
 
 def margin_words(margin: Margin) -> str:

@@ -82,7 +82,7 @@ def lesson(name: str) -> Lesson | None:
 
 
 def number(name: str) -> int:
-    """Return the position of a lesson in the course, from 1; 0 if there is no such lesson."""
+    """Return the position of a lesson in the course, from 1; 0 if the lesson does not exist."""
     return next(
         (position for position, candidate in enumerate(lessons(), 1) if candidate.name == name), 0
     )
@@ -105,22 +105,22 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
         code=entry["code"],
         questions=tuple(
             Question(
-                one["text"],
-                one["asks"],
-                one["address"],
-                tuple(one.get("index", ())),
-                tuple(one.get("options", ())),
+                item["text"],
+                item["asks"],
+                item["address"],
+                tuple(item.get("index", ())),
+                tuple(item.get("options", ())),
             )
-            for one in entry["questions"]
+            for item in entry["questions"]
         ),
         trials=tuple(
             Trial(
-                one["label"],
-                one["text"],
-                one.get("changes", {}),
-                one.get("inputs", entry["inputs"]),
+                item["label"],
+                item["text"],
+                item.get("changes", {}),
+                item.get("inputs", entry["inputs"]),
             )
-            for one in entry["trials"]
+            for item in entry["trials"]
         ),
-        pitfalls=tuple(Pitfall(**one) for one in entry["pitfalls"]),
+        pitfalls=tuple(Pitfall(**item) for item in entry["pitfalls"]),
     )

@@ -87,7 +87,7 @@ def _number(text: str) -> float | None:
 
 
 def curve(numbers: Sequence[float | None], current: int | None, height: int = _HEIGHT) -> str:
-    """Return a line through the numbers, each in the middle of its iteration; ``here`` is
+    """Return a line through the numbers, each in the middle of its iteration; ``current`` is
     marked.
     """
     known = [number for number in numbers if number is not None]

@@ -77,7 +77,7 @@ def with_output(address: str, output: int) -> str:
 def moment_of(debugger: loopscope.Debugger, address: str) -> int:
     """Return the step at which the value at a concrete address has just been computed.
 
-    Raise ``AddressError`` if there is no such place.
+    Raise ``AddressError`` if the place does not exist.
     """
     parsed = Address.parse(address)
     program, row = debugger.rows_of(parsed)

@@ -155,8 +155,8 @@ def made_up(requests: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict
             size += math.prod(shape) * _element_bytes(signature)
             if size > MOST_BYTES:
                 raise InputError(
-                    f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} would bring the "
-                    f"generated inputs to {size:,} bytes, more than the limit of {MOST_BYTES:,}: "
+                    f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} would bring "
+                    f"the generated inputs to {size:,} bytes, more than the limit of {MOST_BYTES:,}: "
                     "upload them as an .npz file"
                 )
     return {
@@ -180,13 +180,14 @@ def _value(signature: Signature, each_shape: Shapes, seed: int) -> Any:
 def _check_size(signature: Signature, shape: Sequence[int]) -> None:
     if not is_of_an_array(shape):
         raise InputError(
-            f"input '{shorten(signature.name)}' has the shape {_shape_text(shape)}, which no array can have"
+            f"input '{shorten(signature.name)}' has the shape {_shape_text(shape)}, "
+            "which no array can have"
         )
     elements = math.prod(shape)
     if elements > MOST_ELEMENTS:
         raise InputError(
-            f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} has {elements:,} elements: "
-            "upload it as an .npy file"
+            f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} has "
+            f"{elements:,} elements: upload it as an .npy file"
         )
 
 
@@ -230,7 +231,7 @@ def lengths_by_trials(
     """Return the first of ``OPEN_LENGTHS`` with which a short run does not fail, else the first of
     all.
 
-    ``trying`` receives each lengths before its trial; False ends the search. ``given`` maps inputs
+    ``trying`` receives each lengths before its trial; False ends the search. ``fixed`` maps inputs
     to values that are not generated.
     """
     try:

@@ -113,11 +113,7 @@ def difference(
         return f"{against} {where}: the shape was {list(before.shape)}"
     left, right = numbers(before.reshape(-1)[:SCANNED]), numbers(now.reshape(-1)[:SCANNED])
     if left is None or right is None:
-        return (
-            unchanged
-            if before.tolist() == now.tolist()
-            else f"{against} {where}: texts changed"
-        )
+        return unchanged if before.tolist() == now.tolist() else f"{against} {where}: texts changed"
     with np.errstate(all="ignore"):
         changed = (left != right) & ~(np.isnan(left) & np.isnan(right))
         distances = np.abs(right - left)[changed]
@@ -126,14 +122,13 @@ def difference(
     if now.dtype == np.bool_ and now.size == 1:
         return f"it was {'true' if before.reshape(-1)[0] else 'false'} in {where}"
     finite = distances[np.isfinite(distances)]
-    amount = (
-        f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}" if finite.size else ""
-    )
+    amount = ""
+    if finite.size:
+        amount = f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}"
     if now.size == 1:
         return f"{against} {where}: changed{amount}"
-    return f"{against} {where}: {int(changed.sum()):,} of {now.size:,} elements changed,{amount}".rstrip(
-        ","
-    )
+    elements = f"{int(changed.sum()):,} of {now.size:,} elements changed"
+    return f"{against} {where}: {elements}{',' if amount else ''}{amount}"
 
 
 def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:

@@ -29,7 +29,7 @@ class ModelInUse:
     """Name of the input set in use; empty if its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     fates: Fates | None = None
-    """What the model's runtime runs in place of loops and branches, once it is known."""
+    """Loops and branches as the model's runtime runs them, once they are known."""
     node_data: NodeData | None = None
     """A user's data about nodes, shown as colors."""
     other: Opened | None = None

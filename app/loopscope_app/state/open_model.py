@@ -216,7 +216,7 @@ def with_gradient(
 ) -> Opened:
     """Return the model with its gradient as further outputs, on the same inputs.
 
-    Raise ``EngineError`` if there is no gradient. ``going`` is passed to ``loopscope.gradients``.
+    Raise ``EngineError`` if the model cannot be differentiated. ``going`` is passed to ``loopscope.gradients``.
     """
     model = loopscope.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)
@@ -269,7 +269,8 @@ def open_upload(files: Files) -> Opened:
                 else "the file of its data"
             )
             raise ReadError(
-                f"{short_name} stores its constants in a file of weights: upload it and {missing} together"
+                f"{short_name} stores its constants in a file of weights: "
+                f"upload it and {missing} together"
             ) from error
         raise ReadError(f"{short_name}{', ' if error.where.line else ': '}{error}") from error
     document = data if model.dialect == "onnx" and weights is None else b""

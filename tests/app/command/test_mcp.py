@@ -308,7 +308,10 @@ def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None
         assert made["inputs"] == "generated with seed 3: x [2]; n = 4"
         assert made["outputs"][1]["value"] == 4
         mixed = await answer(client, "run", model="two.xml", inputs="random", values={"n": 9})
-        assert (mixed["inputs"], mixed["outputs"][1]["value"]) == ("generated with seed 0: x [2]", 9)
+        assert (mixed["inputs"], mixed["outputs"][1]["value"]) == (
+            "generated with seed 0: x [2]",
+            9,
+        )
         said = await answer(client, "value", model="two.xml", address="n", inputs="n=7 x=1")
         assert said["value"] == 7
         assert "inputs" not in await answer(

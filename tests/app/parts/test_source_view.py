@@ -87,9 +87,7 @@ def test_a_file_that_does_what_its_source_does(beside: Callable[[Case, str], App
 def test_the_source_is_shown_where_the_run_here_does_not_finish(
     beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "loopscope_app.actions.runs.limits", lambda: loopscope.Limits(iterations=1)
-    )
+    monkeypatch.setattr("loopscope_app.actions.runs.limits", lambda: loopscope.Limits(iterations=1))
     app = beside(THREE, "programs:Doubling")
     assert "The run of the file did not finish in Loopscope" in page_text(app)
     assert sent(app, "source_table")["cells"] == [
