@@ -13,7 +13,7 @@ from loopscope.ir import Model, Signature
 from loopscope_app.actions import models, report_errors
 from loopscope_app.describe.input_files import named, read_arrays
 from loopscope_app.describe.input_text import parse_scalar, parse_shape
-from loopscope_app.describe.random_inputs import made_up_again, random_input
+from loopscope_app.describe.random_inputs import random_input, regenerate
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.state.user_session import current, widget
 
@@ -48,7 +48,7 @@ def make_up(seed_key: str) -> None:
         return
     session.model.refused.clear()
     seed = int(widget(seed_key) or 0)
-    session.model.draft |= made_up_again(session.model.opened.model, session.model.draft, seed)
+    session.model.draft |= regenerate(session.model.opened.model, session.model.draft, seed)
     session.run.generation += 1
 
 

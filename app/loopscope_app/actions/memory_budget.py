@@ -15,7 +15,7 @@ from loopscope_app.actions import runs
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.freed_memory import give_back_freed_memory
 from loopscope_app.state.memory_limit import machine_bytes
-from loopscope_app.state.model_cache import KEPT
+from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.user_session import Message, UserSession, every
 
 GAVE_UP = (
@@ -79,7 +79,7 @@ def keep_within(limit: int) -> bool:
     Return False if the rest is in use. In that case the largest run that computes is stopped; its
     user can continue it later.
     """
-    limit = max(0, limit - KEPT.held_bytes)
+    limit = max(0, limit - MODEL_CACHE.held_bytes)
     sizes = _within(limit)
     if sum(sizes.values()) <= limit:
         return True
@@ -144,7 +144,7 @@ def _drop_values(session: UserSession, idle_seconds: float) -> bool:
         return True
 
 
-def tell_who_gave_up(session: UserSession) -> None:
+def report_dropped_values(session: UserSession) -> None:
     """Tell a user once that the values of the run were dropped."""
     if session.run.gave_up:
         session.run.gave_up, session.message = False, Message(GAVE_UP, "info")

@@ -118,7 +118,7 @@ def _show_many_runs(session: UserSession, link: Link) -> None:
     if link.many:
         session.many.shown = True
         if link.runs:
-            running_many.run_said(link.runs)
+            running_many.run_described(link.runs)
 
 
 def follow(session: UserSession) -> None:

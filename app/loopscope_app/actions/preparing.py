@@ -93,10 +93,10 @@ def look_at_fit(session: UserSession) -> bool:
 
 
 def _may_not_fit(session: UserSession, opened: Opened) -> bool:
-    made_up = opened.sets.get(MADE_UP)
+    generated = opened.sets.get(MADE_UP)
     return (
-        made_up is not None
-        and session.model.inputs is made_up
+        generated is not None
+        and session.model.inputs is generated
         and opened.report.ok
         and has_open_lengths(opened.model)
         and not is_large(opened.model)

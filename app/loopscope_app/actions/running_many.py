@@ -42,11 +42,11 @@ def leave() -> None:
 @clear_and_show_errors
 def run_words(key: str) -> None:
     """Run the inputs that a text field describes: a grid, or random inputs."""
-    run_said(str(widget(key) or "").strip())
+    run_described(str(widget(key) or "").strip())
 
 
 @show_errors
-def run_said(words: str) -> None:
+def run_described(words: str) -> None:
     """Run a grid or random inputs, in the syntax of ``loopscope sweep --inputs`` without files."""
     session = current()
     session.many.words = words[:LONGEST_RUNS]
@@ -69,7 +69,7 @@ def run_said(words: str) -> None:
 def run_data_set() -> None:
     """Run the data set of the sample, and show the screen."""
     show()
-    run_said(THE_DATA)
+    run_described(THE_DATA)
 
 
 @clear_and_show_errors

@@ -19,7 +19,7 @@ from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 from loopscope_app.actions import memory_budget
 from loopscope_app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
 from loopscope_app.state.launch import LAUNCH
-from loopscope_app.state.model_cache import KEPT
+from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.user_session import end, every
 from loopscope_app.streamlit_insides import keep_closed_sessions_in
 
@@ -34,7 +34,7 @@ A collection stops all sessions for a moment.
 
 
 @dataclass(eq=False)
-class Closed(SessionStorage):
+class ClosedSessions(SessionStorage):
     """Sessions with a closed page.
 
     The page may open again in time, after a lost connection or a reload.
@@ -60,7 +60,7 @@ class Closed(SessionStorage):
         now = time.monotonic()
         return [info for info, over in self._infos.values() if now < over]
 
-    def end_those_over(self) -> int:
+    def end_expired(self) -> int:
         """End the sessions whose time is over, and return their number."""
         now = time.monotonic()
         ended = [
@@ -77,7 +77,7 @@ class Closed(SessionStorage):
 @contextlib.asynccontextmanager
 async def watching_over_sessions(_: object) -> AsyncIterator[None]:
     """End closed sessions and enforce the memory budget while the server runs."""
-    closed = Closed(float(st.get_option("server.disconnectedSessionTTL")))
+    closed = ClosedSessions(float(st.get_option("server.disconnectedSessionTTL")))
     keep_closed_sessions_in(closed)
     leave_out_of_collections()
     watch = asyncio.create_task(_watch_sessions(closed))
@@ -87,12 +87,12 @@ async def watching_over_sessions(_: object) -> AsyncIterator[None]:
         watch.cancel()
 
 
-async def _watch_sessions(closed: Closed) -> None:
+async def _watch_sessions(closed: ClosedSessions) -> None:
     to_collect_since: float | None = None
     while True:
         await asyncio.sleep(_INTERVAL)
         try:
-            if closed.end_those_over() and to_collect_since is None:
+            if closed.end_expired() and to_collect_since is None:
                 to_collect_since = time.monotonic()
             if LAUNCH.server:
                 await asyncio.to_thread(memory_budget.keep_within, memory_budget.budget())
@@ -107,7 +107,7 @@ async def _watch_sessions(closed: Closed) -> None:
 
 def _free_memory() -> None:
     """Shrink the model cache and return freed memory to the operating system."""
-    KEPT.trim()
+    MODEL_CACHE.trim()
     give_back_freed_memory()
 
 

@@ -51,7 +51,7 @@ class AgentRuns:
         """The last run with the key of its inputs: an agent often asks several questions about one
         run.
         """
-        self.made_up = ""
+        self.generated = ""
         """Description of the generated inputs of the last run."""
 
     @property
@@ -132,10 +132,10 @@ class AgentRuns:
         }
         overridden = {positions[name] for name in values or {} if name in positions}
         parsed: Mapping[str | int, Any] = {}
-        self.made_up = ""
+        self.generated = ""
         if are_words(inputs):
-            parsed, made_up = inputs_in_words(inputs, named.model)
-            self.made_up = made_up.in_words(overridden) if made_up else ""
+            parsed, generated = inputs_in_words(inputs, named.model)
+            self.generated = generated.in_words(overridden) if generated else ""
         elif inputs:
             parsed = read_inputs(str(self._files.inputs(inputs)), named.model)
         result: dict[str | int, Any] = {

@@ -22,7 +22,7 @@ from loopscope_app.command.agent_pages import AgentPages
 from loopscope_app.command.agent_runs import AgentRuns
 from loopscope_app.command.allowed_files import AllowedFiles
 from loopscope_app.command.drift import drift_data
-from loopscope_app.command.explained import explained, verdict_data
+from loopscope_app.command.explanation_data import explain_regions, verdict_data
 from loopscope_app.command.matrix import matrix_data
 from loopscope_app.command.report import describe
 from loopscope_app.command.value_data import value_data
@@ -137,15 +137,15 @@ class AgentTools:
             "message": debugger.failure or "",
             "address": debugger.failed_address or "",
         }
-        if self._runs.made_up:
-            state["inputs"] = self._runs.made_up
+        if self._runs.generated:
+            state["inputs"] = self._runs.generated
         result = debugger.result
         outputs = (
             zip(result.signatures, result.outputs, strict=True)
             if debugger.state == "finished"
             else ()
         )
-        regions = explained(debugger, _REGIONS)
+        regions = explain_regions(debugger, _REGIONS)
         return {
             **state,
             "outputs": [describe(signature, value) for signature, value in outputs],

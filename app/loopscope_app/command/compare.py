@@ -26,7 +26,7 @@ from loopscope_app.command.command_line import (
     print_lines,
     refuse_as_json,
 )
-from loopscope_app.command.device_precision import offered
+from loopscope_app.command.device_precision import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.source_comparison import beside_source
 
@@ -56,7 +56,7 @@ def main(words: Sequence[str]) -> int:
         print(json.dumps({**answer, **asdict(report)}))
     else:
         offers = (
-            offered(options.model, options.inputs, run.model, inputs, options.seconds)
+            rounding_suggestion(options.model, options.inputs, run.model, inputs, options.seconds)
             if report.counts_differ
             else []
         )

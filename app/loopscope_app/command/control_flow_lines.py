@@ -44,9 +44,8 @@ def control_flow_lines(records: Sequence[ControlFlowRecord]) -> Iterator[str]:
 def _sentence(records: Sequence[ControlFlowRecord]) -> str:
     """Describe all executions of one loop, If or function.
 
-    >>> call = "main/loop[{}]/body/call"
-    >>> calls = [ControlFlowRecord(call.format(number), kind="Function") for number in range(1200)]
-    >>> _sentence(calls)
+    >>> call = ControlFlowRecord(address="main/loop[0]/body/call", kind="Function")
+    >>> _sentence([call] * 1200)
     'called 1,200 times'
     """
     if records[0].kind == "Function":
@@ -59,8 +58,9 @@ def _sentence(records: Sequence[ControlFlowRecord]) -> str:
 def _branches(records: Sequence[ControlFlowRecord]) -> str:
     """Describe several executions of an If.
 
-    >>> branches = ("else", "then", "then")
-    >>> _branches([ControlFlowRecord("main/if", kind="If", branch=branch) for branch in branches])
+    >>> from functools import partial
+    >>> record = partial(ControlFlowRecord, address="main/if", kind="If")
+    >>> _branches([record(branch="else"), record(branch="then"), record(branch="then")])
     'then 2 times, else 1 time: ETT'
     """
     totals = Counter(record.branch for record in records)
@@ -76,8 +76,9 @@ def _branches(records: Sequence[ControlFlowRecord]) -> str:
 def _loops(records: Sequence[ControlFlowRecord]) -> str:
     """Describe several executions of a loop.
 
-    >>> ending = {"kind": "Loop", "ended_by": "condition"}
-    >>> _loops([ControlFlowRecord("main/loop", iterations=count, **ending) for count in (3, 1)])
+    >>> from functools import partial
+    >>> record = partial(ControlFlowRecord, address="main/loop", kind="Loop", ended_by="condition")
+    >>> _loops([record(iterations=3), record(iterations=1)])
     '2 executions with 1 to 3 iterations, 4 in all; its condition became false'
     """
     counts = [record.iterations or 0 for record in records]

@@ -14,7 +14,7 @@ from loopscope.errors import EngineError
 from loopscope_app.describe.wording import DEVICES
 
 
-def offered(
+def rounding_suggestion(
     path: str,
     inputs_option: str,
     model: loopscope.Model,

@@ -32,7 +32,7 @@ from loopscope_app.command.command_line import (
     print_lines,
     tolerance,
 )
-from loopscope_app.command.device_precision import offered
+from loopscope_app.command.device_precision import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 
@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> int:
     if options.other:
         model = progress.read(options.other)
         inputs = read_inputs(options.inputs, model)
-    other_run = _run(model, inputs, options, rounding_said(options.round))
+    other_run = _run(model, inputs, options, parse_rounding(options.round))
     with progress.doing("comparing all values of both"):
         result = loopscope.drift(run, other_run, tolerance=options.tolerance)
     return _print_result(result, run, options, result.sentence)
@@ -88,7 +88,9 @@ def _compare_with_runtime(
         )
     differ = bool(result.drift.partings)
     offers = (
-        offered(options.model, options.inputs, run.model, inputs, options.seconds) if differ else []
+        rounding_suggestion(options.model, options.inputs, run.model, inputs, options.seconds)
+        if differ
+        else []
     )
     return _print_result(result.drift, run, options, result.sentence, offers)
 
@@ -128,7 +130,7 @@ def _run(
     return debugger
 
 
-def rounding_said(assignments: Sequence[str]) -> dict[str, str]:
+def parse_rounding(assignments: Sequence[str]) -> dict[str, str]:
     """Return the type by pattern, from ``PATTERN=TYPE``; a pattern may contain an equals sign."""
     pairs = [text.rpartition("=") for text in assignments]
     wrong = next(

@@ -66,9 +66,9 @@ def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
     if not source.split():
         return {}
     if what_is_at(source) is None and are_words(source):
-        values, made_up = inputs_in_words(source, model)
-        if made_up is not None:
-            description = made_up.in_words()
+        values, generated = inputs_in_words(source, model)
+        if generated is not None:
+            description = generated.in_words()
             print(neutral(description, len(description)), file=sys.stderr)
         return values
     return _stored(source, model)
@@ -89,7 +89,7 @@ def inputs_in_words(
     words = source.split()
     descriptions = [word for word in words if word != _RANDOM]
     return (
-        _made_up(model, descriptions)
+        _generate(model, descriptions)
         if len(descriptions) < len(words)
         else (_exactly(model, words), None)
     )
@@ -107,7 +107,9 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     return dict(one_sample(model, words).items())
 
 
-def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], GeneratedInputs]:
+def _generate(
+    model: Model, words: Sequence[str]
+) -> tuple[dict[str | int, object], GeneratedInputs]:
     """Return the same values as the app generates, and their descriptions.
 
     Open lengths are the first ones with which the run does not fail at once.

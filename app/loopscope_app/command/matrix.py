@@ -13,7 +13,7 @@ from loopscope.errors import counted
 from loopscope.explain import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix
 from loopscope.ops import NOT_KEPT, is_tensor
 from loopscope.view import number_text
-from loopscope_app.command.asking import Answer, answered, parser_of
+from loopscope_app.command.address_question import Answer, address_parser, print_answer
 from loopscope_app.command.command_line import whole_number
 from loopscope_app.command.value_data import strict, value_data
 
@@ -25,7 +25,9 @@ _MAX_ELEMENTS = 8
 def main(words: Sequence[str]) -> int:
     """Print the matrix and return the exit code: 0 the loop ran, 2 the loop does not exist."""
     options = _options(words)
-    return answered(options, lambda debugger, address: _matrix(debugger, address, options.columns))
+    return print_answer(
+        options, lambda debugger, address: _matrix(debugger, address, options.columns)
+    )
 
 
 def _matrix(debugger: loopscope.Debugger, address: str, columns: int) -> Answer:
@@ -106,7 +108,7 @@ def _cell_text(cell: MatrixCell | None) -> str:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = parser_of(
+    parser = address_parser(
         "matrix",
         "Run a model and print every value of a loop's body in every iteration, or in evenly "
         "chosen iterations of a long loop.",

@@ -14,7 +14,7 @@ from loopscope.replaced_file import replaced_file
 from loopscope.run_file import is_run_file
 from loopscope.view import Folding, NodeData, default_folding, given_node_data
 from loopscope_app.command import progress
-from loopscope_app.command.asking import saved_run
+from loopscope_app.command.address_question import saved_run
 from loopscope_app.command.command_line import add_model, command_parser, megabytes
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
@@ -48,7 +48,7 @@ def main(words: Sequence[str]) -> int:
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
         note=options.note,
-        folding=seen_folding(debugger, look, body),
+        folding=_saved_folding(debugger, look, body),
         root=body,
         with_values=not options.without_values,
         node_data=_overlay(options.overlay, debugger.model),
@@ -62,7 +62,7 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def seen_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding:
+def _saved_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding:
     """Return the folding of the graph, with the loops unrolled as they were when the run was
     saved.
     """

@@ -18,7 +18,7 @@ from loopscope.ops import NO_VALUE, is_tensor
 from loopscope.view import value_preview
 from loopscope_app.command.command_line import SCHEMA
 from loopscope_app.command.control_flow_lines import control_flow_lines
-from loopscope_app.command.explained import explained
+from loopscope_app.command.explanation_data import explain_regions
 from loopscope_app.command.value_data import value_data
 
 _LINES_SHOWN = 40
@@ -70,7 +70,7 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
         if outcome.debugger is not None:
-            yield ', "explained": ' + json.dumps(explained(outcome.debugger), allow_nan=False)
+            yield ', "explained": ' + json.dumps(explain_regions(outcome.debugger), allow_nan=False)
         pruning = outcome.result.left_out
         yield ', "optimised": ' + json.dumps(
             {name: getattr(pruning, name) for name in ("removed", "folded", "computed_once")}

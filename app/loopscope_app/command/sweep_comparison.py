@@ -11,7 +11,7 @@ from loopscope.errors import in_one_line, neutral
 from loopscope.sweeps import Change, Changes, Sweep, changes
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import FAILED, FINISHED, STOPPED
-from loopscope_app.command.drift import rounding_said
+from loopscope_app.command.drift import parse_rounding
 from loopscope_app.command.run import interruptible
 
 _LISTED_CHANGES = 10
@@ -29,7 +29,7 @@ def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Nam
         )
     sweep, other_sweep = (
         begin(options.model, {}),
-        begin(options.against or options.model, rounding_said(options.round)),
+        begin(options.against or options.model, parse_rounding(options.round)),
     )
 
     def stop() -> None:

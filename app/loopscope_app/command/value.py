@@ -13,7 +13,7 @@ from loopscope.errors import EngineError
 from loopscope.ir import type_name
 from loopscope.ops import is_tensor
 from loopscope.replaced_file import replaced_file
-from loopscope_app.command.asking import Answer, answered, parser_of
+from loopscope_app.command.address_question import Answer, address_parser, print_answer
 from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.command.report import value_line
 from loopscope_app.command.value_data import value_data, values
@@ -27,7 +27,9 @@ def main(words: Sequence[str]) -> int:
     """
     options = _options(words)
     refuse_unwritable(options.output)
-    return answered(options, lambda debugger, address: _value(debugger, address, options.output))
+    return print_answer(
+        options, lambda debugger, address: _value(debugger, address, options.output)
+    )
 
 
 def _value(debugger: loopscope.Debugger, address: str, path: str) -> Answer:
@@ -72,7 +74,7 @@ def _write_value(value: Any, path: str, address: str) -> str:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = parser_of(
+    parser = address_parser(
         "value",
         "Run a model and print one of its values: whole, as text, as JSON or in an .npy file.",
         "an operation, a Parameter or a Const, with iterations if it is inside a loop and with :1 "

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 import loopscope
 from loopscope.errors import EngineError, InputError
 from loopscope.explain import Verdict, executions, verdict
-from loopscope_app.command.asking import Answer, answered, parser_of
-from loopscope_app.command.explained import verdict_data
+from loopscope_app.command.address_question import Answer, address_parser, print_answer
+from loopscope_app.command.explanation_data import verdict_data
 from loopscope_app.command.report import value_line
 
 
@@ -23,7 +23,7 @@ def main(words: Sequence[str]) -> int:
             "--json explains a single loop or branch: expected an ADDRESS; "
             "`loopscope run MODEL --json` explains all"
         )
-    return answered(options, _explain if options.address else _explain_all)
+    return print_answer(options, _explain if options.address else _explain_all)
 
 
 def _explain_all(debugger: loopscope.Debugger, _: str) -> Answer:
@@ -74,7 +74,7 @@ def _value(debugger: loopscope.Debugger, address: str) -> str:
         return str(error)
 
 
-_PARSER = parser_of(
+_PARSER = address_parser(
     "why",
     "Run a model and explain why one of its loops ended, or why an If took its branch: a sentence, "
     "and the values that prove it.",

@@ -72,7 +72,7 @@ def random_inputs(
     ``lengths_by_trials`` find those with which it runs. Raise ``InputError`` if the inputs are too
     large.
     """
-    inputs = made_up(
+    inputs = generate(
         {
             key: (signature, _default_shapes(signature, lengths))
             for key, signature in signatures(model).items()
@@ -82,13 +82,13 @@ def random_inputs(
     return _with_compared_constants(model, inputs, seed)
 
 
-def made_up_again(model: Model, values: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def regenerate(model: Model, values: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return other random values in the shapes of the given ones, or in default shapes without any.
 
     Raise ``InputError`` as ``random_inputs`` does.
     """
     by_key = signatures(model)
-    inputs = made_up(
+    inputs = generate(
         {
             key: (
                 signature,
@@ -144,7 +144,7 @@ def shapes(value: Any) -> Shapes:
     )
 
 
-def made_up(requests: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
+def generate(requests: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
     """Return random values in these shapes. Raise ``InputError`` if one, or all together, are too
     large.
     """

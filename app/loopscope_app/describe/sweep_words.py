@@ -84,9 +84,9 @@ def _unreached(summary: SweepSummary) -> Iterator[SweepFinding]:
 def _readable_error(error: str) -> str:
     """Return the error of a run with its address readable.
 
-    >>> _at_its_place("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3")
+    >>> _readable_error("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3")
     'a › loop · iteration 2 › x: Add-1 failed: 2 and 3'
-    >>> _at_its_place("input 'x' takes i64")
+    >>> _readable_error("input 'x' takes i64")
     "input 'x' takes i64"
     """
     place, colon, rest = error.partition(": ")
@@ -96,7 +96,7 @@ def _readable_error(error: str) -> str:
 def _inputs_text(inputs: Mapping[str, Any]) -> str:
     """Return inputs as text.
 
-    >>> _given({"n": 27, "x": 0.3421095907688141})
+    >>> _inputs_text({"n": 27, "x": 0.3421095907688141})
     ', n = 27, x = 0.34211'
     """
     texts = (

@@ -27,7 +27,7 @@ def _files_of_model(file: Path) -> list[Path]:
 
 
 @dataclass(eq=False)
-class KeptModels:
+class ModelCache:
     """Cache of models.
 
     Sizes are current: mapped weights, and the data that the plans of runs derived from them.
@@ -87,4 +87,4 @@ class KeptModels:
         return sum(model_bytes(model) for model in models)
 
 
-KEPT = KeptModels(MOST_BYTES)
+MODEL_CACHE = ModelCache(MOST_BYTES)

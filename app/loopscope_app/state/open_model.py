@@ -27,7 +27,7 @@ from loopscope_app.describe.random_inputs import (
     random_inputs,
 )
 from loopscope_app.describe.signatures import bindings, signatures
-from loopscope_app.state.model_cache import KEPT
+from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.uploads import MOST_UNPACKED, Files, model_among
 from loopscope_samples import Sample, sample
 
@@ -90,7 +90,7 @@ def open_sample(name: str) -> Opened:
     entry = sample(name)
     if entry is None:
         raise ReadError(f"there is no sample named {name!r}")
-    model, noted = KEPT.read(entry.model)
+    model, noted = MODEL_CACHE.read(entry.model)
     report = noted or check(model, CATALOGUE)
     return Opened(
         f"sample:{name}",
@@ -114,10 +114,10 @@ def open_path(path: str) -> Opened:
         raise ReadError(f"{elided(str(file), 200)}: there is no such file")
     if is_run_file(file.name):
         return _of_run(read_run(file), str(file.resolve()), file.name)
-    model, noted = KEPT.read(file)
+    model, noted = MODEL_CACHE.read(file)
     report = noted or _checked(model)
     if report is not None:
-        KEPT.note(model, report)
+        MODEL_CACHE.note(model, report)
     return _opened(str(file.resolve()), file.name, model, report)
 
 
@@ -173,7 +173,7 @@ def prepared(opened: Opened, going: Callable[[str], bool]) -> Opened:
     if report.ok and len(inputs) == len(model.inputs):
         with contextlib.suppress(EngineError):  # the next run reports the error
             loopscope.Debugger(model, bindings(model, inputs), seed=opened.seed)
-    KEPT.note(model, report)
+    MODEL_CACHE.note(model, report)
     return replace(opened, report=report, sets=sets, pending=False)
 
 

@@ -17,7 +17,7 @@ _FIRST_EXECUTIONS, _LAST_EXECUTIONS = 4, 4
 """Number of executions of each loop and If that are explained; `loopscope why` explains any."""
 
 
-def explained(debugger: loopscope.Debugger, limit: int | None = None) -> list[dict[str, Any]]:
+def explain_regions(debugger: loopscope.Debugger, limit: int | None = None) -> list[dict[str, Any]]:
     """Return an entry for each loop and If, outer ones first, including those that never ran.
 
     ``limit`` bounds the number of entries.

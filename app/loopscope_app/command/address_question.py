@@ -31,7 +31,9 @@ Answer = tuple[Mapping[str, Any], Iterator[str]]
 """Fields of the JSON answer, and lines of the text answer."""
 
 
-def answered(options: argparse.Namespace, ask: Callable[[loopscope.Debugger, str], Answer]) -> int:
+def print_answer(
+    options: argparse.Namespace, ask: Callable[[loopscope.Debugger, str], Answer]
+) -> int:
     """Run the model, print the answer of ``ask`` for the address, and return the exit code.
 
     0: there is an answer. 2: there is none.
@@ -86,7 +88,7 @@ def saved_run(path: str, inputs: str) -> tuple[loopscope.Debugger, SavedRun]:
     return debugger, saved
 
 
-def parser_of(
+def address_parser(
     command: str, description: str, what: str, *, needed: bool = True
 ) -> argparse.ArgumentParser:
     """Return a parser with the arguments of all these commands.
