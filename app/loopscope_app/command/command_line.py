@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import loopscope
@@ -95,21 +95,20 @@ def requested_limits(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def whole_number(lower: int, upper: int = 10**12, what: str = "") -> type[int]:
-    """Return an argparse type: a whole number from ``lower`` to ``upper``.
+def whole_number(lower: int, upper: int | None = None) -> Callable[[str], int]:
+    """Return a function that parses a whole number from ``lower`` to ``upper``.
 
     >>> whole_number(1)("3")
     3
     """
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or not lower <= int(text) <= upper:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {lower} on{what}"
-            )
+        if not text.isdecimal() or int(text) < lower or (upper is not None and int(text) > upper):
+            limit = f"from {lower} on" if upper is None else f"from {lower} to {upper:,}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {limit}")
         return int(text)
 
-    return parse  # type: ignore[return-value]  # argparse accepts any function of a text
+    return parse
 
 
 def megabytes(text: str) -> float:

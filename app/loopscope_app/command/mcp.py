@@ -49,6 +49,7 @@ _INSTRUCTIONS = (
     "`open`; to run a model without inputs of your own, pass `random` as `inputs`. "
     "Places are addresses such as main/loop[2]/body/Add. " + UNTRUSTED
 )
+_limit = whole_number(1, 10**12)
 _PARAMETERS = {
     "model": "Path of a model (.xml, .onnx) or of a saved run (.loopscope), absolute or relative "
     "to a given folder. If the file does not exist, the error lists the models that do.",
@@ -181,21 +182,21 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--iterations",
-        type=whole_number(1),
+        type=_limit,
         default=10_000_000,
         metavar="N",
         help="iteration limit of one run (default: %(default)s)",
     )
     parser.add_argument(
         "--seconds",
-        type=whole_number(1),
+        type=_limit,
         default=60,
         metavar="S",
         help="time limit of one run or comparison in seconds (default: %(default)s)",
     )
     parser.add_argument(
         "--megabytes",
-        type=whole_number(1),
+        type=_limit,
         default=512,
         metavar="MB",
         help="memory limit of one run in megabytes (default: %(default)s)",
