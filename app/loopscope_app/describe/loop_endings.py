@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import loopscope
 from loopscope.view import GraphView
-from loopscope_app.describe.wording import times
-
-SHORT = {
-    "trip_count": "trip count reached",
-    "condition": "condition became false",
-    "zero_trip_count": "trip count 0",
-    "initial_condition": "condition false at once",
-    "slices_exhausted": "all slices used",
-    "limit": "limit reached",
-    "endless": "never ends",
-    "error": "failed",
-}
+from loopscope_app.describe.wording import SHORT_REASONS, times
 
 
 def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[str, str]:
@@ -38,5 +27,5 @@ def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[s
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
             ended_by = "endless" if record.endless else record.ended_by
-            texts[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
+            texts[static] = f"{times(record.iterations)}, {SHORT_REASONS.get(ended_by, ended_by)}"
     return texts

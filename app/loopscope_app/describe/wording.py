@@ -19,7 +19,18 @@ _REASONS = {
     "error": "an operation failed",
     "stopped": "the run was stopped",
 }
-
+"""Ends of sentences, by what ended a loop."""
+SHORT_REASONS = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "endless": "never ends",
+    "error": "failed",
+}
+"""The same for a header, by what ended a loop or by ``endless``."""
 
 _GROUPED = {"int8": "int8 per row", "int4": "int4 per group"}
 
