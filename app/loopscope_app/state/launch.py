@@ -58,4 +58,4 @@ def paths_allowed(address: str | None) -> bool:
 def must_be_local() -> None:
     """Raise ``ReadError`` if users of this server may not name files of its machine."""
     if not paths_allowed(st.get_option("server.address")):
-        raise ReadError("this server opens only samples and uploads")
+        raise ReadError("this server opens samples and uploads only")

@@ -134,7 +134,7 @@ def test_a_run_without_inputs_says_how_they_are_given(capsys: pytest.CaptureFixt
     assert found is not None
     assert main(["run", str(found.model)]) == 2
     assert (
-        "give them with --inputs: an .npz file, values such as number=27, or random"
+        "expected --inputs with an .npz file, values such as number=27, or random"
         in capsys.readouterr().err
     )
     assert main(["run", str(found.model), "--inputs", "number=3"]) == 0
