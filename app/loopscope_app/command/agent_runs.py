@@ -81,11 +81,11 @@ class AgentRuns:
             named = self.named(path)
             if named.saved is None:
                 debugger = loopscope.Debugger(
-                    named.model, self.given(named, inputs, values), limits=self.limits
+                    named.model, self.inputs_of(named, inputs, values), limits=self.limits
                 )
                 debugger.run()
             else:
-                self.given(named, inputs, values)
+                self.inputs_of(named, inputs, values)
                 debugger = resume(named.saved, limits=self.limits)
                 debugger.seek(debugger.steps)
             self._latest = key, debugger, named
@@ -115,7 +115,7 @@ class AgentRuns:
         debugger.run()
         return _at_end(debugger)
 
-    def given(
+    def inputs_of(
         self, named: NamedPath, inputs: str, values: Mapping[str, Any] | None
     ) -> dict[str | int, Any]:
         """Return the inputs of a run. Raise ``InputError`` if inputs are passed for a saved run."""

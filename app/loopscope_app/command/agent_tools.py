@@ -217,7 +217,7 @@ class AgentTools:
         debugger, named = self._runs.finished(model, inputs, values), self._runs.named(model)
         report = against(
             debugger,
-            self._runs.given(named, inputs, values),
+            self._runs.inputs_of(named, inputs, values),
             seconds=self._runs.seconds,
             document=named.document,
         )
@@ -241,7 +241,7 @@ class AgentTools:
         """
         if bool(other) == bool(rounding):
             raise InputError("drift needs either `other`, a second model, or `rounding`")
-        bindings = self._runs.given(self._runs.named(model), inputs, values)
+        bindings = self._runs.inputs_of(self._runs.named(model), inputs, values)
         run, other_run = (
             self._runs.recorded(model, bindings, {}),
             self._runs.recorded(other or model, bindings, rounding or {}),

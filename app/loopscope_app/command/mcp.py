@@ -124,7 +124,7 @@ def _as_tool(method: Callable[..., dict[str, Any]], lock: threading.Lock) -> Cal
     from pydantic import Field
 
     @functools.wraps(method)
-    def told(*positional: Any, **named: Any) -> str:
+    def call(*positional: Any, **named: Any) -> str:
         try:
             with lock:
                 answer = method(*positional, **named)
@@ -152,8 +152,8 @@ def _as_tool(method: Callable[..., dict[str, Any]], lock: threading.Lock) -> Cal
         parameter.replace(annotation=Annotated[types[name], Field(description=_PARAMETERS[name])])
         for name, parameter in signature.parameters.items()
     ]
-    vars(told)["__signature__"] = signature.replace(parameters=parameters, return_annotation=str)
-    return told
+    vars(call)["__signature__"] = signature.replace(parameters=parameters, return_annotation=str)
+    return call
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:

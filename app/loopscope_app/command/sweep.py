@@ -59,7 +59,7 @@ def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str])
     parsed = progress.read(model)
     samples = samples_of(parsed, options.inputs, options.batch)
     try:
-        return _of_samples(options, parsed, samples, rounding)
+        return _sweep_samples(options, parsed, samples, rounding)
     except MissingInput as problem:
         raise InputError(
             f"{problem}; --others INPUTS gives the same value in all samples, "
@@ -67,7 +67,7 @@ def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str])
         ) from None
 
 
-def _of_samples(
+def _sweep_samples(
     options: argparse.Namespace,
     model: loopscope.Model,
     samples: Samples,

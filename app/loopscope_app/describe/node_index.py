@@ -55,12 +55,12 @@ def places(model: Model) -> Mapping[str, IndexedNode]:
     index = _places.get(model)
     if index is None:
         index = _places[model] = {
-            node.address: node for place in graphs(model) for node in _of_graph(place)
+            node.address: node for place in graphs(model) for node in _nodes_of(place)
         }
     return index
 
 
-def _of_graph(place: PlacedGraph) -> list[IndexedNode]:
+def _nodes_of(place: PlacedGraph) -> list[IndexedNode]:
     label = labels(place.graph)
     return [
         IndexedNode(

@@ -21,12 +21,12 @@ def expression(model: Model, text: str) -> str:
     ``a/b`` remains a quotient if the model has nodes of both names.
     """
     text = text.strip()
-    if "`" in text or not addresses_ending(model, text) or _is_of_names(model, text):
+    if "`" in text or not addresses_ending(model, text) or _names_exist(model, text):
         return text
     return f"`{text}`"
 
 
-def _is_of_names(model: Model, text: str) -> bool:
+def _names_exist(model: Model, text: str) -> bool:
     try:
         return all(addresses_ending(model, name) for name in names_in(text))
     except ExpressionError:

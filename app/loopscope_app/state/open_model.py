@@ -113,7 +113,7 @@ def open_path(path: str) -> Opened:
     if what_is_at(file) is None:
         raise ReadError(f"{elided(str(file), 200)}: there is no such file")
     if is_run_file(file.name):
-        return _of_run(read_run(file), str(file.resolve()), file.name)
+        return _opened_run(read_run(file), str(file.resolve()), file.name)
     model, noted = MODEL_CACHE.read(file)
     report = noted or _checked(model)
     if report is not None:
@@ -191,7 +191,7 @@ def _checked(model: Model) -> Report | None:
     return None if is_large(model) else check(model, CATALOGUE)
 
 
-def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
+def _opened_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
     """Return the model of a saved run with the inputs of the run."""
     model = saved.model
     inputs = dict(
@@ -251,7 +251,7 @@ def open_upload(files: Files) -> Opened:
         if len(files) > 1:
             name = shorten(run[0], _LONGEST_NAME)
             raise ReadError(f"{name} is a saved run, which contains its model: upload it alone")
-        return _of_run(
+        return _opened_run(
             read_run(run[1], limits=ReadLimits(unpacked_bytes=MOST_UNPACKED)),
             "",
             run[0],

@@ -332,9 +332,9 @@ def test_words_for_inputs_open_no_file(
     (tmp_path / "random").write_text("no inputs")
     (tmp_path / "low=1").write_text("no inputs")
     named = runs.named("bisection/model.xml")
-    assert runs.given(named, "random", None)
+    assert runs.inputs_of(named, "random", None)
     with pytest.raises(loopscope.EngineError, match="'low' means no input"):
-        runs.given(named, "low=1", None)
+        runs.inputs_of(named, "low=1", None)
 
 
 def test_a_path_of_no_model_is_answered_with_those_that_are_there(folder: Path) -> None:
