@@ -1,6 +1,4 @@
-"""The ``loopscope`` command: the app without a subcommand, everything that needs no browser with
-one.
-"""
+"""The ``loopscope`` command: the app without a subcommand, and one subcommand per task."""
 
 from __future__ import annotations
 
@@ -36,25 +34,22 @@ COMMANDS = {
     "matrix": "matrix",
     "mcp": "mcp",
 }
-"""The module of each subcommand; imported when asked for, because each needs another part of the
-engine.
-"""
+"""Module of each subcommand. It is imported on demand, because each needs other parts of the engine."""
 
-FINISHED, FAILED, REFUSED = 0, 1, 2
+FINISHED, REFUSED = 0, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command and return its exit code.
 
-    Return 0 if it finished, 1 if the run failed, 2 if the model or the inputs are invalid.
+    0: it finished. 1: the run failed. 2: the model or the inputs are bad.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
     keep_freed_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a terminal without Unicode shows names that it has no letters for
+        # A terminal without Unicode shows escapes in names.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         words = _install_operations(words)
         if words and words[0] in COMMANDS and not Path(words[0]).is_file():
@@ -62,11 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _command("serve", _launch_options(words))
     except MissingInput as error:
         return refuse(
-            f"{error}; give them with --inputs: an .npz file, values such as number=27, or random"
+            f"{error}; expected --inputs with an .npz file, values such as number=27, or random"
         )
     except EngineError as error:
         return refuse(str(error))
-    except BrokenPipeError:  # such as `| head`: the reader is gone
+    except BrokenPipeError:  # for example `| head`, which stops reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
     except OSError as error:
@@ -83,13 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _install_operations(words: list[str]) -> list[str]:
-    """Installs the operations of packages and of every ``--ops FILE``; gives the words without
-    those.
-    """
+    """Install the operations of packages and of every ``--ops FILE``; return the other words."""
     if words[:1] in (["-h"], ["--help"], ["--version"]):
         return words
-    # Only here: what is asked for above needs no operation, and importing them takes longer than
-    # all of its answer.
+    # Imported here because importing operations takes longer than printing the help.
     from loopscope.ops.custom import install_file, install_packages
 
     install_packages()
@@ -100,15 +92,13 @@ def _install_operations(words: list[str]) -> list[str]:
         if option != "--ops":
             rest.append(words[position])
         elif "--server" in words:
-            raise EngineError("--ops runs your own code and so does not go with --server")
+            raise EngineError("--ops runs your own code and cannot be combined with --server")
         else:
             if not equals:
                 position += 1
                 file = words[position] if position < len(words) else ""
             if not file:
-                raise EngineError(
-                    "--ops takes a Python file that declares operations, and none is given"
-                )
+                raise EngineError("--ops: expected a Python file that declares operations")
             install_file(file)
         position += 1
     return rest
@@ -117,15 +107,44 @@ def _install_operations(words: list[str]) -> list[str]:
 def _command(module: str, argument: Sequence[str] | argparse.Namespace) -> int:
     code: int = importlib.import_module(f"loopscope_app.command.{module}").main(argument)
     if sys.stdout is not None:
-        sys.stdout.flush()  # here, where a failure can still be reported
+        sys.stdout.flush()  # flushed here, where a failure can still be reported
     return code
 
 
 def refuse(message: str) -> int:
-    """One sentence on standard error, and the exit code that goes with it."""
-    told = in_one_line(message)
-    print(f"loopscope: {neutral(told, len(told))}", file=sys.stderr)
+    """Print one sentence on standard error, and return the exit code for bad input."""
+    sentence = in_one_line(message)
+    print(f"loopscope: {neutral(sentence, len(sentence))}", file=sys.stderr)
     return REFUSED
+
+
+_EPILOG = """commands that need no browser:
+ look
+  run MODEL --inputs in.npz        run a model; print its outputs and control flow
+  value MODEL ADDRESS              print any value of any iteration
+  matrix MODEL ADDRESS             print all values of a loop over its iterations
+  render MODEL -o x.svg            draw a model
+  ops [WORD]                       list the operations that can be run
+ explain
+  why MODEL [ADDRESS]              explain why a loop ended or a branch was taken
+  check MODEL                      report what is wrong with a model
+  clock MODEL                      report where the time of a run goes
+  fate MODEL                       report what the runtime makes of each loop and branch
+ compare
+  compare MODEL                    find the first difference from the model's own runtime
+  drift MODEL MODEL2               report how errors grow over the iterations
+  precision MODEL --to int8        find the values that must not be rounded
+  sweep MODEL --inputs n=1..500    run a model on many inputs: a table, one row per input
+ change
+  gradients MODEL --of y --with-respect-to x
+                                   add gradients through loops and branches
+  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+ serve
+  page MODEL -o page.html          write a run as one HTML file
+  mcp --folder FOLDER              answer agents over the Model Context Protocol
+
+`loopscope COMMAND --help` lists the options of a command.
+--ops FILE.py, with any command, adds operations of your own."""
 
 
 def _launch_options(words: Sequence[str]) -> argparse.Namespace:
@@ -135,50 +154,26 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         # --server must be written in full, because it opens the machine to others
         allow_abbrev=False,
         description="See, step through and explain neural-network graphs with loops and branches.",
-        epilog="Without a browser:\n"
-        "  loopscope run MODEL --inputs in.npz --outputs out.npz [--json]\n"
-        "  loopscope sweep MODEL --inputs number=1..500 --out runs.parquet\n"
-        "  loopscope why MODEL [ADDRESS] --inputs in.npz   why a loop ended or a branch was taken\n"
-        "  loopscope value MODEL ADDRESS --inputs in.npz   any value of any iteration\n"
-        "  loopscope matrix MODEL ADDRESS --inputs in.npz  all values of a loop over its "
-        "iterations\n"
-        "  loopscope mcp --folder FOLDER      answer agents over the Model Context Protocol\n"
-        "  loopscope check MODEL [--json]     what is wrong with a model\n"
-        "  loopscope ops [WORD] [--json]      which operations are known\n"
-        "  loopscope render MODEL -o x.svg    draw a model\n"
-        "  loopscope page MODEL --inputs in.npz -o page.html   a run as one HTML file\n"
-        "  loopscope convert MODEL OUT.xml    write a model as OpenVINO IR (OUT.pb: for "
-        "TensorFlow)\n"
-        "  loopscope compare MODEL --inputs in.npz   where its own runtime first differs\n"
-        "  loopscope drift MODEL --round '*=f16' --inputs in.npz   how errors grow over the "
-        "iterations\n"
-        "  loopscope precision MODEL --to int8 --inputs in.npz   what has to stay when the rest "
-        "is rounded\n"
-        "  loopscope gradients MODEL --of y --with-respect-to x   add gradients through loops "
-        "and branches\n"
-        "  loopscope clock MODEL --inputs in.npz     where the time of a run goes\n"
-        "  loopscope fate MODEL               what its runtime makes of each loop and branch\n"
-        "`loopscope COMMAND --help` says more.\n"
-        "--ops FILE.py, with any of them, adds operations of your own.",
+        epilog=_EPILOG,
     )
     parser.add_argument(
         "model",
         nargs="?",
         default="",
         metavar="MODEL",
-        help="an .xml, .onnx or other model file; without one the gallery opens",
+        help="an .xml, .onnx or other model file (default: open the gallery)",
     )
     parser.add_argument(
         "--inputs",
         default="",
         metavar="IN.npz",
-        help="an array per input of MODEL, by name or position",
+        help="file with an array per input of MODEL, by name or position",
     )
     parser.add_argument(
         "--overlay",
         default="",
         metavar="FILE.json",
-        help="a number or a text for nodes of MODEL, shown as colours",
+        help="color the nodes of MODEL by a number or a text from this file",
     )
     parser.add_argument(
         "--sample",
@@ -199,20 +194,15 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--server",
         action="store_true",
-        help=(
-            "serve other machines: listens on all addresses, and users cannot open paths of "
-            "this machine"
-        ),
+        help="serve other machines: listen on all addresses; users cannot open paths of this machine",
     )
     parser.add_argument(
         "--host-name",
         action="append",
         default=[],
         metavar="NAME",
-        help=(
-            "with --server: a name by which browsers reach it (repeat for more); addresses and "
-            "this machine's own name are known"
-        ),
+        help="with --server: a name by which browsers reach this server, besides its addresses and "
+        "the name of this machine; repeat for more names",
     )
     return parser.parse_args(words)
 

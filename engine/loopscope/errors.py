@@ -170,3 +170,12 @@ def _visible(character: str) -> str:
     category = unicodedata.category(character)
     # Zs contains unusual but harmless spaces; every class C character hides something.
     return "\ufffd" if category[0] == "C" or character in "\ufffe\uffff" else character
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in a sentence.
+
+    >>> counted(1, "value"), counted(1200, "entry", "entries")
+    ('1 value', '1,200 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from streamlit.web.server.starlette import starlette_server
 
 from loopscope_app import streamlit_insides
-from loopscope_app.actions.session_end import Closed
+from loopscope_app.actions.session_end import ClosedSessions
 from loopscope_app.streamlit_insides import StreamlitChanged, keep_closed_sessions_in, send_at_once
 from tests.app.browsing import LONG, open_sample
 from tests.app.serving import ROOT
@@ -43,7 +43,7 @@ def test_another_way_to_bind_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_place_of_closed_sessions_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamlit.runtime.get_instance", object)
     with pytest.raises(StreamlitChanged, match=r"has no Runtime\._session_mgr"):
-        keep_closed_sessions_in(Closed(1.0))
+        keep_closed_sessions_in(ClosedSessions(1.0))
 
 
 def test_nothing_else_of_the_app_reaches_inside() -> None:

@@ -1,1 +1,1 @@
-"""What clicks, keys and links do: the only writers of a session."""
+"""Actions of clicks, keys and links: the only code that changes a session."""

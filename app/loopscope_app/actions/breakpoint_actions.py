@@ -1,4 +1,4 @@
-"""Breakpoints and watches: set, switched, removed, and set again from a link."""
+"""Actions that set, switch, remove and restore breakpoints and watches."""
 
 from __future__ import annotations
 
@@ -15,55 +15,53 @@ from loopscope_app.links.codec import MOST, Unreadable
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "address") -> None:
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.add(
             typed.place(session.run.debugger.model, pattern), condition, kind
         )
-        _pauses_elsewhere(session)
+        _discard_prefetched(session)
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def toggle_breakpoint(kind: BreakpointKind) -> None:
     """Set a breakpoint of a kind that stops everywhere, or remove it if it is set."""
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.toggle(kind)
-        _pauses_elsewhere(session)
+        _discard_prefetched(session)
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def remove_breakpoint(number: int) -> None:
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.remove(number)
-        _pauses_elsewhere(session)
+        _discard_prefetched(session)
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def switch_breakpoint(number: int, key: str) -> None:
-    """On or off, as a widget holds it."""
+    """Switch a breakpoint on or off, as the widget says."""
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.switch(number, bool(widget(key)))
-        _pauses_elsewhere(session)
+        _discard_prefetched(session)
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def switch_at(view: GraphView, address: str) -> None:
-    """Those whose dot a box of the picture has: off when any of them pauses the run, else on."""
+    """Switch the breakpoints of a box's dot: off if any of them pauses the run, else on."""
     session = current()
     if session.run.debugger:
         breakpoint_dots.switch_at(session.run.debugger, view, address)
-        _pauses_elsewhere(session)
+        _discard_prefetched(session)
 
 
-def _pauses_elsewhere(session: UserSession) -> None:
-    """Discards the steps that were sent ahead to be played: they pause where the old breakpoints
-    were.
-    """
+def _discard_prefetched(session: UserSession) -> None:
+    """Discard prefetched steps, because they pause at the old breakpoints."""
     session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = (
         False,
         None,
@@ -71,14 +69,14 @@ def _pauses_elsewhere(session: UserSession) -> None:
     )
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def add_watch(expression: str) -> None:
     session = current()
     if session.run.debugger and expression.strip():
         session.run.debugger.watches.add(typed.expression(session.run.debugger.model, expression))
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def remove_watch(number: int) -> None:
     session = current()
     if session.run.debugger:
@@ -89,42 +87,40 @@ def restore(
     session: UserSession,
     pauses: Sequence[Pause | Unreadable],
     watches: Sequence[str | Unreadable],
-    most: int = MOST,
+    limit: int = MOST,
 ) -> None:
-    """The breakpoints and watches that the page's address asks for, as if they were typed; one
-    sentence lists those that are refused.
-    """
+    """Set the breakpoints and watches of a link as if they were typed; report the refused ones."""
     debugger = session.run.debugger
     if debugger is None:
         return
-    wanted = [
-        *(partial(_set_breakpoint, debugger, one, most) for one in pauses),
-        *(partial(_set_watch, debugger, one, most) for one in watches),
+    setters = [
+        *(partial(_set_breakpoint, debugger, pause, limit) for pause in pauses),
+        *(partial(_set_watch, debugger, watch, limit) for watch in watches),
     ]
     refused: list[str] = []
-    for put in wanted:
+    for set_pause in setters:
         try:
-            put()
+            set_pause()
         except EngineError as error:
             refused.append(str(error))
     if refused:
-        count = f"{len(refused)} of {len(wanted)}"
+        count = f"{len(refused)} of {len(setters)}"
         session.message = Message(
             f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info"
         )
 
 
-def _set_breakpoint(debugger: loopscope.Debugger, one: Pause | Unreadable, most: int) -> None:
-    if isinstance(one, Unreadable):
-        raise InputError(one.expected)
-    if len(debugger.breakpoints) == most:
-        raise InputError(f"a link keeps at most {most} breakpoints")
-    debugger.breakpoints.restore(one)
+def _set_breakpoint(debugger: loopscope.Debugger, pause: Pause | Unreadable, limit: int) -> None:
+    if isinstance(pause, Unreadable):
+        raise InputError(pause.expected)
+    if len(debugger.breakpoints) == limit:
+        raise InputError(f"a link stores at most {limit} breakpoints")
+    debugger.breakpoints.restore(pause)
 
 
-def _set_watch(debugger: loopscope.Debugger, one: str | Unreadable, most: int) -> None:
-    if isinstance(one, Unreadable):
-        raise InputError(one.expected)
-    if len(debugger.watches.items()) == most:
-        raise InputError(f"a link keeps at most {most} watches")
-    debugger.watches.add(one)
+def _set_watch(debugger: loopscope.Debugger, watch: str | Unreadable, limit: int) -> None:
+    if isinstance(watch, Unreadable):
+        raise InputError(watch.expected)
+    if len(debugger.watches.items()) == limit:
+        raise InputError(f"a link stores at most {limit} watches")
+    debugger.watches.add(watch)

@@ -1,4 +1,4 @@
-"""The run as the canvas plays it: where it is, and stretches of it that are sent ahead."""
+"""Synchronisation of the run with the canvas: its step, and steps that the canvas prefetches."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import loopscope
 from loopscope.view import GraphView, Overlay, playback_batch, tracks
 from loopscope_app import canvas
 from loopscope_app.actions import moves
+from loopscope_app.actions.runs import new_run
 from loopscope_app.describe.controls import BY_NAME
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.state.launch import limits
 from loopscope_app.state.run_in_view import Standing
 from loopscope_app.state.user_session import UserSession, current
 
 SECONDS = 0.05
-"""Time to describe what is sent ahead: so long a key press may have to wait."""
+"""Time limit for describing prefetched steps; a key press may have to wait for it."""
 FURTHER = 64
-"""Steps that are not computed yet, and that keys may ask for before Python has received them."""
+"""Number of uncomputed steps that keys may request before Python receives their moves."""
 LONGEST_SCOUT = 20_000
-"""A scout has to walk the way of the run from its beginning; beyond so many steps the debugger
-goes ahead itself, and comes back.
+"""Last step to which a scout runs, because it starts at the first step of the run. For later steps
+the debugger itself runs ahead and seeks back.
 """
 
 
 def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
-    """What the canvas of a session plays; while a long run is under way, what was known before."""
+    """Return what the canvas plays. During a long run, the last known state is returned."""
     debugger = session.run.at_rest
     if debugger is not None:
-        pausing = " ".join(
-            str(one.id) for one in debugger.breakpoints.on
-        )  # what was sent ahead says where they pause
+        # Prefetched steps say where breakpoints pause, so the name changes with the breakpoints.
+        pausing = " ".join(str(breakpoint.id) for breakpoint in debugger.breakpoints.on)
         name = f"{session.run.generation} {id(debugger)} {id(session.model.node_data)} {pausing}"
         session.run.standing = Standing(
             name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger)
@@ -45,7 +44,7 @@ def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
         steps=standing.steps,
         over=standing.over,
         tracks=standing.tracks,
-        prefetch=lambda: _stretch(session, view),
+        prefetch=lambda: _prefetched_steps(session, view),
         on_ask=ask,
         on_step=glide,
         on_moves=make,
@@ -55,41 +54,37 @@ def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
     )
 
 
-def _stretch(session: UserSession, view: GraphView) -> Mapping[str, object] | None:
-    """What was asked for last."""
+def _prefetched_steps(session: UserSession, view: GraphView) -> Mapping[str, object] | None:
+    """Return the steps that the canvas requested last."""
     debugger = session.run.at_rest
     if session.canvas.prefetch_from is not None and debugger is not None:
-        wanted, session.canvas.prefetch_from = session.canvas.prefetch_from, None
-        session.canvas.prefetched = _sent(session, debugger, view, wanted)
+        start, session.canvas.prefetch_from = session.canvas.prefetch_from, None
+        session.canvas.prefetched = _playback_steps(session, debugger, view, start)
     return session.canvas.prefetched
 
 
 def keep_picture(session: UserSession, view: GraphView, overlay: Overlay) -> None:
-    """The picture of this moment stays while a long run is under way."""
+    """Store the picture of this moment, to be shown during a long run."""
     session.canvas.pictured = view, overlay
 
 
 def ask(step: int) -> None:
-    """The canvas wants to know what comes from this step on."""
+    """Request the steps from a number on; the next rerun sends them."""
     current().canvas.prefetch_from = step
 
 
 def glide(report: canvas.StepReport) -> None:
-    """Moves to the step that the canvas has reached while playing; the pinned value stays
-    pinned.
-    """
+    """Seek to the step that the canvas reached while playing; the selection does not change."""
     session = current()
     session.canvas.reported, session.canvas.playing = report.number, report.playing
     if report.number > session.canvas.moved:
         _seek(session, report.step)
 
 
-def make(asked: Sequence[canvas.Move]) -> None:
-    """The moves that were asked for since; a long run swallows those that were asked for behind
-    it.
-    """
+def make(requests: Sequence[canvas.Move]) -> None:
+    """Make the moves that the canvas requests. A long run drops the moves after it."""
     session = current()
-    for move in asked:
+    for move in requests:
         control = BY_NAME.get(move.name)
         if move.number <= session.canvas.moved or control is None:
             continue
@@ -100,7 +95,7 @@ def make(asked: Sequence[canvas.Move]) -> None:
 
 
 def _seek(session: UserSession, step: int) -> None:
-    """Goes to a step that the browser has, or may have before Python learns of it."""
+    """Seek to a step that the browser has, or may have before Python learns of it."""
     debugger = session.run.at_rest
     if debugger is not None:
         known = max(debugger.steps, session.run.scout.steps if session.run.scout else 0)
@@ -108,11 +103,13 @@ def _seek(session: UserSession, step: int) -> None:
         moves.go(lambda debugger: debugger.seek(reached))
 
 
-def _sent(
-    session: UserSession, debugger: loopscope.Debugger, view: GraphView, wanted: int
+def _playback_steps(
+    session: UserSession, debugger: loopscope.Debugger, view: GraphView, start: int
 ) -> dict[str, object] | None:
-    """Steps that have run come from the debugger; later ones from a scout, a second debugger
-    that runs ahead.
+    """Return steps from a number on.
+
+    Steps that ran come from the debugger. Later steps come from a scout, a second debugger that
+    runs ahead.
     """
     batch = partial(
         playback_batch,
@@ -121,24 +118,22 @@ def _sent(
         runtime_badges=session.model.badges,
         node_data=session.model.node_data,
     )
-    if wanted <= debugger.steps:
-        return batch(debugger, view, wanted)
+    if start <= debugger.steps:
+        return batch(debugger, view, start)
     if debugger.state != "paused" or session.model.opened is None or debugger.plan.lacks_weights:
         return None
-    scout, here = debugger, debugger.cursor.step
-    if wanted <= LONGEST_SCOUT:
-        if session.run.scout is None or session.run.scout.steps > wanted:
-            model, changes = session.model.opened.model, session.run.changes
-            session.run.scout = loopscope.Debugger(
-                model,
-                bindings(model, session.model.inputs),
-                limits=limits(),
-                changes=changes,
-                seed=session.model.opened.seed,
+    scout, step = debugger, debugger.cursor.step
+    if start <= LONGEST_SCOUT:
+        if session.run.scout is None or session.run.scout.steps > start:
+            opened = session.model.opened
+            session.run.scout = new_run(
+                opened,
+                bindings(opened.model, session.model.inputs),
+                changes=session.run.changes,
             )
         scout = session.run.scout
         scout.seek(debugger.steps)
-    made = batch(scout, view, wanted, further=True, breakpoints=debugger.breakpoints.on)
+    steps = batch(scout, view, start, further=True, breakpoints=debugger.breakpoints.on)
     if scout is debugger:
-        debugger.seek(here)
-    return made | ({"end": scout.steps} if scout.state != "paused" else {})
+        debugger.seek(step)
+    return steps | ({"end": scout.steps} if scout.state != "paused" else {})

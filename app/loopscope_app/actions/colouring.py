@@ -1,6 +1,4 @@
-"""What others say of the nodes of the model, as colours of the canvas: from an upload, or from
-the file that the command named.
-"""
+"""Colors of nodes from a user's data: an uploaded file, or the file that the command line names."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ from pathlib import Path
 
 from loopscope.errors import ReadError
 from loopscope.view import read_node_data
-from loopscope_app.actions.report_errors import afresh, told
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 
-@afresh
+@clear_and_show_errors
 def open_upload(key: str) -> None:
-    """The file in an uploader; without one, no colours any more."""
+    """Color the nodes by the uploaded file; without a file, remove the colors."""
     file, session = widget(key), current()
     session.model.node_data = None
     if file is not None:
@@ -23,13 +21,13 @@ def open_upload(key: str) -> None:
 
 
 def take_off() -> None:
-    """The canvas in its own colours."""
+    """Remove the colors."""
     current().model.node_data = None
 
 
-@told
+@show_errors
 def open_launched() -> None:
-    """The file that the command was started with, for its model."""
+    """Color the nodes by the file that the command line names."""
     path = Path(LAUNCH.overlay)
     try:
         content = path.read_bytes()
@@ -41,9 +39,9 @@ def open_launched() -> None:
 def _colour(session: UserSession, content: bytes, name: str) -> None:
     if session.model.opened is None:
         return
-    found = session.model.node_data = read_node_data(
+    data = session.model.node_data = read_node_data(
         content, session.model.opened.model, Path(name).stem
     )
-    words = found.unmatched_words(name)
-    if words:
-        session.message = Message(words, "info")
+    warning = data.unmatched_words(name)
+    if warning:
+        session.message = Message(warning, "info")

@@ -1,4 +1,4 @@
-"""Backward: a model with its gradient, opened as a model of its own and run."""
+"""Gradients: build the gradient of a model, open it as a model and run it."""
 
 from __future__ import annotations
 
@@ -11,53 +11,63 @@ from loopscope.ir import labels
 from loopscope.view import reveal
 from loopscope_app.actions import models, moves
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.actions.report_errors import afresh
+from loopscope_app.actions.report_errors import clear_and_show_errors
 from loopscope_app.describe.backward import Backward
 from loopscope_app.state.background_run import Differentiating
 from loopscope_app.state.open_model import Opened, with_gradient
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 _PATIENCE = 2.0
-"""Seconds within which most gradients are made; until larger ones are, the page says so and can
-be stopped.
+"""Seconds to wait for a gradient before the page shows that it is being built and can be
+stopped.
 """
-_MOST_OPEN, _LARGEST = 2, 60
-"""Pairs that are opened, and nodes of a body."""
+_MAX_OPEN_PAIRS, _MAX_BODY_NODES = 2, 60
+"""Number of loop pairs that are drawn open, and largest number of nodes in such a body."""
 
 
-@afresh
+@clear_and_show_errors
 def walk_back(target_key: str, sources_key: str) -> None:
-    """Opens the gradient of the target that a widget holds by what another one holds, on the
-    inputs that are in use, and runs it.
+    """Build the gradient of the chosen target by the chosen sources, and run it on the current
+    inputs.
     """
     session = current()
     opened, name, inputs = session.model.opened, session.model.input_set, session.model.inputs
-    wanted = Backward((str(widget(target_key)),), tuple(map(str, widget(sources_key) or ())))
+    request = Backward((str(widget(target_key)),), tuple(map(str, widget(sources_key) or ())))
     if opened is None:
         return
-    if not wanted.with_respect_to:
+    if not request.with_respect_to:
         session.message = Message(
             "choose at least one input or constant to differentiate by", "info"
         )
         return
     moves.stop_if_running(session)
-    begin(session, opened, wanted, lambda made: _show(session, made, name, {} if name else inputs))
+    begin(
+        session,
+        opened,
+        request,
+        lambda gradient: _show(session, gradient, name, {} if name else inputs),
+    )
 
 
 def begin(
-    session: UserSession, opened: Opened, wanted: Backward, then: Callable[[Opened], None]
+    session: UserSession, opened: Opened, request: Backward, then: Callable[[Opened], None]
 ) -> None:
-    """Makes a gradient in the background, and waits a moment for it; ``then`` hears of it where
-    it is still wanted.
+    """Build a gradient in the background and wait a moment for it.
+
+    ``then`` receives the gradient if it is still requested when it is ready.
     """
-    session.run.running = Differentiating(lambda going: with_gradient(opened, wanted, going), then)
+    session.run.running = Differentiating(
+        lambda running: with_gradient(opened, request, running), then
+    )
     session.run.running.done(_PATIENCE)
     moves.settled(session)
 
 
-def _show(session: UserSession, made: Opened, name: str, inputs: Mapping[str, np.ndarray]) -> None:
-    """The gradient as a model of its own, on inputs that have a name or are given, and its run."""
-    with_room(lambda: models.show_model(made, name))
+def _show(
+    session: UserSession, gradient: Opened, name: str, inputs: Mapping[str, np.ndarray]
+) -> None:
+    """Open the gradient as a model, on a named input set or on the given inputs, and run it."""
+    with_room(lambda: models.show_model(gradient, name))
     if inputs:
         models.use_inputs(inputs)
     unfold_both(session)
@@ -65,21 +75,19 @@ def _show(session: UserSession, made: Opened, name: str, inputs: Mapping[str, np
 
 
 def unfold_both(session: UserSession) -> None:
-    """The loops and branches that belong together are drawn open, side by side, where they are
-    not too large for that.
-    """
+    """Open the paired forward and backward bodies side by side, unless they are too large."""
     opened, debugger = session.model.opened, session.run.at_rest
     if opened is None or debugger is None:
         return
-    for tie in ties(debugger.plan)[:_MOST_OPEN]:
+    for pair in ties(debugger.plan)[:_MAX_OPEN_PAIRS]:
         for address, instruction in (
-            (tie.forward_address, tie.forward),
-            (tie.backward_address, tie.backward),
+            (pair.forward_address, pair.forward),
+            (pair.backward_address, pair.backward),
         ):
             body = instruction.node.bodies[0]
-            if len(body.graph.nodes) <= _LARGEST:
-                inside = next(iter(body.graph.results), None)
-                label = labels(body.graph)[inside.id] if inside is not None else ""
+            if len(body.graph.nodes) <= _MAX_BODY_NODES:
+                result = next(iter(body.graph.results), None)
+                label = labels(body.graph)[result.id] if result is not None else ""
                 session.canvas.folding = reveal(
                     opened.model, session.canvas.folding, f"{address}/{body.name}/{label}"
                 )

@@ -1,4 +1,4 @@
-"""Editing the inputs of the next run: the callbacks of the inputs panel."""
+"""Callbacks of the inputs panel: edit the inputs of the next run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from loopscope.ir import Model, Signature
 from loopscope_app.actions import models, report_errors
 from loopscope_app.describe.input_files import named, read_arrays
 from loopscope_app.describe.input_text import parse_scalar, parse_shape
-from loopscope_app.describe.random_inputs import made_up_again, random_input
+from loopscope_app.describe.random_inputs import random_input, regenerate
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.state.user_session import current, widget
 
 LONGEST_NAME = 40
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def run_draft(name_key: str) -> None:
-    """The edited inputs, from the first moment; as a set of their own where a name for it was
-    typed.
-    """
+    """Run the edited inputs from the first step; store them as an input set if a name was typed."""
     session, name = current(), str(widget(name_key) or "").strip()[:LONGEST_NAME]
     if session.model.opened is None:
         return
@@ -42,41 +40,41 @@ def run_draft(name_key: str) -> None:
     models.use_inputs(session.model.draft, name)
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def make_up(seed_key: str) -> None:
-    """Random values for every input, in the shapes that the draft has."""
+    """Generate random values for every input, in the shapes of the draft."""
     session = current()
     if session.model.opened is None:
         return
     session.model.refused.clear()
     seed = int(widget(seed_key) or 0)
-    session.model.draft |= made_up_again(session.model.opened.model, session.model.draft, seed)
+    session.model.draft |= regenerate(session.model.opened.model, session.model.draft, seed)
     session.run.generation += 1
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def upload_inputs(key: str) -> None:
-    """Values of an .npz or .npy file into the draft."""
+    """Copy the values of an .npz or .npy file into the draft."""
     session, file = current(), widget(key)
     if session.model.opened is None or file is None:
         return
     model = session.model.opened.model
     arrays = read_arrays(file.name, file.getvalue())
     if "" in arrays:
-        arrays = {_meant(file.name, model): arrays[""]}
-    taken = {
+        arrays = {_matching_input(file.name, model): arrays[""]}
+    values = {
         name: convert_input(array, signatures(model)[name])
         for name, array in named(model, arrays).items()
     }
-    session.model.draft |= taken
-    for name in taken:
+    session.model.draft |= values
+    for name in values:
         session.model.refused.pop(name, None)
     session.run.generation += 1
 
 
-def _meant(file: str, model: Model) -> str:
-    """The input that a file with a single array is for: the only one, or the one that it is
-    named after.
+def _matching_input(file: str, model: Model) -> str:
+    """Return the input that a single array is for: the only input, or the input named like the
+    file.
     """
     names = list(signatures(model))
     named_after = next((name for name in names if name == Path(file).stem), "")
@@ -89,18 +87,18 @@ def _meant(file: str, model: Model) -> str:
     )
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def edit_scalar(key: str, name: str) -> None:
     session = current()
     if session.model.opened:
-        session.model.draft[name] = _taken(
+        session.model.draft[name] = _parse_or_refuse(
             name, widget(key), signatures(session.model.opened.model)[name]
         )
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def edit_table(key: str, name: str) -> None:
-    """Takes over the cells that were edited."""
+    """Copy the edited cells into the draft."""
     session = current()
     if session.model.opened is None:
         return
@@ -109,29 +107,31 @@ def edit_table(key: str, name: str) -> None:
     for row, cells in widget(key)["edited_rows"].items():
         for column, cell in cells.items():
             if cell is not None:
-                matrix[int(row), int(column)] = _taken(
+                matrix[int(row), int(column)] = _parse_or_refuse(
                     name, cell, signatures(session.model.opened.model)[name]
                 )
     session.model.draft[name] = array
 
 
-def _taken(name: str, given: object, one: Signature) -> np.ndarray:
-    """What was typed as a value of the input; while it is refused, nothing can be run."""
+def _parse_or_refuse(name: str, typed: object, signature: Signature) -> np.ndarray:
+    """Parse a typed value of an input. While a value is refused, nothing can be run."""
     session = current()
     session.model.refused.pop(name, None)
     try:
-        return parse_scalar(given, one)
+        return parse_scalar(typed, signature)
     except InputError as error:
         session.model.refused[name] = str(error)
         raise
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def reshape(key: str, name: str) -> None:
-    """Another shape for an input of which the model leaves lengths open; it gets random values."""
+    """Set the shape of an input with open lengths; it gets random values."""
     session = current()
     if session.model.opened:
-        one = signatures(session.model.opened.model)[name]
-        session.model.draft[name] = random_input(one, parse_shape(str(widget(key)), one), 0)
+        signature = signatures(session.model.opened.model)[name]
+        session.model.draft[name] = random_input(
+            signature, parse_shape(str(widget(key)), signature), 0
+        )
         session.model.refused.pop(name, None)
         session.run.generation += 1

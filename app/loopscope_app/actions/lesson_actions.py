@@ -1,4 +1,4 @@
-"""What clicks on the Learn screen do: the only writers of the session's course."""
+"""Actions of the Learn screen: the only code that changes the session's course."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ from loopscope_app.state.lesson_progress import Learning
 from loopscope_app.state.user_session import UserSession, current, widget
 
 LONGEST_LIST = 64
-"""Numbers of a list that may be typed."""
+"""Length limit of a typed list of numbers."""
 
 
-@report_errors.told
+@report_errors.show_errors
 def open_lesson(name: str, input_set: str = "") -> None:
-    """A lesson at its beginning, or on another input set of its sample; ``ReadError`` when there
-    is no such lesson.
+    """Open a lesson at its beginning, or on another input set of its sample.
+
+    Raise ``ReadError`` if the lesson does not exist.
     """
-    found = lessons.lesson(name)
-    if found is None:
+    lesson = lessons.lesson(name)
+    if lesson is None:
         raise ReadError(f"there is no lesson named {shorten(repr(name), 60)}")
-    session, opened = current(), opening.open_sample(found.sample)
-    models.show_model(opened, input_set if input_set in opened.sets else found.inputs)
-    session.learning.lesson = found.name
+    session, opened = current(), opening.open_sample(lesson.sample)
+    models.show_model(opened, input_set if input_set in opened.sets else lesson.inputs)
+    session.learning.lesson = lesson.name
     session.learning.restart()
 
 
 def go_on() -> None:
-    """The course where it was left: at its first lesson that is not done."""
+    """Open the first lesson that is not done."""
     done = current().learning.done
     open_lesson(
         next(
-            (one.name for one in lessons.lessons() if one.name not in done),
+            (lesson.name for lesson in lessons.lessons() if lesson.name not in done),
             lessons.lessons()[0].name,
         )
     )
 
 
 def leave() -> None:
-    """Back to the gallery."""
+    """Go back to the gallery."""
     models.close()
     current().learning.lesson = ""
 
 
 def to_debugger() -> None:
-    """The whole debugger, at the same moment of the same run."""
+    """Show the whole debugger at the same step of the same run."""
     current().learning.lesson = ""
 
 
@@ -64,29 +65,32 @@ def enlarge(key: str) -> None:
 
 
 def check(keys: Sequence[str]) -> None:
-    """Runs to the end and compares with what the widgets hold."""
+    """Run to the end and compare the result with the predictions in the widgets."""
     learning = current().learning
     learning.guesses = tuple(str(widget(key) or "").strip() for key in keys)
-    learning.hint = _missing(learning)
+    learning.hint = _refusal(learning)
     if learning.hint:
         return
     learning.done.add(learning.lesson)
     _reveal()
 
 
-def _missing(learning: Learning) -> str:
-    """What keeps the predictions from being checked; empty when they can be."""
+def _refusal(learning: Learning) -> str:
+    """Return the reason why the predictions cannot be checked, or an empty text."""
     if not all(learning.guesses):
         return "Predict first, even roughly: a wrong guess is easy to remember."
-    found = lessons.lesson(learning.lesson)
-    for question, guess in zip(found.questions if found else (), learning.guesses, strict=False):
+    lesson = lessons.lesson(learning.lesson)
+    for question, guess in zip(lesson.questions if lesson else (), learning.guesses, strict=False):
         if not question.options and not is_number(guess):
-            return f"{shorten(repr(guess), 40)} is not a number: write one such as 7 or 0.5, or 'never' for what does not come."
+            return (
+                f"{shorten(repr(guess), 40)} is not a number: expected one such as 7 or 0.5, "
+                "or 'never' if it does not happen."
+            )
     return ""
 
 
 def show_me() -> None:
-    """Reveals without a prediction."""
+    """Reveal the answer without a prediction."""
     current().learning.guesses = ()
     _reveal()
 
@@ -100,16 +104,16 @@ def _to_the_end(debugger: loopscope.Debugger) -> None:
     debugger.run()
 
 
-@report_errors.told
+@report_errors.show_errors
 def again() -> None:
-    """The same inputs from the first moment, with nothing predicted."""
+    """Restart the same inputs from the first step, without predictions."""
     session = current()
     _use(session, session.model.inputs, session.model.input_set)
 
 
-@report_errors.told
+@report_errors.show_errors
 def try_it(trial: Trial) -> None:
-    """The inputs of an experiment; what was predicted before does not count for them."""
+    """Open the inputs of an experiment; earlier predictions are dropped."""
     session = current()
     if session.model.opened:
         base = session.model.opened.sets[trial.inputs]
@@ -120,9 +124,9 @@ def try_it(trial: Trial) -> None:
         )
 
 
-@report_errors.told
+@report_errors.show_errors
 def use_typed(keys: Mapping[str, str]) -> None:
-    """The inputs that text fields hold, by input name."""
+    """Use the inputs that text fields hold; ``keys`` maps input names to widgets."""
     session = current()
     if session.model.opened:
         texts = {name: str(widget(key)) for name, key in keys.items() if widget(key) is not None}
@@ -137,44 +141,46 @@ def _use(session: UserSession, inputs: Mapping[str, np.ndarray], name: str = "")
 def changed(
     model: Model, base: Mapping[str, np.ndarray], texts: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Inputs with some of them replaced by what was typed; ``InputError`` says what is wrong
-    with it.
+    """Return inputs with some of them replaced by typed texts. Raise ``InputError`` for a bad
+    text.
     """
-    found = signatures(model)
-    return {**base, **{name: _parse(text, found[name]) for name, text in texts.items()}}
+    by_name = signatures(model)
+    return {**base, **{name: _parse(text, by_name[name]) for name, text in texts.items()}}
 
 
-def _parse(text: str, one: Signature) -> np.ndarray:
-    if one.shape.rank == 0:
+def _parse(text: str, signature: Signature) -> np.ndarray:
+    if signature.shape.rank == 0:
         return parse_scalar(
-            text.strip().lower() if text.strip().lower() in ("true", "false") else text.strip(), one
+            text.strip().lower() if text.strip().lower() in ("true", "false") else text.strip(),
+            signature,
         )
     items = [item for item in text.replace(";", ",").strip("[] ").split(",") if item.strip()]
-    if len(items) > LONGEST_LIST or not one.shape.contains((len(items),)):
+    if len(items) > LONGEST_LIST or not signature.shape.contains((len(items),)):
         raise InputError(
-            f"input '{one.name}' takes a list of shape {one.shape}: numbers with commas between them, at most {LONGEST_LIST}"
+            f"input '{signature.name}': expected a list of shape {signature.shape}, "
+            f"at most {LONGEST_LIST} numbers separated by commas"
         )
     return np.array(
-        [parse_scalar(item.strip(), one) for item in items],
-        (one.element_type and one.element_type.dtype) or np.float32,
+        [parse_scalar(item.strip(), signature) for item in items],
+        (signature.element_type and signature.element_type.dtype) or np.float32,
     )
 
 
 def typed(array: np.ndarray) -> str | None:
-    """An input as a user would type it; None for what is too large for a text field."""
+    """Return an input as a user would type it, or None if it is too large for a text field."""
     if array.ndim > 1 or array.size > LONGEST_LIST or array.dtype.names:
         return None
     items = [
-        str(item).lower() if isinstance(item, bool) else _short(item)
+        str(item).lower() if isinstance(item, bool) else _number_text(item)
         for item in array.reshape(-1).tolist()
     ]
     return ", ".join(items)
 
 
-def _short(item: object) -> str:
+def _number_text(item: object) -> str:
     return f"{item:.6g}" if isinstance(item, float) else str(item)
 
 
 def opened_lesson(session: UserSession) -> Lesson | None:
-    """The lesson on the screen."""
+    """Return the lesson on the screen."""
     return lessons.lesson(session.learning.lesson)

@@ -1,4 +1,4 @@
-"""Opening and closing models, and choosing their inputs."""
+"""Actions that open and close models and choose their inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loopscope.view import VISIBLE_NODES, default_folding
 from loopscope_app.actions import reopening
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.moves import stop_if_running
-from loopscope_app.actions.report_errors import afresh, told
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import start
 from loopscope_app.state import open_model as opening
 from loopscope_app.state import recent
@@ -23,23 +23,24 @@ from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
 
-@told
+@show_errors
 def open_sample(name: str) -> None:
     with_room(lambda: show_model(opening.open_sample(name)))
 
 
-@afresh
+@clear_and_show_errors
 def open_path(key: str) -> None:
-    """The path in the text field; a server for others has no such field and refuses a path that
-    is sent to it anyway.
+    """Open the path in the text field.
+
+    A server for others has no such field, and refuses a path that is sent nevertheless.
     """
     if widget(key):
         _open_file(str(widget(key)))
 
 
-@afresh
+@clear_and_show_errors
 def open_recent(path: str) -> None:
-    """A file that was opened before."""
+    """Open a file of the list of recent files."""
     _open_file(path)
 
 
@@ -51,28 +52,29 @@ def _open_file(path: str) -> None:
     reopening.restore_saved(current())
 
 
-@told
+@show_errors
 def forget_recent() -> None:
     must_be_local()
     recent.forget()
 
 
-@afresh
+@clear_and_show_errors
 def open_upload(key: str) -> None:
-    """The files of an uploader, once a model is among them."""
+    """Open the uploaded files if a model is among them."""
     files = current().model.uploads.latest(widget(key) or [])
     if has_model(files):
         with_room(lambda: show_model(opening.open_upload(files)))
         reopening.restore_saved(current())
     elif files:
         current().message = Message(
-            f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info"
+            f"{files[0][0]} contains weights: add the .xml or .onnx file that they belong to",
+            "info",
         )
 
 
-@afresh
+@clear_and_show_errors
 def open_text(key: str) -> None:
-    """The XML that a text field holds."""
+    """Open the XML in a text field."""
     text = str(widget(key) or "")
     if text.strip():
         with_room(lambda: show_model(opening.open_upload([("pasted.xml", text.encode())])))
@@ -82,9 +84,9 @@ def open_text(key: str) -> None:
         )
 
 
-@told
+@show_errors
 def close() -> None:
-    """Back to the gallery."""
+    """Go back to the gallery."""
     session = current()
     stop_if_running(session)
     session.model.opened = session.run.debugger = session.run.running = None
@@ -95,7 +97,7 @@ def close() -> None:
 
 
 def show_model(opened: Opened, input_set: str = "") -> None:
-    """Another model: on its first input set, or the one named."""
+    """Show another model on its first input set, or on the named one."""
     session = current()
     stop_if_running(session)
     session.learning.lesson = ""
@@ -117,7 +119,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
 
 
 def choose_first_set(session: UserSession) -> None:
-    """The input set that was asked for, else the first one."""
+    """Choose the requested input set, or the first one."""
     opened = session.model.opened
     if opened is not None:
         session.model.input_set = (
@@ -128,15 +130,15 @@ def choose_first_set(session: UserSession) -> None:
         session.model.inputs = opened.sets.get(session.model.input_set, {})
 
 
-@told
+@show_errors
 def choose_set(key: str) -> None:
-    """The named input set that a widget holds."""
+    """Choose the input set that a widget names."""
     choose_set_named(str(widget(key)))
 
 
-@told
+@show_errors
 def choose_set_named(name: str) -> None:
-    """Another of the model's named input sets."""
+    """Choose another of the model's input sets."""
     session = current()
     if (
         session.model.opened

@@ -1,4 +1,4 @@
-"""Moves through the run, at once or in the background."""
+"""Actions that move through the run, at once or in the background."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.view import reveal
-from loopscope_app.actions.report_errors import told
+from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.state.background_run import (
     Comparing,
     Differentiating,
@@ -18,13 +18,13 @@ from loopscope_app.state.background_run import (
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current
 
 AT_ONCE = 0.05
-"""Seconds by which the first picture may come later, so that it has the whole of a short run."""
+"""Seconds by which the first picture may be delayed, so that it shows the whole of a short run."""
 Move = Callable[[loopscope.Debugger], object]
 
 
-@told
+@show_errors
 def go(move: Move) -> None:
-    """Moves the debugger; a move that takes longer than a blink continues in the background."""
+    """Move the debugger; a long move continues in the background."""
     session = current()
     debugger = session.run.debugger
     if debugger is None or not settled(session) or session.run.gave_up:
@@ -36,9 +36,7 @@ def go(move: Move) -> None:
 
 
 def run_on() -> None:
-    """Lets the run that a link has reopened go on to its end, of which the link's moment is a
-    part; a short one is over at once.
-    """
+    """Continue a run that a link reopened to its end; a short run ends at once."""
     session = current()
     if session.run.debugger is not None:
         session.run.onward = Onward(session.run.debugger)
@@ -47,13 +45,13 @@ def run_on() -> None:
 
 
 def play() -> None:
-    """Has the canvas step by itself, or stop that."""
+    """Start or stop the canvas's playback."""
     session = current()
     session.canvas.plays += 1
 
 
 def settled(session: UserSession) -> bool:
-    """Whether nothing runs in the background any more; what a run had to say becomes the
+    """Return True if nothing runs in the background. Errors of a finished run become the
     message.
     """
     running = session.run.running
@@ -61,9 +59,9 @@ def settled(session: UserSession) -> bool:
         session.run.running = None
         _unfold_failure(session)
         if isinstance(running, Preparing):
-            _tell_prepared(session, running)
+            _report_prepared(session, running)
         elif isinstance(running, Differentiating):
-            _tell_made(session, running)
+            _report_gradient(session, running)
         if isinstance(running.error, EngineError):
             session.message = Message(str(running.error))
         elif running.error is not None:
@@ -71,7 +69,7 @@ def settled(session: UserSession) -> bool:
     return session.run.running is None
 
 
-def _tell_prepared(session: UserSession, running: Preparing) -> None:
+def _report_prepared(session: UserSession, running: Preparing) -> None:
     session.model.unprepared = running.is_stopped
     if running.is_stopped:
         session.message = Message(
@@ -83,10 +81,10 @@ def _tell_prepared(session: UserSession, running: Preparing) -> None:
         session.message = Message(str(error))
 
 
-def _tell_made(session: UserSession, running: Differentiating) -> None:
+def _report_gradient(session: UserSession, running: Differentiating) -> None:
     if running.is_stopped:
         session.message = Message(
-            "The way back was stopped: this is the model without its gradient", "info"
+            "The gradient was stopped: this is the model without its gradient", "info"
         )
     try:
         running.tell()
@@ -95,8 +93,8 @@ def _tell_made(session: UserSession, running: Differentiating) -> None:
 
 
 def _unfold_failure(session: UserSession) -> None:
-    """Where an operation has failed inside something folded, that is opened: the picture shows
-    it, not only the box around it.
+    """Open the folded bodies around a failed operation, so that the picture shows the operation
+    itself.
     """
     debugger = session.run.debugger
     if (
@@ -111,7 +109,7 @@ def _unfold_failure(session: UserSession) -> None:
 
 
 def stop() -> None:
-    """A person stops what they wait for, at the next iteration; what a run did is kept."""
+    """Stop what the user waits for at the next iteration; a run keeps what it did."""
     session = current()
     if isinstance(session.run.running, Comparing):
         what = {"Comparing": "comparison", "Measuring": "measurement"}[session.run.running.doing]
@@ -121,24 +119,24 @@ def stop() -> None:
 
 
 def stop_if_running(session: UserSession) -> None:
-    """Before something else comes in its place."""
+    """Stop the background work, because something else replaces it."""
     if not settled(session) and session.run.running is not None:
         session.run.running.stop()
 
 
 def note_panels(session: UserSession) -> None:
-    """A long run takes the panels around the picture off the screen."""
+    """Record whether a long run hides the panels around the picture."""
     session.canvas.panels_gone = session.run.running is not None
 
 
-@told
+@show_errors
 def seek(place: str | int) -> None:
-    """To an address or a step number, and there the inspector follows the cursor again."""
+    """Seek to an address or a step number; the inspector follows the cursor again."""
     current().canvas.selected = ""
     go(lambda debugger: debugger.seek(place))
 
 
-@told
+@show_errors
 def run_to(pattern: str) -> None:
-    """Until something that the pattern names is next."""
+    """Run until an operation that the pattern matches is next."""
     go(lambda debugger: debugger.run_to(pattern))

@@ -1,4 +1,4 @@
-"""Coming to the page: by a link, by the command, or by a step in the browser's history."""
+"""Arrival at the page: by a link, by the command line, or by a step in the browser's history."""
 
 from __future__ import annotations
 
@@ -26,57 +26,55 @@ from loopscope_app.state.user_session import Message, UserSession
 
 
 def arrive(session: UserSession) -> None:
-    """On the first visit: what the page's address asks for, else the model that the command was
-    started with.
-    """
+    """Show what the page's address names on the first visit, else the model of the command line."""
     session.arrived = True
-    wanted = read(st.query_params.to_dict())
-    if wanted.lesson:
-        session.learning.large = wanted.large
-        lesson_actions.open_lesson(wanted.lesson, wanted.input_set)
-    elif model := wanted.model or LAUNCH.link:
+    link = read(st.query_params.to_dict())
+    if link.lesson:
+        session.learning.large = link.large
+        lesson_actions.open_lesson(link.lesson, link.input_set)
+    elif model := link.model or LAUNCH.link:
         try:
-            if isinstance(wanted.backward, Unreadable):
-                raise InputError(wanted.backward.expected)
-            came = with_room(partial(_opened, model))
-            with_room(partial(models.show_model, came, wanted.input_set))
-            if wanted.backward is not None:
+            if isinstance(link.backward, Unreadable):
+                raise InputError(link.backward.expected)
+            opened = with_room(partial(_opened, model))
+            with_room(partial(models.show_model, opened, link.input_set))
+            if link.backward is not None:
                 return gradients.begin(
-                    session, came, wanted.backward, partial(_walked_back, session, wanted)
+                    session, opened, link.backward, partial(_show_gradient, session, link)
                 )
         except EngineError as error:
             session.message = Message(str(error))
-    _put_back_when_prepared(session, wanted)
+    _restore_when_prepared(session, link)
 
 
-def _walked_back(session: UserSession, wanted: Link, made: Opened) -> None:
-    """The gradient that a link asks for, in place of its model, whose picture was shown
+def _show_gradient(session: UserSession, link: Link, gradient: Opened) -> None:
+    """Show the gradient that a link names in place of its model, whose picture was shown
     meanwhile.
     """
-    with_room(lambda: models.show_model(made, wanted.input_set))
-    _put_back_when_prepared(session, wanted)
+    with_room(lambda: models.show_model(gradient, link.input_set))
+    _restore_when_prepared(session, link)
 
 
-def _put_back_when_prepared(session: UserSession, wanted: Link) -> None:
+def _restore_when_prepared(session: UserSession, link: Link) -> None:
     if session.model.opened is not None and session.model.opened.pending:
-        session.model.once_prepared = partial(_put_back, session, wanted)
+        session.model.once_prepared = partial(_restore, session, link)
     else:
-        _put_back(session, wanted)
+        _restore(session, link)
 
 
-def _put_back(session: UserSession, wanted: Link) -> None:
-    """The moment that a link says."""
+def _restore(session: UserSession, link: Link) -> None:
+    """Restore the moment of a link."""
     if session.model.opened is not None:
-        if LAUNCH.overlay and not wanted.lesson and (wanted.model or LAUNCH.link) == LAUNCH.link:
+        if LAUNCH.overlay and not link.lesson and (link.model or LAUNCH.link) == LAUNCH.link:
             colouring.open_launched()
-        if wanted.step:
+        if link.step:
             preparing.fit_now(session)
-        if session.model.opened.saved is not None and not reopening.says_more(wanted):
+        if session.model.opened.saved is not None and not reopening.says_more(link):
             reopening.restore_saved(session)
         else:
-            reopening.restore(session, wanted)
-        _many(session, wanted)
-        _say_other_set(session, wanted.input_set)
+            reopening.restore(session, link)
+        _show_many_runs(session, link)
+        _report_missing_set(session, link.input_set)
 
 
 def _opened(link: str) -> Opened:
@@ -91,9 +89,7 @@ def _opened(link: str) -> Opened:
 
 
 def _launched() -> Opened:
-    """The model that the command was started with; a server's visitors do not learn where it
-    lies.
-    """
+    """Open the model of the command line; a server's visitors do not learn its path."""
     try:
         opened = open_path(LAUNCH.model)
         if not LAUNCH.server:
@@ -106,32 +102,38 @@ def _launched() -> Opened:
         raise ReadError(str(error).replace(LAUNCH.model, LAUNCH.link)) from None
 
 
-def _say_other_set(session: UserSession, wanted: str) -> None:
-    """Sets that a user named are gone when the page is left."""
-    if wanted and session.model.input_set != wanted and session.message is None:
-        words = f"the link names the input set {shorten(repr(wanted), 60)}, which is not here: this run is on another"
-        session.message = Message(words, "info")
+def _report_missing_set(session: UserSession, name: str) -> None:
+    """Report that the input set of a link does not exist: sets that a user named end with the
+    page.
+    """
+    if name and session.model.input_set != name and session.message is None:
+        message = (
+            f"the link names the input set {shorten(repr(name), 60)}, which does not exist: "
+            "this run is on another one"
+        )
+        session.message = Message(message, "info")
 
 
-def _many(session: UserSession, wanted: Link) -> None:
-    if wanted.many:
+def _show_many_runs(session: UserSession, link: Link) -> None:
+    if link.many:
         session.many.shown = True
-        if wanted.runs:
-            running_many.run_said(wanted.runs)
+        if link.runs:
+            running_many.run_described(link.runs)
 
 
 def follow(session: UserSession) -> None:
-    """After a step back or forth in the browser's history: the model that the address names now,
-    another screen of it, or the gallery.
+    """Show what the address names after a step in the browser's history.
+
+    That is another model, another screen of this model, or the gallery.
     """
-    wanted, opened = read(st.query_params.to_dict()), session.model.opened
+    link, opened = read(st.query_params.to_dict()), session.model.opened
     same = (
         opened is not None
         and bool(opened.link)
-        and (wanted.model, wanted.backward) == (opened.link, opened.backward)
+        and (link.model, link.backward) == (opened.link, opened.backward)
     )
     if same and not session.learning.lesson:
-        session.many.shown = wanted.many
+        session.many.shown = link.many
     elif st.query_params.get("model") or st.query_params.get("lesson"):
         arrive(session)
     else:

@@ -1,11 +1,8 @@
-"""What clicks in Compare do where the other run is of another model, of rounded values, or in
-another runtime: drift over iterations.
-"""
+"""Actions of Compare with another model, rounded values, another runtime or the source program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import loopscope
 from loopscope.comparison import COMPARED, Spot, drift
@@ -23,7 +20,8 @@ from loopscope.peers import (
 )
 from loopscope_app.actions import moves, selection
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.actions.report_errors import afresh, told
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
+from loopscope_app.actions.runs import new_run
 from loopscope_app.describe.signatures import bindings, bindings_of_other
 from loopscope_app.state import open_model as opening
 from loopscope_app.state.background_run import Comparing
@@ -38,7 +36,7 @@ from loopscope_app.state.compare_choice import (
     TYPE,
     WHERE,
 )
-from loopscope_app.state.launch import limits, must_be_local
+from loopscope_app.state.launch import must_be_local
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Drifted
 from loopscope_app.state.source_confirmation import confirm
@@ -50,22 +48,23 @@ EVERYTHING = "*"
 
 
 def compare_with_runtime(session: UserSession, opened: Opened, seconds: float) -> None:
-    """Runs the present inputs once more, and in the runtime of the model, which also says what
-    it makes of loops and branches.
+    """Run the current inputs again, here and in the model's runtime.
+
+    The runtime also reports what it runs in place of loops and branches.
     """
     inputs = bindings(opened.model, session.model.inputs)
-    run = _run(opened.model, inputs, opened, seconds)
+    run = _run(opened, inputs, seconds)
 
     def work(stopped: Callable[[], bool]) -> None:
         session.model.fates = fates(
             opened.model, seconds=seconds, document=opened.document, stopped=stopped
         )
-        both = beside(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
-        session.run.other_runtime = differences(both)
-        found = drift_beside(both)
-        if found.drift.pairs:
+        runs = beside(run, inputs, seconds=seconds, document=opened.document, stopped=stopped)
+        session.run.other_runtime = differences(runs)
+        result = drift_beside(runs)
+        if result.drift.pairs:
             session.run.drifted = Drifted(
-                RUNTIME, found.runtime, found.drift, found.sentence, run, None, found.values
+                RUNTIME, result.runtime, result.drift, result.sentence, run, None, result.values
             )
 
     session.run.other_runtime = None
@@ -73,97 +72,96 @@ def compare_with_runtime(session: UserSession, opened: Opened, seconds: float) -
         session,
         [run],
         work,
-        f"the run here is done, {runtime_of(opened.model) or 'the runtime'} runs the model too",
+        f"the run here is done, {runtime_of(opened.model) or 'the runtime'} is running the model",
     )
 
 
 def compare_with_source(session: UserSession, opened: Opened, seconds: float) -> None:
-    """Runs the present inputs once more, in the program that the file was converted from and in the
-    runtime of the model.
+    """Run the current inputs again, in the source program and in the model's runtime.
 
-    The program is a user's own code, and a module that it names is imported: only a user of this
-    machine may name one, and confirms it with a code that the terminal shows.
+    The program is a user's own code, and a module that it names is imported. Only a user of this
+    machine may name one, and must confirm it with a code that the terminal shows.
     """
     must_be_local()
     where = str(widget(WHERE) or "").strip()
     if not where:
         raise InputError(
-            "name the source first: a .pt2 file, the folder of a SavedModel, or module:function"
+            "expected a source: a .pt2 file, the folder of a SavedModel, or module:function"
         )
     source = source_of(where)
     confirm(where, str(widget(CODE) or ""))
     inputs = bindings(opened.model, session.model.inputs)
-    run = _run(opened.model, inputs, opened, seconds)
+    run = _run(opened, inputs, seconds)
 
     def work(stopped: Callable[[], bool]) -> None:
-        compared = against_source if run.state == "finished" else source_alone
-        session.run.source = compared(
+        compare = against_source if run.state == "finished" else source_alone
+        session.run.source = compare(
             run, source, inputs, seconds=seconds, document=opened.document, stopped=stopped
         )
 
     session.run.source = None
-    _begin(session, [run], work, "the run here is done, the source program and the runtime run too")
+    after = "the run here is done, the source program and the runtime are running"
+    _begin(session, [run], work, after)
 
 
 def compare_with_model(session: UserSession, opened: Opened, seconds: float) -> None:
-    """Runs another model on the present inputs."""
+    """Compare with another model on the current inputs."""
     other = session.model.other
     if other is None:
-        raise InputError("choose the other model first: a file of this machine, or an upload")
-    given = bindings_of_other(opened.model, session.model.inputs, other.model)
+        raise InputError("expected another model: a file of this machine, or an upload")
+    inputs = bindings_of_other(opened.model, session.model.inputs, other.model)
     runs = [
-        _run(opened.model, bindings(opened.model, session.model.inputs), opened, seconds),
-        _run(other.model, given, opened, seconds),
+        _run(opened, bindings(opened.model, session.model.inputs), seconds),
+        _run(opened, inputs, seconds, model=other.model),
     ]
     _drift(session, MODEL, other.title, runs)
 
 
 def compare_rounded(session: UserSession, opened: Opened, seconds: float) -> None:
-    """Runs the model with what the widgets name rounded, beside the same without; what is set by
-    hand is set in both.
+    """Compare the model with itself rounded as the widgets say; values set by hand are set in
+    both.
     """
     pattern, to = str(widget(PATTERN) or EVERYTHING).strip(), str(widget(TYPE) or NARROWER[0])
     inputs, changes = bindings(opened.model, session.model.inputs), session.run.changes
-    runs = [_run(opened.model, inputs, opened, seconds, changes=changes)]
-    runs.append(
-        _run(opened.model, inputs, opened, seconds, changes=changes, rounding={pattern: to})
-    )
-    what = "everything" if pattern == EVERYTHING else shorten(pattern, 80)
-    _drift(session, ROUNDED, f"{what} rounded to {to}", runs)
+    runs = [
+        _run(opened, inputs, seconds, changes=changes),
+        _run(opened, inputs, seconds, changes=changes, rounding={pattern: to}),
+    ]
+    scope = "everything" if pattern == EVERYTHING else shorten(pattern, 80)
+    _drift(session, ROUNDED, f"{scope} rounded to {to}", runs)
 
 
 def _run(
-    model: loopscope.Model,
-    inputs: Sequence[object],
     opened: Opened,
+    inputs: Sequence[object],
     seconds: float,
     *,
+    model: loopscope.Model | None = None,
     changes: Mapping[str, object] | None = None,
     rounding: Mapping[str, str] | None = None,
 ) -> loopscope.Debugger:
-    bounds = replace(limits(), seconds=seconds)
-    return loopscope.Debugger(
-        model,
+    return new_run(
+        opened,
         inputs,
-        limits=bounds,
+        model=model,
+        seconds=seconds,
         record=COMPARED,
-        seed=opened.seed,
         changes=changes,
         rounding=rounding,
     )
 
 
 def _drift(session: UserSession, name: str, title: str, runs: list[loopscope.Debugger]) -> None:
-    one, other = runs
+    left, right = runs
 
     def work(stopped: Callable[[], bool]) -> None:
-        for run, words in ((one, "this model"), (other, title)):
+        for run, words in ((left, "this model"), (right, title)):
             if run.state != "finished":
                 raise EngineError(
                     f"the run of {words} did not finish: {run.failure or 'it was stopped'}"
                 )
-        found = drift(one, other, stopped=stopped)
-        session.run.drifted = Drifted(name, title, found, found.sentence, one, other)
+        result = drift(left, right, stopped=stopped)
+        session.run.drifted = Drifted(name, title, result, result.sentence, left, right)
 
     _begin(session, runs, work, "both runs are done, their values are being compared")
 
@@ -181,23 +179,24 @@ def _begin(
     moves.settled(session)
 
 
-@afresh
+@clear_and_show_errors
 def open_path(key: str) -> None:
-    """The other model by the path in a text field, where users may name files of this machine."""
+    """Open the other model by the path in a text field, if users may name files of this machine."""
     if widget(key):
         must_be_local()
         _choose(with_room(lambda: opening.open_path(str(widget(key)))))
 
 
-@afresh
+@clear_and_show_errors
 def open_upload(key: str) -> None:
-    """The other model from the files of an uploader, once a model is among them."""
+    """Open the other model from the uploaded files if a model is among them."""
     files: Files = [(file.name, file.getvalue()) for file in widget(key) or []]
     if has_model(files):
         _choose(with_room(lambda: opening.open_upload(files)))
     elif files:
         current().message = Message(
-            f"{files[0][0]} holds weights: add the .xml or .onnx file that they belong to", "info"
+            f"{files[0][0]} contains weights: add the .xml or .onnx file that they belong to",
+            "info",
         )
 
 
@@ -208,27 +207,25 @@ def _choose(other: Opened) -> None:
         session.run.drifted = session.run.spot = None
 
 
-@told
+@show_errors
 def pick(spot: Spot) -> None:
-    """One value of one iteration: the run that is stepped through goes there, and both sides are
-    shown.
-    """
+    """Show both values of one iteration; the run moves to that moment."""
     session = current()
-    found = session.run.drifted
-    if found is not None:
+    drifted = session.run.drifted
+    if drifted is not None:
         session.run.spot = spot
-        moment = found.drift.pairs[spot.pair].moment(found.one, spot.row)
+        moment = drifted.drift.pairs[spot.pair].moment(drifted.one, spot.row)
         moves.seek(moment.step)
         selection.reveal_place(moment.address)
 
 
 def show_values_of(loop: str) -> None:
-    """Makes the picture show the values of one loop."""
+    """Show the values of one loop in the picture."""
     place(LOOP, loop)
 
 
 def show_rounded(pattern: str, to: str) -> None:
-    """Makes Compare ask for a rounding."""
+    """Set the widgets of Compare to a rounding."""
     place(CHOICE, ROUNDED)
     place(PATTERN, pattern)
     place(TYPE, to)

@@ -1,6 +1,4 @@
-"""What comes after the picture of a model: its check and its run, where that takes time, and
-inputs that let it run.
-"""
+"""Background work after a model is shown: its check, its run, and the search for fitting inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from loopscope_app.actions import models
-from loopscope_app.actions.report_errors import told
+from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.actions.runs import start
 from loopscope_app.describe.random_inputs import (
     OPEN_LENGTHS,
@@ -25,9 +23,7 @@ from loopscope_app.state.user_session import Message, UserSession, current
 
 
 def begin(session: UserSession) -> None:
-    """To be called when the picture is on its way: what is still to be done for a run begins in
-    the background.
-    """
+    """Start the remaining work for a run in the background; called after the picture was sent."""
     opened = session.model.opened
     if opened is None or session.run.running is not None:
         return
@@ -39,16 +35,16 @@ def begin(session: UserSession) -> None:
         session.run.fitting = Fitting(opened)
 
 
-@told
+@show_errors
 def again() -> None:
-    """After its user has stopped it."""
+    """Restart the preparation that the user stopped."""
     session = current()
     session.model.unprepared, session.message = False, None
 
 
 def fit_now(session: UserSession) -> None:
-    """For who wants a moment of the run at once: the inputs that let it run, after a few short
-    trials.
+    """Find inputs with which the run works by a few short trials, because a moment is needed at
+    once.
     """
     opened = session.model.opened
     if opened is not None and _may_not_fit(session, opened):
@@ -58,7 +54,7 @@ def fit_now(session: UserSession) -> None:
 
 
 _LONGEST_SEARCH = 5.0
-"""Seconds."""
+"""Time limit of the search in seconds."""
 
 
 def stop_fitting() -> None:
@@ -68,8 +64,9 @@ def stop_fitting() -> None:
 
 
 def look_at_fit(session: UserSession) -> bool:
-    """Whether the search for inputs that fit is over; those that were found are used, unless
-    somebody has gone on with others.
+    """Return True if the search for fitting inputs is over.
+
+    The inputs that it found are used, unless the user moved on with others.
     """
     fitting, opened = session.run.fitting, session.model.opened
     if fitting is None or fitting.over or not fitting.done():
@@ -78,27 +75,28 @@ def look_at_fit(session: UserSession) -> bool:
     if opened is None or fitting.opened.model is not opened.model or MADE_UP not in opened.sets:
         return True
     first, lengths = opened.sets[MADE_UP], fitting.lengths
-    found: Mapping[str, np.ndarray] = random_inputs(opened.model, 0, lengths)
-    if all(shapes(found[name]) == shapes(first[name]) for name in first):
+    inputs: Mapping[str, np.ndarray] = random_inputs(opened.model, 0, lengths)
+    if all(shapes(inputs[name]) == shapes(first[name]) for name in first):
         return True
     in_use = session.model.inputs is first
-    session.model.opened = replace(opened, sets={**opened.sets, MADE_UP: found})
+    session.model.opened = replace(opened, sets={**opened.sets, MADE_UP: inputs})
     debugger = session.run.debugger
     if in_use and (debugger is None or debugger.cursor.step == 0 or debugger.state == "failed"):
-        models.use_inputs(found, MADE_UP)
-        session.model.before = {}  # nobody has seen a run of the others
+        models.use_inputs(inputs, MADE_UP)
+        session.model.before = {}  # no user saw a run of the previous inputs
         session.message = Message(
-            f"The made-up inputs are as long as {lengths} where the model leaves it open: with {OPEN_LENGTHS[0]} it fails",
+            f"The generated inputs use length {lengths} where the model leaves it open: "
+            f"with {OPEN_LENGTHS[0]} the run fails",
             "info",
         )
     return True
 
 
 def _may_not_fit(session: UserSession, opened: Opened) -> bool:
-    made_up = opened.sets.get(MADE_UP)
+    generated = opened.sets.get(MADE_UP)
     return (
-        made_up is not None
-        and session.model.inputs is made_up
+        generated is not None
+        and session.model.inputs is generated
         and opened.report.ok
         and has_open_lengths(opened.model)
         and not is_large(opened.model)
@@ -106,7 +104,7 @@ def _may_not_fit(session: UserSession, opened: Opened) -> bool:
 
 
 def _use(session: UserSession, before: Opened, after: Opened) -> None:
-    """A model that has been prepared, unless another one has come in its place."""
+    """Use a prepared model, unless another model was opened meanwhile."""
     if session.model.opened is not before:
         return
     session.model.opened = after

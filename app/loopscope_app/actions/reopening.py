@@ -1,4 +1,4 @@
-"""A moment put back: the one that a link says, or the one at which a run was saved."""
+"""Restoring of a moment: from a link, or from a saved run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from loopscope_app.state.user_session import Message, UserSession, widget
 
 
 def says_more(link: Link) -> bool:
-    """Whether a link says anything of the moment, besides what to open."""
+    """Return True if a link describes a moment, not only a model."""
     return bool(
         link.changes
         or link.step
@@ -40,98 +40,100 @@ def says_more(link: Link) -> bool:
     )
 
 
-def restore(session: UserSession, wanted: Link, most: int = MOST) -> None:
-    """``most``: breakpoints, watches and values that are set by hand."""
-    wanted = _as_recorded(session, wanted)
-    if wanted.changes:
+def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
+    """Restore the moment of a link.
+
+    ``limit`` bounds the number of breakpoints, of watches and of values set by hand.
+    """
+    link = _as_recorded(session, link)
+    if link.changes:
         what_if_changes.restore(
-            session, wanted.changes, what_if_changes.MOST_CHANGES if most == MOST else most
+            session, link.changes, what_if_changes.MOST_CHANGES if limit == MOST else limit
         )
-    if wanted.body and wanted.body != ROOT:
-        selection.open_body(wanted.body)
-    if wanted.step:
-        moves.seek(
-            int(wanted.step) if wanted.step.isdecimal() and len(wanted.step) < 16 else wanted.step
-        )
-    # in a lesson a breakpoint would hide what is to be predicted, and a run would show the answer
+    if link.body and link.body != ROOT:
+        selection.open_body(link.body)
+    if link.step:
+        moves.seek(int(link.step) if link.step.isdecimal() and len(link.step) < 16 else link.step)
+    # In a lesson a breakpoint would reveal what is to be predicted, and a run would show the
+    # answer.
     if not session.learning.lesson:
-        breakpoint_actions.restore(session, wanted.breakpoints, wanted.watches, most)
+        breakpoint_actions.restore(session, link.breakpoints, link.watches, limit)
         debugger = session.run.at_rest
-        if wanted.step and not (
-            debugger is not None and debugger.values.is_of_a_file
-        ):  # what was recorded stands where it stood
+        # A recorded run stays at its recorded step.
+        is_recorded = debugger is not None and debugger.values.is_of_a_file
+        if link.step and not is_recorded:
             moves.run_on()
-    if wanted.node:
-        selection.select(wanted.node)
-    if wanted.unrolled:
-        unrolled_loops.restore(session, wanted.unrolled)
-    view_choices.choose(wanted.looks)
+    if link.node:
+        selection.select(link.node)
+    if link.unrolled:
+        unrolled_loops.restore(session, link.unrolled)
+    view_choices.choose(link.looks)
     if session.run.changes and widget(view_choices.LENS.key) == "Compare":
         what_if_changes.show_outcome(session)
-    session.run.asked = wanted.question
+    session.run.asked = link.question
 
 
 def restore_saved(session: UserSession) -> None:
-    """The moment of the saved run that is open; nothing where a model is."""
+    """Restore the moment of the open saved run; do nothing for a model."""
     saved = session.model.opened.saved if session.model.opened else None
     if saved is not None:
         restore(session, link_of(saved), MOST_PAUSES)
 
 
-def _as_recorded(session: UserSession, wanted: Link) -> Link:
-    """Puts the run back as the file that is open recorded it, where it is that run which is
-    wanted; gives what is left to be done.
+def _as_recorded(session: UserSession, link: Link) -> Link:
+    """Replace the run by the recorded one if the link means that run; return the rest of the
+    link.
     """
     saved = session.model.opened.saved if session.model.opened else None
     if (
         saved is None
         or session.model.input_set != AS_SAVED
-        or not _are_same(wanted.changes, saved.changes)
+        or not _are_same(link.changes, saved.changes)
     ):
-        return wanted
+        return link
     try:
         recorded = as_recorded(saved, limits=limits())
     except EngineError as error:
         session.message = Message(str(error))
-        return replace(wanted, step="", changes={})
+        return replace(link, step="", changes={})
     if recorded is None:
-        return wanted
+        return link
     original = session.run.debugger
-    recorded.seek(0)  # a link to the first moment names no step
+    recorded.seek(0)  # a link to the first step names no step
     runs.put(session, recorded)
     if saved.changes:
         session.run.original, session.run.changes = (
             original,
-            {one.address: one.value for one in recorded.changes},
+            {change.address: change.value for change in recorded.changes},
         )
-    return replace(wanted, changes={})
+    return replace(link, changes={})
 
 
-def _are_same(wanted: Mapping[str, Any] | Unreadable, saved: Mapping[str, Any]) -> bool:
-    """Whether these are the values that a file has as set by hand."""
-    if isinstance(wanted, Unreadable) or wanted.keys() != saved.keys():
+def _are_same(linked: Mapping[str, Any] | Unreadable, saved: Mapping[str, Any]) -> bool:
+    """Return True if the values of a link equal those set by hand in a saved run."""
+    if isinstance(linked, Unreadable) or linked.keys() != saved.keys():
         return False
-    pairs = [(np.asarray(wanted[address]), np.asarray(saved[address])) for address in saved]
+    pairs = [(np.asarray(linked[address]), np.asarray(saved[address])) for address in saved]
     return all(
-        one.dtype == other.dtype and one.shape == other.shape and one.tolist() == other.tolist()
-        for one, other in pairs
+        left.dtype == right.dtype and left.shape == right.shape and left.tolist() == right.tolist()
+        for left, right in pairs
     )
 
 
 def link_of(saved: SavedRun) -> Link:
-    """What a link to the moment of a saved run would say, were there room for it."""
-    said = saved.description
+    """Return a link to the moment of a saved run, without the length limit of an address."""
+    description = saved.description
     return replace(
-        read(said.look),
+        read(description.look),
         changes=saved.changes,
-        step=str(said.step) if said.step else "",
-        breakpoints=said.breakpoints,
-        watches=said.watches,
+        step=str(description.step) if description.step else "",
+        breakpoints=description.breakpoints,
+        watches=description.watches,
     )
 
 
 def tell_difference(session: UserSession) -> None:
-    """Tells once, when the saved run is over here, in what it is not what its file recorded."""
+    """Report once, when the saved run ends here, how it differs from its file."""
     opened, debugger = session.model.opened, session.run.at_rest
     if (
         opened is None
@@ -147,5 +149,5 @@ def tell_difference(session: UserSession) -> None:
         or session.run.changes.keys() != opened.saved.changes.keys()
     ):
         return
-    if different := difference_from(opened.saved, debugger):
-        session.message = Message(different, "info")
+    if difference := difference_from(opened.saved, debugger):
+        session.message = Message(difference, "info")

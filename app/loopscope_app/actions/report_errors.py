@@ -1,4 +1,4 @@
-"""What an action refuses becomes a sentence on the screen."""
+"""Decorators of actions that show the engine's errors on the screen."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loopscope_app.state.user_session import Message, current
 Arguments = ParamSpec("Arguments")
 
 
-def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The action, with the engine's refusals turned into a sentence on the screen."""
+def show_errors(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return the action with errors of the engine shown as a message."""
 
     @functools.wraps(action)
-    def guarded(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+    def guarded(*positional: Arguments.args, **named: Arguments.kwargs) -> None:
         try:
-            action(*given, **named)
+            action(*positional, **named)
         except EngineError as error:
             current().message = Message(str(error))
         except MemoryError:
@@ -28,12 +28,12 @@ def told(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return guarded
 
 
-def afresh(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """The action with its refusal shown on the screen, and the message before it removed."""
+def clear_and_show_errors(action: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Return the action with the previous message removed and errors shown as a message."""
 
     @functools.wraps(action)
-    def fresh(*given: Arguments.args, **named: Arguments.kwargs) -> None:
+    def fresh(*positional: Arguments.args, **named: Arguments.kwargs) -> None:
         current().message = None
-        told(action)(*given, **named)
+        show_errors(action)(*positional, **named)
 
     return fresh

@@ -1,6 +1,4 @@
-"""What the screen of many runs does: showing it, running a model on many inputs, and opening one
-of them in the debugger.
-"""
+"""Actions of the screen Many runs."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from loopscope.ir import Model
 from loopscope.sweeps import Samples, completed, of_table, samples_of, samples_said
 from loopscope_app.actions import models
 from loopscope_app.actions.moves import stop_if_running
-from loopscope_app.actions.report_errors import afresh, told
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.describe.input_files import read_arrays
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.links.codec import LONGEST_RUNS
@@ -26,42 +24,40 @@ from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, widget
 
 
-@told
+@show_errors
 def show() -> None:
-    """The screen, from the debugger; a run under way ends."""
+    """Show the screen; a run under way is stopped."""
     session = current()
     stop_if_running(session)
     session.canvas.playing, session.message = False, None
     session.many.shown = True
 
 
-@told
+@show_errors
 def leave() -> None:
-    """Back to one run."""
+    """Go back to the debugger."""
     current().many.shown, current().message = False, None
 
 
-@afresh
+@clear_and_show_errors
 def run_words(key: str) -> None:
-    """Runs what a text field says: a grid, or random inputs."""
-    run_said(str(widget(key) or "").strip())
+    """Run the inputs that a text field describes: a grid, or random inputs."""
+    run_described(str(widget(key) or "").strip())
 
 
-@told
-def run_said(words: str) -> None:
-    """Runs a grid or random inputs, said as ``loopscope sweep --inputs`` takes them; a file of
-    this machine is none of them.
-    """
+@show_errors
+def run_described(words: str) -> None:
+    """Run a grid or random inputs, in the syntax of ``loopscope sweep --inputs`` without files."""
     session = current()
     session.many.words = words[:LONGEST_RUNS]
     if session.model.opened is None:
         return
     if len(words) > LONGEST_RUNS:
         raise InputError(
-            f"the inputs are said in {len(words)} characters, at most {LONGEST_RUNS} are expected: use a file"
+            f"the inputs have {len(words)} characters, expected at most {LONGEST_RUNS}: use a file"
         )
     if not words:
-        raise InputError("no inputs are said: write a range such as number=1..500, or random:1000")
+        raise InputError("expected inputs: a range such as number=1..500, or random:1000")
     opened = session.model.opened
     if words == THE_DATA and opened.sample is not None and opened.sample.data is not None:
         _begin(session, opened, samples_of(opened.model, opened.sample.data))
@@ -69,48 +65,49 @@ def run_said(words: str) -> None:
         _begin(session, opened, samples_said(opened.model, words))
 
 
-@told
+@show_errors
 def run_data_set() -> None:
-    """Runs the many inputs that lie beside the sample, and shows them."""
+    """Run the data set of the sample, and show the screen."""
     show()
-    run_said(THE_DATA)
+    run_described(THE_DATA)
 
 
-@afresh
+@clear_and_show_errors
 def run_file(key: str) -> None:
-    """Runs the rows of an uploaded .npz, .parquet or .csv, of several the last; or several .npz,
-    of which each is one run.
+    """Run an uploaded file: the rows of the last .npz, .parquet or .csv, or several .npz, one run
+    each.
     """
     session, files = current(), widget(key) or []
     if session.model.opened is None or not files:
         return
-    model, file, called = session.model.opened.model, files[-1], files[-1].name
-    arrays = [one for one in files if one.name.lower().endswith(".npz")]
+    model, file, title = session.model.opened.model, files[-1], files[-1].name
+    arrays = [upload for upload in files if upload.name.lower().endswith(".npz")]
     if len(arrays) == len(files) > 1:
-        in_order = sorted(arrays, key=lambda one: str(one.name))
-        samples = samples_of(model, [read_arrays(one.name, one.getvalue()) for one in in_order])
-        called = f"{len(files):,} files, from {in_order[0].name} to {in_order[-1].name}"
+        in_order = sorted(arrays, key=lambda upload: str(upload.name))
+        contents = [read_arrays(upload.name, upload.getvalue()) for upload in in_order]
+        samples = samples_of(model, contents)
+        title = f"{len(files):,} files, from {in_order[0].name} to {in_order[-1].name}"
     elif file in arrays:
         samples = samples_of(model, read_arrays(file.name, file.getvalue()))
     else:
         samples = of_table(model, file.name.lower(), file.getvalue(), file.name)
     session.many.words = ""
-    _begin(session, session.model.opened, samples, called)
+    _begin(session, session.model.opened, samples, title)
 
 
 def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "") -> None:
-    """Inputs that the samples leave out have the values of the run that was open."""
+    """Start a sweep. Inputs that the samples omit have the values of the open run."""
     if not opened.report.ok:
-        raise InputError("the model has errors, which Problems lists: it cannot run")
+        raise InputError("the model has errors (see Problems): it cannot run")
     if not samples.count:
-        raise InputError("there is no input to run on: the file or the range is empty")
+        raise InputError("the file or the range is empty: expected at least one input")
     positions = {
         position: session.model.inputs[key]
         for position, key in enumerate(signatures(opened.model))
         if key in session.model.inputs
     }
-    for one in session.many.sweeps:
-        one.stop()
+    for sweep in session.many.sweeps:
+        sweep.stop()
     session.many.forget_comparison()
     session.many.sweeping = Sweeping(
         opened.model, completed(opened.model, samples, positions), bounds()
@@ -120,17 +117,17 @@ def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "
     session.many.sweeping.done(PATIENCE)
 
 
-@afresh
+@clear_and_show_errors
 def compare_rounded(to: str) -> None:
-    """The same inputs with every float rounded to a type."""
+    """Compare with the same inputs and every float rounded to a type."""
     sweeping = current().many.sweeping
     if sweeping is not None:
         _compare(current(), sweeping, sweeping.model, f"floats in {to}", {"*": to})
 
 
-@afresh
+@clear_and_show_errors
 def compare_model(key: str) -> None:
-    """The same inputs in an uploaded model."""
+    """Compare with the same inputs in an uploaded model."""
     sweeping, files = (
         current().many.sweeping,
         [(file.name, file.getvalue()) for file in widget(key) or []],
@@ -150,19 +147,19 @@ def _compare(
     title: str,
     rounding: Mapping[str, str] | None = None,
 ) -> None:
-    """As many runs as there are of the model that is open."""
+    """Start a second sweep with as many runs as the first one has."""
     session.many.forget_comparison()
-    within = replace(bounds(), rows=len(sweeping.rows))
+    limits = replace(bounds(), rows=len(sweeping.rows))
     session.many.against, session.many.against_title = (
-        Sweeping(model, sweeping.samples, within, rounding),
+        Sweeping(model, sweeping.samples, limits, rounding),
         title,
     )
     session.many.against.done(PATIENCE)
 
 
-@told
+@show_errors
 def stop() -> None:
-    """Ends the runs; the rows that are there stay."""
+    """Stop the sweeps; finished rows stay."""
     sweeping = current().many.under_way
     if sweeping is not None:
         sweeping.stop()
@@ -170,11 +167,11 @@ def stop() -> None:
 
 
 def is_over(session: UserSession) -> bool:
-    """Whether no runs are under way; why some have failed becomes the message."""
+    """Return True if no sweep is under way. An error of a sweep becomes the message."""
     if session.many.under_way is not None:
         return False
-    for one in session.many.sweeps:
-        error, one.error = one.error, None
+    for sweep in session.many.sweeps:
+        error, sweep.error = sweep.error, None
         if isinstance(error, EngineError):
             session.message = Message(str(error))
         elif error is not None:
@@ -182,9 +179,9 @@ def is_over(session: UserSession) -> bool:
     return True
 
 
-@told
+@show_errors
 def open_sample(number: int) -> None:
-    """The run on one of the inputs, in the debugger, as an input set of its own."""
+    """Open the run of one sample in the debugger, as an input set."""
     session, sweeping = current(), current().many.sweeping
     opened = session.model.opened
     if sweeping is None or opened is None or not 0 <= number < sweeping.sweep.count:
@@ -197,10 +194,10 @@ def open_sample(number: int) -> None:
 
 
 def inputs_of(sweeping: Sweeping, number: int) -> dict[str, np.ndarray]:
-    """The inputs of one sample, as sessions name them."""
-    given = sweeping.samples.batch(number, number + 1).inputs(0)
+    """Return the inputs of one sample by the session's input names."""
+    values = sweeping.samples.batch(number, number + 1).inputs(0)
     return {
-        key: convert_input(given[position], one)
-        for position, (key, one) in enumerate(signatures(sweeping.model).items())
-        if position in given
+        key: convert_input(values[position], signature)
+        for position, (key, signature) in enumerate(signatures(sweeping.model).items())
+        if position in values
     }

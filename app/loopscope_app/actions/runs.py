@@ -1,20 +1,44 @@
-"""The run that a session steps through: begun, put in place of another, and what is known of it
-forgotten.
-"""
+"""Start and replacement of the run that a session steps through."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import loopscope
 from loopscope.errors import InputError
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.launch import limits
+from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
 
-def start(session: UserSession) -> None:
-    """A debugger at the first moment of a run with the session's inputs; the inputs panel starts
-    afresh.
+def new_run(
+    opened: Opened,
+    inputs: Sequence[object],
+    *,
+    model: loopscope.Model | None = None,
+    changes: Mapping[str, object] | None = None,
+    rounding: Mapping[str, str] | None = None,
+    record: loopscope.Record | None = None,
+    seconds: float | None = None,
+) -> loopscope.Debugger:
+    """Return a debugger at the first step of a run, within the limits of the app.
+
+    ``model`` replaces the opened model, and ``seconds`` the time limit.
     """
+    bounds = limits() if seconds is None else replace(limits(), seconds=seconds)
+    return loopscope.Debugger(
+        model or opened.model,
+        inputs,
+        limits=bounds,
+        record=record,
+        seed=opened.seed,
+        changes=changes,
+        rounding=rounding,
+    )
+
+
+def start(session: UserSession) -> None:
+    """Start a run with the session's inputs; the inputs panel shows them."""
     opened = session.model.opened
     if opened is None:
         return
@@ -29,28 +53,23 @@ def start(session: UserSession) -> None:
         return
     if len(session.model.inputs) < len(opened.model.inputs):
         raise InputError(
-            "some inputs have no value yet: give them one in the inputs panel, then run"
+            "some inputs have no value: set them in the inputs panel, then run the model"
         )
-    session.run.debugger = loopscope.Debugger(
-        opened.model,
-        bindings(opened.model, session.model.inputs),
-        limits=limits(),
-        seed=opened.seed,
-    )
+    session.run.debugger = new_run(opened, bindings(opened.model, session.model.inputs))
     if before is not None:
-        _hand_over(before, session.run.debugger)
+        _copy_breakpoints(before, session.run.debugger)
 
 
 def put(session: UserSession, debugger: loopscope.Debugger) -> None:
-    """Another run of the same inputs in place of the one that is stepped through."""
+    """Replace the session's run by another run of the same inputs."""
     _forget(session)
     if session.run.debugger is not None:
-        _hand_over(session.run.debugger, debugger)
+        _copy_breakpoints(session.run.debugger, debugger)
     session.run.debugger = debugger
 
 
 def _forget(session: UserSession) -> None:
-    """What is known of the run that is stepped through, as another one comes."""
+    """Drop what the session knows about its run, because another run replaces it."""
     session.run.generation += 1
     session.run.held_against_file = False
     session.canvas.playing, session.run.compared, session.run.other_runtime = False, None, None
@@ -62,12 +81,12 @@ def _forget(session: UserSession) -> None:
     ) = session.run.standing = None
 
 
-def _hand_over(before: loopscope.Debugger, debugger: loopscope.Debugger) -> None:
-    """Breakpoints and watches stay from one run to the next."""
+def _copy_breakpoints(previous: loopscope.Debugger, debugger: loopscope.Debugger) -> None:
+    """Copy breakpoints and watches from one run to the next."""
     debugger.breakpoints.clear()
-    for one in before.breakpoints.items():
-        debugger.breakpoints.restore(one.as_set)
+    for breakpoint in previous.breakpoints.items():
+        debugger.breakpoints.restore(breakpoint.as_set)
     for number, _ in debugger.watches.items():
         debugger.watches.remove(number)
-    for _, expression in before.watches.items():
+    for _, expression in previous.watches.items():
         debugger.watches.add(expression)

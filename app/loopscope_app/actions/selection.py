@@ -1,4 +1,4 @@
-"""What is selected, folded and shown on the canvas."""
+"""Actions on the canvas: selection, folding, and the graph that is drawn."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ from loopscope.errors import AddressError, shorten
 from loopscope.ir import ROOT, Address, graphs
 from loopscope.view import VISIBLE_NODES, default_folding, reveal, toggle
 from loopscope_app.actions import unrolled_loops
-from loopscope_app.actions.report_errors import told
+from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.canvas import CanvasEvent
 from loopscope_app.describe.node_index import places
 from loopscope_app.state.user_session import UserSession, current
 
 FEWEST_BOXES = 20
-"""A picture with fewer boxes than this is not folded further."""
+"""Number of boxes up to which a picture is not folded further."""
 
 
-@told
+@show_errors
 def select(address: str) -> None:
-    """Pins the inspector to a place, in the iterations that its address names; an empty one lets
-    it follow the cursor.
-    """
+    """Pin the inspector to an address with its iterations; an empty address unpins it."""
     current().canvas.selected = str(replace(Address.parse(address), output=0)) if address else ""
 
 
-@told
+@show_errors
 def open_body(address: str) -> None:
-    """Makes a body the canvas, by its static address."""
+    """Draw only the body with this static address."""
     session = current()
     if session.model.opened is None:
         return
@@ -39,17 +37,17 @@ def open_body(address: str) -> None:
     session.canvas.root, session.canvas.boxes = address, VISIBLE_NODES
 
 
-@told
+@show_errors
 def fold(address: str) -> None:
-    """Folds what is open at a static address and opens what is folded."""
+    """Fold what is open at a static address, or open what is folded."""
     session = current()
     if session.model.opened:
         session.canvas.folding = toggle(session.model.opened.model, session.canvas.folding, address)
 
 
-@told
+@show_errors
 def reveal_place(address: str) -> None:
-    """Selects a place and opens what is folded around it."""
+    """Select a place and open the folded bodies around it."""
     session = current()
     if session.model.opened:
         session.canvas.root = (
@@ -59,9 +57,9 @@ def reveal_place(address: str) -> None:
         select(address)
 
 
-@told
+@show_errors
 def on_canvas(event: CanvasEvent) -> None:
-    """What was done on the canvas."""
+    """Carry out an event of the canvas."""
     match event.kind:
         case "select":
             select(event.address)
@@ -85,8 +83,9 @@ def on_canvas(event: CanvasEvent) -> None:
 
 
 def is_new_act(session: UserSession, number: int) -> bool:
-    """Whether an act on the canvas is heard for the first time; the browser repeats it while it
-    does not know that it was heard.
+    """Return True if an event of the canvas is new.
+
+    The browser repeats an event until it learns that the event was received.
     """
     new = number > session.canvas.acted
     session.canvas.acted = max(number, session.canvas.acted)
@@ -94,8 +93,9 @@ def is_new_act(session: UserSession, number: int) -> bool:
 
 
 def choose_found(address: str, number: int) -> None:
-    """A choice in the finder, by its number: the browser repeats it while it does not know that
-    it was heard.
+    """Show the node that was chosen in the finder.
+
+    ``number`` tells a new choice from a repeated message of the browser.
     """
     session = current()
     if (
@@ -108,20 +108,22 @@ def choose_found(address: str, number: int) -> None:
 
 
 def check_for(titles: Iterable[str]) -> None:
-    """Sets the runtimes whose findings Problems lists."""
-    current().model.checked_for = frozenset(one for one in Runtime if one.title in titles)
+    """Set the runtimes whose findings Problems lists."""
+    current().model.checked_for = frozenset(
+        runtime for runtime in Runtime if runtime.title in titles
+    )
 
 
 def go_up() -> None:
-    """The canvas one level further out: the graph that holds the one shown."""
+    """Draw the graph that contains the drawn one."""
     outer = current().canvas.root.rpartition("/")[0].rpartition("/")[0]
     if outer:
         open_body(outer)
 
 
-@told
+@show_errors
 def fold_more() -> None:
-    """Half as many boxes: the picture was too dense to be laid out in time."""
+    """Halve the number of boxes, because the layout of the picture took too long."""
     session = current()
     if session.model.opened and session.canvas.boxes > FEWEST_BOXES:
         session.canvas.boxes //= 2
@@ -131,5 +133,5 @@ def fold_more() -> None:
 
 
 def ask(question: str) -> None:
-    """Sets the question to the trace, as it was typed or chosen."""
+    """Store the formula for the trace, as it was typed or chosen."""
     current().run.asked = question

@@ -1,26 +1,25 @@
-"""What a click on Compare does: two runs apart from the one that is stepped through."""
+"""Actions of Compare: two runs besides the one that is stepped through."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-import loopscope
 from loopscope_app.actions import other_runs
 from loopscope_app.actions.moves import settled
-from loopscope_app.actions.report_errors import afresh, told
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
+from loopscope_app.actions.runs import new_run
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
-from loopscope_app.state.launch import LAUNCH, limits
+from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import Compared
 from loopscope_app.state.user_session import PATIENCE, UserSession, current
 
 MOST_SECONDS = 20.0
-"""Longest time of each of the two runs."""
-_MOST_OF_A_DRIFT = 120.0
-"""The same where each value of each iteration is compared, on a user's own machine."""
+"""Time limit of each of the two runs."""
+_DRIFT_SECONDS = 120.0
+"""Time limit of each run if all values are compared, on a user's own machine."""
 _DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
     RUNTIME: other_runs.compare_with_runtime,
     MODEL: other_runs.compare_with_model,
@@ -29,42 +28,31 @@ _DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
 }
 
 
-@told
+@show_errors
 def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
-    """Runs the present inputs with what was set by hand, and those of another set (or the ones
-    before, or these without what was set), apart from the run that is stepped through.
+    """Compare the current inputs and changes with another run.
+
+    ``name`` is another input set, the previous inputs, the run without changes, or a kind of
+    comparison.
     """
     session = current()
     if session.model.opened is None or not settled(session):
         return
     if name in _DRIFTS:
         _DRIFTS[name](
-            session, session.model.opened, MOST_SECONDS if LAUNCH.server else _MOST_OF_A_DRIFT
+            session, session.model.opened, MOST_SECONDS if LAUNCH.server else _DRIFT_SECONDS
         )
         return
-    model, sets = (
-        session.model.opened.model,
-        {
-            **session.model.opened.sets,
-            BEFORE: session.model.before,
-            UNCHANGED: session.model.inputs,
-        },
-    )
-    bounds = replace(limits(), seconds=seconds)
+    opened = session.model.opened
+    sets = {**opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
     runs = [
-        loopscope.Debugger(
-            model,
-            bindings(model, inputs),
-            limits=bounds,
-            changes=changes,
-            seed=session.model.opened.seed,
-        )
+        new_run(opened, bindings(opened.model, inputs), seconds=seconds, changes=changes)
         for inputs, changes in ((session.model.inputs, session.run.changes), (sets[name], None))
     ]
-    one, other = runs
+    left, right = runs
 
     def work(_: Callable[[], bool]) -> None:
-        session.run.compared = Compared(name, one, other)
+        session.run.compared = Compared(name, left, right)
 
     session.run.compared = None
     session.run.running = Comparing(runs, work)
@@ -72,8 +60,8 @@ def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
     settled(session)
 
 
-@afresh
+@clear_and_show_errors
 def round_this(pattern: str, to: str) -> None:
-    """The run with a value rounded, or all that a pattern names, beside the run without."""
+    """Compare the run with itself, with the values that a pattern names rounded."""
     other_runs.show_rounded(pattern, to)
     compare_with(ROUNDED)

@@ -1,6 +1,4 @@
-"""Loops that the canvas draws as copies of their body: switched on and off, and kept round the
-cursor.
-"""
+"""Loops that the canvas draws as copies of their body, in a window that follows the cursor."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from loopscope_app.state.user_session import Message, UserSession
 
 
 def unroll(session: UserSession, address: str) -> None:
-    """Draws a loop as copies of its body, one for each iteration of a window; or once again."""
+    """Draw a loop as copies of its body, one for each iteration of a window; or fold it again."""
     if session.model.opened is None:
         return
     canvas = session.canvas
@@ -21,41 +19,38 @@ def unroll(session: UserSession, address: str) -> None:
         session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest
     )
     if session.canvas.folding.window(without_iterations(address)) is None:
-        session.canvas.selected = without_iterations(
-            session.canvas.selected
-        )  # which copy it was cannot be seen any more
+        # The selection names a copy, which is not drawn any more.
+        session.canvas.selected = without_iterations(session.canvas.selected)
 
 
 def shift(session: UserSession, address: str, windows: int) -> None:
-    """Other iterations of an unrolled loop: so many windows later, or earlier."""
+    """Move the window of an unrolled loop by a number of windows; negative means earlier."""
     session.canvas.folding = unrolling.shift(session.canvas.folding, address, windows)
 
 
 def resize(session: UserSession, address: str, more: int) -> None:
-    """More iterations of an unrolled loop side by side, or fewer."""
+    """Widen or narrow the window of an unrolled loop."""
     session.canvas.folding = unrolling.resize(session.canvas.folding, address, more)
 
 
 def follow(session: UserSession) -> None:
-    """Windows come after the cursor, once for each time that it moves."""
+    """Move the windows to the cursor, once after each move of the cursor."""
     debugger = session.run.at_rest
     if debugger is not None and debugger.cursor.step != session.canvas.followed:
         session.canvas.folding = unrolling.followed(session.canvas.folding, debugger)
         session.canvas.followed = debugger.cursor.step
 
 
-def restore(session: UserSession, wanted: Sequence[Window | Unreadable]) -> None:
-    """The windows that the page's address asks for: they come after the cursor only when it
-    moves again.
-    """
+def restore(session: UserSession, windows: Sequence[Window | Unreadable]) -> None:
+    """Restore the windows of a link; they follow the cursor only after its next move."""
     if session.model.opened is None:
         return
     canvas, model, debugger = session.canvas, session.model.opened.model, session.run.at_rest
-    for one in wanted:
+    for window in windows:
         before = canvas.folding
-        if isinstance(one, Window):
+        if isinstance(window, Window):
             canvas.folding = at_window(
-                debugger, model, before, canvas.root, (one.address, one.first, one.count)
+                debugger, model, before, canvas.root, (window.address, window.first, window.count)
             )
         if canvas.folding is before:
             session.message = Message(

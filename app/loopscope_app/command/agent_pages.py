@@ -1,6 +1,4 @@
-"""Pages that an agent asks for: written to one given folder, each a new file, bounded in size
-and number.
-"""
+"""Pages that an agent requests: new files in one folder, bounded in size and number."""
 
 from __future__ import annotations
 
@@ -15,31 +13,29 @@ from loopscope.replaced_file import replaced_file
 from loopscope_app.page import page_of
 
 MOST_PAGES = 100
-"""Of one server."""
+"""Pages that one server writes."""
 MEGABYTES = 5
-_NAMED = 60
+_MAX_STEM = 60
 
 
 class AgentPages:
-    """Writes pages. Nothing that is there is replaced, and no name leads out of the folder."""
+    """Writer of pages. It replaces no file, and no title leads out of the folder."""
 
     def __init__(self, folder: str) -> None:
-        """``ReadError`` for what is no folder."""
+        """Raise ``ReadError`` if the path is not a folder."""
         self.folder = Path(os.path.realpath(folder))
         self._written = 0
         if not self.folder.is_dir():
-            raise ReadError(f"--pages {shorten(folder)!r} is no folder")
+            raise ReadError(f"--pages {shorten(folder)!r} is not a folder")
 
     def write(
         self, debugger: loopscope.Debugger, title: str, note: str, *, with_values: bool
     ) -> dict[str, Any]:
-        """Where the page is, and how large; ``WriteError`` when as many as one server writes are
-        there.
+        """Write a page; return its path and size. Raise ``WriteError`` if the server wrote its
+        maximum.
         """
         if self._written >= MOST_PAGES:
-            raise WriteError(
-                f"this server has written {MOST_PAGES} pages, which is all that it writes"
-            )
+            raise WriteError(f"this server wrote its maximum of {MOST_PAGES} pages")
         page = page_of(
             debugger, title=title, note=note, with_values=with_values, most_bytes=MEGABYTES * 2**20
         ).encode()
@@ -53,7 +49,7 @@ class AgentPages:
         }
 
     def _new_file(self, title: str, content: bytes) -> Path:
-        stem = re.sub(r"[\W_]+", "_", title, flags=re.ASCII).strip("_")[:_NAMED] or "page"
+        stem = re.sub(r"[\W_]+", "_", title, flags=re.ASCII).strip("_")[:_MAX_STEM] or "page"
         for number in range(1, 10_000):
             path = self.folder / f"{stem}{f'_{number}' if number > 1 else ''}.html"
             try:
@@ -70,7 +66,7 @@ class AgentPages:
 
 
 def _fill(path: Path, content: bytes) -> None:
-    """Write a file whose name is reserved; it is removed again if that fails."""
+    """Write a file whose name is reserved; remove the file if that fails."""
     try:
         with replaced_file(path) as file:
             file.write(content)

@@ -1,5 +1,6 @@
-"""What an agent names: a model file with inputs, or a saved run; read within given folders, run
-within given limits, the latest kept.
+"""Models, inputs and saved runs that an agent names by path; they run within limits.
+
+The latest run is cached.
 """
 
 from __future__ import annotations
@@ -19,45 +20,47 @@ from loopscope_app.command.allowed_files import AllowedFiles
 from loopscope_app.command.given_inputs import are_words, inputs_in_words, read_inputs
 
 _UNPACKED = 2**30
-"""Bytes that a saved run may unpack to here."""
+"""Size limit in bytes of an unpacked saved run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedPath:
-    """What a path names."""
+    """The model, and the saved run if there is one, that a path names."""
 
     model: Model
     saved: SavedRun | None = None
-    """The run, where the file is one of a saved run."""
+    """The saved run; None if the file is a model."""
 
     @property
     def document(self) -> bytes:
-        """The content of an ONNX file that is inside a saved run; empty for all others, which
-        have a path.
-        """
+        """Content of an ONNX file inside a saved run; empty for models that have a path."""
         return self.saved.document if self.saved else b""
 
 
 class AgentRuns:
-    """Models and runs by path. ``inputs`` is the path of an .npz file, or values in words, or
-    empty; ``values`` gives inputs by name and goes before it.
+    """Models and runs by path.
+
+    ``inputs`` is the path of an .npz file, or values as text, or empty. ``values`` maps input names
+    to values and overrides ``inputs``.
     """
 
     def __init__(self, files: AllowedFiles, limits: loopscope.Limits) -> None:
         self.limits = limits
         self._files = files
         self._latest: tuple[tuple[object, ...], loopscope.Debugger, NamedPath] | None = None
-        """The last run with what it was made of: several questions are asked about one."""
-        self.made_up = ""
-        """Which inputs of the last run nobody gave, in words."""
+        """The last run with the key of its inputs: an agent often asks several questions about one
+        run.
+        """
+        self.generated = ""
+        """Description of the generated inputs of the last run."""
 
     @property
     def seconds(self) -> float:
-        """That a run or a comparison may take."""
+        """Time limit of a run or a comparison."""
         return self.limits.seconds or 60.0
 
     def named(self, path: str) -> NamedPath:
-        """A model, or the model of a saved run, of which nothing runs."""
+        """Return a model, or the model of a saved run; nothing runs."""
         file = self._files.model(path)
         if not is_run_file(file.name):
             return NamedPath(loopscope.read_model(file))
@@ -67,46 +70,44 @@ class AgentRuns:
     def run(
         self, path: str, inputs: str = "", values: Mapping[str, Any] | None = None
     ) -> loopscope.Debugger:
-        """The run of a model as far as it comes; a saved one as it was recorded, at its newest
-        step.
-        """
+        """Return the run of a model, as far as it goes; for a saved run its last step."""
         files = [
             self._files.model(path),
             *([self._files.inputs(inputs)] if inputs and not are_words(inputs) else []),
         ]
-        made_of = (*map(_version, files), inputs, repr(values))
-        if self._latest is None or self._latest[0] != made_of:
-            self.forget()  # before the next one takes its memory
+        key = (*map(_version, files), inputs, repr(values))
+        if self._latest is None or self._latest[0] != key:
+            self.forget()  # frees its memory before the next run takes some
             named = self.named(path)
             if named.saved is None:
                 debugger = loopscope.Debugger(
-                    named.model, self.given(named, inputs, values), limits=self.limits
+                    named.model, self.inputs_of(named, inputs, values), limits=self.limits
                 )
                 debugger.run()
             else:
-                self.given(named, inputs, values)
+                self.inputs_of(named, inputs, values)
                 debugger = resume(named.saved, limits=self.limits)
                 debugger.seek(debugger.steps)
-            self._latest = made_of, debugger, named
+            self._latest = key, debugger, named
         return self._latest[1]
 
     def finished(
         self, path: str, inputs: str, values: Mapping[str, Any] | None
     ) -> loopscope.Debugger:
-        """The same, which must have come to its end."""
+        """Return the run of a model. Raise ``RunStopped`` if it did not finish."""
         return _at_end(self.run(path, inputs, values))
 
     def recorded(
-        self, path: str, given: Mapping[str | int, Any], rounding: Mapping[str, str]
+        self, path: str, inputs: Mapping[str | int, Any], rounding: Mapping[str, str]
     ) -> loopscope.Debugger:
-        """A finished run with every value, of the model with values rounded; nothing else is
-        kept meanwhile.
+        """Return a finished run with every value recorded and values rounded. The cached run is
+        dropped.
         """
         self.forget()
         record = loopscope.Record(everything=True)
         debugger = loopscope.Debugger(
             self.named(path).model,
-            dict(given),
+            dict(inputs),
             limits=self.limits,
             record=record,
             rounding=rounding,
@@ -114,43 +115,43 @@ class AgentRuns:
         debugger.run()
         return _at_end(debugger)
 
-    def given(
+    def inputs_of(
         self, named: NamedPath, inputs: str, values: Mapping[str, Any] | None
     ) -> dict[str | int, Any]:
-        """The inputs; ``InputError`` when others are named for a saved run, which has its own."""
+        """Return the inputs of a run. Raise ``InputError`` if inputs are passed for a saved run."""
         if named.saved is not None:
             if inputs or values:
                 raise InputError(
-                    "a saved run has its inputs in it: give `inputs` and `values` with a model"
+                    "a saved run has its own inputs: `inputs` and `values` apply to a model only"
                 )
             return dict(enumerate(named.saved.inputs))
         positions = {
             name: position
-            for position, one in enumerate(named.model.inputs)
-            for name in (one.name, *one.names)
+            for position, signature in enumerate(named.model.inputs)
+            for name in (signature.name, *signature.names)
         }
-        by_name = {positions[name] for name in values or {} if name in positions}
-        given: Mapping[str | int, Any] = {}
-        self.made_up = ""
+        overridden = {positions[name] for name in values or {} if name in positions}
+        parsed: Mapping[str | int, Any] = {}
+        self.generated = ""
         if are_words(inputs):
-            given, made_up = inputs_in_words(inputs, named.model)
-            self.made_up = made_up.in_words(by_name) if made_up else ""
+            parsed, generated = inputs_in_words(inputs, named.model)
+            self.generated = generated.in_words(overridden) if generated else ""
         elif inputs:
-            given = read_inputs(str(self._files.inputs(inputs)), named.model)
-        made: dict[str | int, Any] = {
-            key: value for key, value in given.items() if key not in by_name
+            parsed = read_inputs(str(self._files.inputs(inputs)), named.model)
+        result: dict[str | int, Any] = {
+            key: value for key, value in parsed.items() if key not in overridden
         }
-        made.update(values or {})
-        return made
+        result.update(values or {})
+        return result
 
     @property
     def saved_step(self) -> int:
-        """The step at which the latest run was saved; 0 where it was not."""
+        """Step at which the latest run was saved; 0 if it is not a saved run."""
         saved = self._latest[2].saved if self._latest else None
         return saved.description.step if saved else 0
 
     def forget(self) -> None:
-        """Lets go of the latest run."""
+        """Drop the latest run."""
         self._latest = None
 
 

@@ -1,5 +1,5 @@
-"""The files that a program may name to `loopscope mcp`: those in given folders, wherever links
-lead.
+"""Files that a client of ``loopscope mcp`` may name: those in the allowed folders after links are
+resolved.
 """
 
 from __future__ import annotations
@@ -17,36 +17,44 @@ from loopscope.run_file import ENDING
 MODELS = (".xml", ".onnx", ENDING)
 _INPUTS, _INPUT_BYTES = ".npz", 2**29
 _LISTED, _DEPTH = 40, 4
-"""Files that are listed where one is not found, and how deep they are looked for."""
+"""Number of files that an error lists, and depth of the search for them."""
 
 
 class AllowedFiles:
-    """Paths are resolved before they are judged, so that neither ``..`` nor a link leads out."""
+    """Files in the allowed folders.
+
+    Paths are resolved before they are checked, so that neither ``..`` nor a link leads out.
+    """
 
     def __init__(self, folders: Sequence[str]) -> None:
-        """``ReadError`` for what is no folder."""
+        """Raise ``ReadError`` for a path that is not a folder."""
         self.folders = tuple(map(_real, folders))
-        for given, folder in zip(folders, self.folders, strict=True):
+        for name, folder in zip(folders, self.folders, strict=True):
             if not folder.is_dir():
-                raise ReadError(f"--folder {shorten(given)!r} is no folder")
+                raise ReadError(f"--folder {shorten(name)!r} is not a folder")
 
     def model(self, text: str) -> Path:
-        """The file of a model; ``ReadError`` when it, or the weights beside it, lie elsewhere."""
+        """Return the path of a model. Raise ``ReadError`` if it or its weights are outside the
+        folders.
+        """
         path = self._inside(text, MODELS)
         if path.suffix.lower() not in MODELS:
             raise ReadError(
-                f"{shorten(text)!r} is no model that opens here: a file that ends with {', '.join(MODELS[:-1])} or {MODELS[-1]} is expected"
+                f"{shorten(text)!r} is not a model that can be opened: expected a file that ends "
+                f"with {', '.join(MODELS[:-1])} or {MODELS[-1]}"
             )
         weights = path.with_suffix(".bin")
         if weights.exists() and not self._holds(_real(weights)):
             raise ReadError(
-                f"the weights beside {shorten(text)!r} are a link that leads out of the given folders"
+                f"the weights beside {shorten(text)!r} are a link that leads out of the given "
+                "folders"
             )
         return path
 
     def inputs(self, text: str) -> Path:
-        """An .npz file of bounded size once it is unpacked; ``ReadError`` when it lies elsewhere
-        or is too large.
+        """Return the path of an .npz file of bounded unpacked size.
+
+        Raise ``ReadError`` if the file is outside the folders, is not an .npz file or is too large.
         """
         path = self._inside(text, (_INPUTS,))
         try:
@@ -58,7 +66,7 @@ class AllowedFiles:
             ) from None
         if size > _INPUT_BYTES:
             raise ReadError(
-                f"{shorten(text)!r} holds {size:,} bytes: at most {_INPUT_BYTES:,} are read here"
+                f"{shorten(text)!r} has {size:,} bytes: expected at most {_INPUT_BYTES:,}"
             )
         return path
 
@@ -67,25 +75,29 @@ class AllowedFiles:
             raise ReadError("a path has no zero bytes")
         if text != text.encode("utf-8", "replace").decode("utf-8"):
             raise ReadError(
-                f"the path {shorten(text)!r} is no text that a file system takes: expected whole characters"
+                f"the path {shorten(text)!r} is not a text that a file system accepts: expected "
+                "whole characters"
             )
         for folder in self.folders:
             path = _real(folder / text)
             if self._holds(path) and what_is_at(path) == "file":
                 return path
-        there = listed(
+        files = listed(
             [shorten(str(path)) for path in islice(self._files(endings), _LISTED)], _LISTED
         )
-        words = (
-            f"; there are {there}" if there else f"; none in them ends with {' or '.join(endings)}"
+        advice = (
+            f"; there are {files}"
+            if files
+            else f"; none of their files ends with {' or '.join(endings)}"
         )
         raise ReadError(
-            f"there is no file {shorten(text)!r} in the given folders: a path in one of them is expected{words}"
+            f"there is no file {shorten(text)!r} in the given folders: expected a path in one of "
+            f"them{advice}"
         )
 
     def _files(self, endings: Sequence[str]) -> Iterator[Path]:
-        """Files below the given folders, relative to them, the outermost first; what lies very
-        deep is not looked for.
+        """Yield files in the allowed folders, relative to them, outermost first, down to a limited
+        depth.
         """
         for folder in self.folders:
             for depth in range(_DEPTH):
@@ -102,5 +114,5 @@ class AllowedFiles:
 
 
 def _real(path: str | Path) -> Path:
-    """Return where a path leads; one whose links form a circle leads to itself."""
+    """Return the path with links resolved; a circle of links resolves to itself."""
     return Path(os.path.realpath(path))

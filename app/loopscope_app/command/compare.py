@@ -1,30 +1,41 @@
-"""``loopscope compare``: runs a model here and with its own runtime, and says where they first
-differ.
+"""``loopscope compare``: run a model here and in its own runtime, and report the first
+difference.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import loopscope
 from loopscope.comparison import COMPARED
 from loopscope.debug import run_stopped
-from loopscope.errors import EngineError, neutral
+from loopscope.errors import EngineError
 from loopscope.peers import TOLERANCE, ComparisonReport, against, runtime_alone, source_of
 from loopscope_app.command import progress
-from loopscope_app.command.device_precision import offered
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    add_json,
+    add_model,
+    add_seconds,
+    add_tolerance,
+    command_parser,
+    print_lines,
+    refuse_as_json,
+)
+from loopscope_app.command.device_precision import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.run import FAILED, FINISHED, REFUSED
 from loopscope_app.command.source_comparison import beside_source
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the outputs agree, 1 an output differs, 2 there is nothing to compare,
-    such as a run that did not finish.
+    """Compare a run with its runtime and return the exit code.
+
+    0: the outputs agree. 1: an output differs. 2: there is nothing to compare, such as a run that
+    did not finish.
     """
     options = _options(words)
     try:
@@ -35,47 +46,38 @@ def main(words: Sequence[str]) -> int:
         with progress.doing("running the model in its own runtime"):
             report = against(run, inputs, tolerance=options.tolerance, seconds=options.seconds)
     except EngineError as error:
-        if not options.json:
-            raise
-        print(json.dumps({"agrees": None, "sentence": str(error)}))
-        return REFUSED
+        return refuse_as_json(options, error, {"agrees": None, "sentence": str(error)})
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "agrees": report.agrees,
-                    "outputs_agree": report.outputs_agree,
-                    "sentence": report.sentence,
-                    **asdict(report),
-                }
-            )
-        )
+        answer = {
+            "agrees": report.agrees,
+            "outputs_agree": report.outputs_agree,
+            "sentence": report.sentence,
+        }
+        print(json.dumps({**answer, **asdict(report)}))
     else:
         offers = (
-            offered(options.model, options.inputs, run.model, inputs, options.seconds)
+            rounding_suggestion(options.model, options.inputs, run.model, inputs, options.seconds)
             if report.counts_differ
             else []
         )
-        for line in (*_lines(report), *offers):
-            print(neutral(line, len(line)))
+        print_lines((*_lines(report), *offers))
     return FINISHED if report.outputs_agree else FAILED
 
 
 def _finished(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str | int, object]]:
-    """A finished run, and its inputs."""
+    """Return a finished run and its inputs. Raise ``RunStopped`` if the run did not finish."""
     debugger, inputs = _run(options)
     if debugger.state != "finished":
         with progress.doing("running the model in its own runtime"):
-            there = runtime_alone(debugger, inputs, seconds=options.seconds)
-        failure = (
-            f"{(debugger.failure or 'the run did not finish').removesuffix('.')}. {there}".strip()
-        )
+            runtime_result = runtime_alone(debugger, inputs, seconds=options.seconds)
+        reason = (debugger.failure or "the run did not finish").removesuffix(".")
+        failure = f"{reason}. {runtime_result}".strip()
         raise run_stopped(debugger.machine, failure, "error")
     return debugger, inputs
 
 
 def _run(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str | int, object]]:
-    """A run as far as it comes, and its inputs."""
+    """Return a run, as far as it goes, and its inputs."""
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
     limits = loopscope.Limits(seconds=options.seconds)
@@ -86,8 +88,8 @@ def _run(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str |
 
 def _lines(report: ComparisonReport) -> Iterator[str]:
     yield report.sentence
-    for one in report.outputs[: _MOST_SHOWN if report.first else 0]:
-        yield f"  output {one.address}: {one.there} in {report.runtime}, {one.here} here"
+    for output in report.outputs[: _PRINTED_OUTPUTS if report.first else 0]:
+        yield f"  output {output.address}: {output.there} in {report.runtime}, {output.here} here"
     if report.refused and not report.outputs:
         yield f"  not compared inside: {report.refused}"
     if report.left_out and not report.refused:
@@ -96,60 +98,35 @@ def _lines(report: ComparisonReport) -> Iterator[str]:
         )
 
 
-_MOST_SHOWN = 10
-
-
-def tolerance(text: str) -> float:
-    """The number that an option says; ``ArgumentTypeError`` for text that is none from 0 on."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not number >= 0:  # with NaN nothing would differ
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a tolerance: expected a number from 0 on"
-        )
-    return number
+_PRINTED_OUTPUTS = 10
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope compare",
-        description="Run a model here and with its own runtime, OpenVINO for IR and ONNX Runtime for ONNX, and say which value, "
-        "of which operation in which iteration, is the first that differs.",
-        epilog="One quantum is no difference: a step of an integer of at most 16 bits that floats were rounded to, and what follows "
-        "from it; the result says how many elements there are. The exit code is 0 when the outputs that were compared agree (a value "
-        "inside may differ: the sentence says so), 1 when an output differs, 2 when there is nothing to compare.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "compare",
+        "Run a model here and in its own runtime (OpenVINO for IR, ONNX Runtime for ONNX), and "
+        "report the first value that differs, with its operation and iteration.",
+        "A difference of one quantum does not count: one step of an integer type of at most 16 "
+        "bits that floats were rounded to, and what follows from it; the result reports how many "
+        "elements are concerned. Exit code: 0 the compared outputs agree (a value inside may "
+        "differ; the sentence says so), 1 an output differs, 2 there is nothing to compare.",
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser)
     add_inputs(parser)
     parser.add_argument(
         "--source",
         default="",
         metavar="SOURCE",
-        help="the program that the model was converted from, run by torch or TensorFlow with its loops and branches watched: a .pt2 file "
-        "of torch.export, the folder of a SavedModel, or module:function, which is imported from this folder; what it did "
-        "is told too where the run here does not finish",
+        help="the program that the model was converted from; torch or TensorFlow runs it and "
+        "records its loops and branches: a .pt2 file of torch.export, the folder of a SavedModel, "
+        "or module:function, imported from this folder; reported even if the run here fails",
     )
-    parser.add_argument(
-        "--tolerance",
-        type=tolerance,
-        default=TOLERANCE,
-        metavar="T",
-        help="how much floats may differ, as a part of the largest magnitude in their tensor, or of the bound of their operation "
-        "(1 for a sigmoid) (default: %(default)g)",
+    add_tolerance(
+        parser,
+        "accepted difference of floats, as a fraction of the largest magnitude in their tensor, or "
+        "of the bound of their operation (1 for a sigmoid)",
+        TOLERANCE,
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=120.0,
-        metavar="S",
-        help="the most that each run may take (default: %(default)g)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_seconds(parser, "time limit of each run in seconds")
+    add_json(parser)
     return parser.parse_args(words)

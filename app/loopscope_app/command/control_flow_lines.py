@@ -1,6 +1,4 @@
-"""What the loops and branches of a run did, in lines for a terminal: one for each loop and If,
-however often it ran.
-"""
+"""Summary of a run's loops and branches for a terminal: one line for each loop and If."""
 
 from __future__ import annotations
 
@@ -9,79 +7,90 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from loopscope.errors import neutral
+from loopscope.errors import counted, neutral
 from loopscope.timeline import ControlFlowRecord
 from loopscope_app.describe.wording import ending, record_sentence, times
 
-_LOOKED_AT = 100_000
-_LINES = 40
-_TAPE = 48
+_MAX_RECORDS = 100_000
+_MAX_LINES = 40
+_MAX_TAPE = 48
 _ITERATION = re.compile(r"\[\d+\]")
 _BODY = re.compile(r"/(?:body|then|else)/")
 
 
 def control_flow_lines(records: Sequence[ControlFlowRecord]) -> Iterator[str]:
-    """Lines in the order of the graph, indented as the bodies lie in each other.
+    """Yield lines in the order of the graph, indented by the nesting of bodies.
 
-    One execution is told by itself; of several the counts, for an If with the branches in their
-    order.
+    A line describes a single execution by itself, and several executions by their counts. The line
+    of an If also lists its branches in order.
     """
     executions: dict[str, list[ControlFlowRecord]] = {}
-    for record in itertools.islice(records, _LOOKED_AT):
+    for record in itertools.islice(records, _MAX_RECORDS):
         executions.setdefault(_ITERATION.sub("", record.address), []).append(record)
-    for static, found in itertools.islice(executions.items(), _LINES):
-        told = _sentence(found)
-        place = found[0].address if len(found) == 1 else static
-        yield f"{'  ' * (1 + len(_BODY.findall(static)))}{neutral(place, len(place))}: {told}"
-    if len(executions) > _LINES:
-        yield f"  ... and {len(executions) - _LINES:,} more loops and branches (all of them with --json)"
-    if len(records) > _LOOKED_AT:
-        yield f"  The counts are those of the first {_LOOKED_AT:,} executions of {len(records):,} (all of them with --json)."
+    for static, group in itertools.islice(executions.items(), _MAX_LINES):
+        summary = _sentence(group)
+        place = group[0].address if len(group) == 1 else static
+        yield f"{'  ' * (1 + len(_BODY.findall(static)))}{neutral(place, len(place))}: {summary}"
+    if len(executions) > _MAX_LINES:
+        more = len(executions) - _MAX_LINES
+        yield f"  ... and {more:,} more loops and branches (all of them with --json)"
+    if len(records) > _MAX_RECORDS:
+        yield (
+            f"  Only the first {_MAX_RECORDS:,} of {len(records):,} executions are counted "
+            "(all of them with --json)."
+        )
 
 
-def _sentence(found: Sequence[ControlFlowRecord]) -> str:
+def _sentence(records: Sequence[ControlFlowRecord]) -> str:
     """Describe all executions of one loop, If or function.
 
-    >>> _sentence([ControlFlowRecord(address=f"main/loop[{number}]/body/call", kind="Function") for number in range(1200)])
+    >>> call = ControlFlowRecord(address="main/loop[0]/body/call", kind="Function")
+    >>> _sentence([call] * 1200)
     'called 1,200 times'
     """
-    if found[0].kind == "Function":
-        return "called once" if len(found) == 1 else f"called {len(found):,} times"
-    if len(found) == 1:
-        return record_sentence(found[0])
-    return _branches(found) if found[0].branch else _loops(found)
+    if records[0].kind == "Function":
+        return "called once" if len(records) == 1 else f"called {len(records):,} times"
+    if len(records) == 1:
+        return record_sentence(records[0])
+    return _branches(records) if records[0].branch else _loops(records)
 
 
-def _branches(found: Sequence[ControlFlowRecord]) -> str:
-    """
-    >>> _branches([ControlFlowRecord(address="main/if", kind="If", branch=branch) for branch in ("else", "then", "then")])
+def _branches(records: Sequence[ControlFlowRecord]) -> str:
+    """Describe several executions of an If.
+
+    >>> from functools import partial
+    >>> record = partial(ControlFlowRecord, address="main/if", kind="If")
+    >>> _branches([record(branch="else"), record(branch="then"), record(branch="then")])
     'then 2 times, else 1 time: ETT'
     """
-    taken = Counter(record.branch for record in found)
-    tape = "".join((record.branch or "?")[0].upper() for record in found[:_TAPE])
+    totals = Counter(record.branch for record in records)
+    tape = "".join((record.branch or "?")[0].upper() for record in records[:_MAX_TAPE])
     counts = ", ".join(
-        f"{branch} {taken[branch]:,} time{'s' * (taken[branch] != 1)}"
+        f"{branch} {counted(totals[branch], 'time')}"
         for branch in ("then", "else")
-        if taken[branch]
+        if totals[branch]
     )
-    return f"{counts}: {tape}{'...' * (len(found) > _TAPE)}" if len(taken) > 1 else counts
+    return f"{counts}: {tape}{'...' * (len(records) > _MAX_TAPE)}" if len(totals) > 1 else counts
 
 
-def _loops(found: Sequence[ControlFlowRecord]) -> str:
-    """
-    >>> _loops([ControlFlowRecord(address="main/loop", kind="Loop", iterations=count, ended_by="condition") for count in (3, 1)])
+def _loops(records: Sequence[ControlFlowRecord]) -> str:
+    """Describe several executions of a loop.
+
+    >>> from functools import partial
+    >>> record = partial(ControlFlowRecord, address="main/loop", kind="Loop", ended_by="condition")
+    >>> _loops([record(iterations=3), record(iterations=1)])
     '2 executions with 1 to 3 iterations, 4 in all; its condition became false'
     """
-    counts = [record.iterations or 0 for record in found]
-    each = (
+    counts = [record.iterations or 0 for record in records]
+    range_text = (
         times(counts[0]) + " each"
         if min(counts) == max(counts)
         else f"{min(counts):,} to {times(max(counts))}"
     )
-    why = Counter(ending(record) for record in found)
+    endings = Counter(ending(record) for record in records)
     reasons = (
-        ", ".join(why)
-        if len(why) == 1
-        else ", ".join(f"{reason} ({count:,})" for reason, count in why.most_common())
+        ", ".join(endings)
+        if len(endings) == 1
+        else ", ".join(f"{reason} ({count:,})" for reason, count in endings.most_common())
     )
-    return f"{len(found):,} executions with {each}, {sum(counts):,} in all; {reasons}"
+    return f"{len(records):,} executions with {range_text}, {sum(counts):,} in all; {reasons}"

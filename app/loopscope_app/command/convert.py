@@ -1,6 +1,4 @@
-"""``loopscope convert``: writes whatever can be opened as OpenVINO IR, or as a graph of
-TensorFlow's.
-"""
+"""``loopscope convert``: write a model as OpenVINO IR, or as a TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -10,42 +8,39 @@ from pathlib import Path
 
 import loopscope
 from loopscope_app.command import progress
+from loopscope_app.command.command_line import add_model, command_parser
 from loopscope_app.command.output_files import refuse_unwritable
 
 
 def main(words: Sequence[str]) -> int:
-    """Writes the .xml and the .bin beside it, or the .pb; ``ReadError`` or ``WriteError`` when
-    that cannot be.
+    """Write the .xml file and the .bin file beside it, or the .pb file.
+
+    Raise ``ReadError`` or ``WriteError`` if that is impossible.
     """
     options = _options(words)
     refuse_unwritable(options.output)
     model = progress.read(options.model)
     loopscope.write_model(model, options.output)
     output = Path(options.output)
-    held = (
-        f"{output} and {output.with_suffix('.bin').name} hold"
-        if output.suffix == ".xml"
-        else f"{output} holds"
-    )
-    print(
-        f"{held} {model.name!r} as {'OpenVINO IR 11' if output.suffix == '.xml' else 'a TensorFlow graph'}"
-    )
+    if output.suffix == ".xml":
+        weights = output.with_suffix(".bin").name
+        print(f"{output} and {weights} contain {model.name!r} as OpenVINO IR 11")
+    else:
+        print(f"{output} contains {model.name!r} as a TensorFlow graph")
     return 0
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope convert",
-        description="Write a model as OpenVINO IR 11, or as a TensorFlow graph with loops and branches as While and If. "
-        "A native ONNX model cannot be written: its operations differ from OpenVINO's.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "convert",
+        "Write a model as OpenVINO IR 11, or as a TensorFlow graph with loops and branches as "
+        "While and If. A native ONNX model cannot be written: its operations differ from "
+        "OpenVINO's.",
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="an OpenVINO .xml, or a model that OpenVINO converts"
-    )
+    add_model(parser, help="an OpenVINO .xml, or a model that OpenVINO converts")
     parser.add_argument(
         "output",
         metavar="OUT",
-        help="OUT.xml (the weights go beside it, to a .bin file), OUT.pb or OUT.pbtxt",
+        help="OUT.xml (the weights go to a .bin file beside it), OUT.pb or OUT.pbtxt",
     )
     return parser.parse_args(words)

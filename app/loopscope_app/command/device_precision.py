@@ -1,5 +1,6 @@
-"""A command to try where a runtime runs a loop another number of times: our run, rounded to the
-floats that devices compute in.
+"""Suggestion of a command when a runtime runs a loop another number of times.
+
+The command runs the model here, rounded to the float types that devices compute in.
 """
 
 from __future__ import annotations
@@ -13,26 +14,25 @@ from loopscope.errors import EngineError
 from loopscope_app.describe.wording import DEVICES
 
 
-def offered(
+def rounding_suggestion(
     path: str,
-    given: str,
+    inputs_option: str,
     model: loopscope.Model,
     inputs: Mapping[str | int, object],
     seconds: float,
 ) -> list[str]:
-    """Return a line with a command that makes such a run; none where no such run finishes within
-    ``seconds``.
+    """Return a line with such a command, or nothing if no rounded run finishes within ``seconds``.
 
-    ``path`` and ``given`` are the model and the inputs as the command line has them.
+    ``path`` and ``inputs_option`` are the model and the inputs as the command line has them.
     """
     finishing = [to for to in DEVICES if _finishes(model, inputs, to, seconds)]
     if not finishing:
         return []
-    words = f" --inputs {shlex.quote(given)}" if given else ""
+    words = f" --inputs {shlex.quote(inputs_option)}" if inputs_option else ""
     command = f"loopscope drift {shlex.quote(path)}{words} --round '*={finishing[0]}'"
-    why = "Narrower floats often make a loop run another number of times."
+    reason = "Narrower floats often make a loop run another number of times."
     return [
-        f"  {why} To run it here with the device's precision ({', '.join(finishing)}): {command}"
+        f"  {reason} To run it here with the device's precision ({', '.join(finishing)}): {command}"
     ]
 
 

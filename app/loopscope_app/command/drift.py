@@ -1,5 +1,6 @@
-"""``loopscope drift``: how far two models, or a model and the same with values rounded, drift
-apart over the iterations.
+"""``loopscope drift``: report how far two models drift apart over the iterations.
+
+The second model may be the first one with values rounded.
 """
 
 from __future__ import annotations
@@ -15,29 +16,39 @@ from pathlib import Path
 import loopscope
 from loopscope.comparison import COMPARED, TOLERANCE, Drift, cosine_words, write_table
 from loopscope.debug import run_stopped
-from loopscope.errors import InputError, neutral
+from loopscope.errors import InputError
 from loopscope.ir import Model
 from loopscope.peers import drift_from_runtime
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
-from loopscope_app.command.compare import tolerance
-from loopscope_app.command.device_precision import offered
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    add_json,
+    add_model,
+    add_seconds,
+    add_tolerance,
+    command_parser,
+    print_lines,
+    tolerance,
+)
+from loopscope_app.command.device_precision import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
-from loopscope_app.command.run import FAILED, FINISHED
 
-_MOST_SHOWN = 10
+_PRINTED_ROWS = 10
 _RUNTIMES = {"openvino:CPU": "openvino", "openvino": "openvino", "onnxruntime": "onnx"}
-"""What B may be beside a file, with the dialect of the models that it takes."""
+"""Runtimes that B may name, with the dialect of the models that each one runs."""
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 an output is over ``--fail-over`` or a run failed, 2 a model or
-    the inputs are refused.
+    """Compare the values of two runs and return the exit code.
+
+    0: done. 1: an output is over ``--fail-over`` or a run failed. 2: a model or the inputs are bad.
     """
     options = _options(words)
     if bool(options.other) == bool(options.round):
-        raise InputError("drift takes two models, or one and --round 'PATTERN=TYPE'")
+        raise InputError("drift needs either a second model or --round 'PATTERN=TYPE'")
     refuse_unwritable(options.out)
     if (
         options.other.partition(":")[0] in _RUNTIMES
@@ -45,59 +56,61 @@ def main(words: Sequence[str]) -> int:
         and what_is_at(options.other) is None
     ):
         raise InputError(
-            f"{options.other} is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file"
+            f"{options.other} is not a runtime that drift compares with: expected openvino:CPU, "
+            "onnxruntime or a model file"
         )
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
-    one = _run(model, inputs, options, {})
+    run = _run(model, inputs, options, {})
     if options.other in _RUNTIMES and what_is_at(options.other) is None:
-        return _beside_runtime(one, inputs, options)
+        return _compare_with_runtime(run, inputs, options)
     if options.other:
         model = progress.read(options.other)
         inputs = read_inputs(options.inputs, model)
-    other = _run(model, inputs, options, rounding_said(options.round))
+    other_run = _run(model, inputs, options, parse_rounding(options.round))
     with progress.doing("comparing all values of both"):
-        found = loopscope.drift(one, other, tolerance=options.tolerance)
-    return _told(found, one, options, found.sentence)
+        result = loopscope.drift(run, other_run, tolerance=options.tolerance)
+    return _print_result(result, run, options, result.sentence)
 
 
-def _beside_runtime(
-    one: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace
+def _compare_with_runtime(
+    run: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace
 ) -> int:
-    """Against the runtime that the model belongs to."""
-    if _RUNTIMES[options.other] != one.model.dialect:
-        fitting = next(name for name, dialect in _RUNTIMES.items() if dialect == one.model.dialect)
+    """Compare a run with the runtime that the model belongs to."""
+    if _RUNTIMES[options.other] != run.model.dialect:
+        expected = next(name for name, dialect in _RUNTIMES.items() if dialect == run.model.dialect)
         raise InputError(
-            f"{options.other} does not run {options.model} as it is: compare it with {fitting}"
+            f"{options.other} does not run {options.model} unconverted: expected {expected}"
         )
     with progress.doing("running the model in its own runtime"):
-        found = drift_from_runtime(
-            one, inputs, tolerance=options.tolerance, seconds=options.seconds
+        result = drift_from_runtime(
+            run, inputs, tolerance=options.tolerance, seconds=options.seconds
         )
-    differ = bool(found.drift.partings)
+    differ = bool(result.drift.partings)
     offers = (
-        offered(options.model, options.inputs, one.model, inputs, options.seconds) if differ else []
+        rounding_suggestion(options.model, options.inputs, run.model, inputs, options.seconds)
+        if differ
+        else []
     )
-    return _told(found.drift, one, options, found.sentence, offers)
+    return _print_result(result.drift, run, options, result.sentence, offers)
 
 
-def _told(
-    found: Drift,
-    one: loopscope.Debugger,
+def _print_result(
+    result: Drift,
+    run: loopscope.Debugger,
     options: argparse.Namespace,
     sentence: str,
     offers: Sequence[str] = (),
 ) -> int:
     if options.out:
-        write_table(found, one, options.out)
+        write_table(result, run, options.out)
     if options.json:
-        print(json.dumps({**drift_data(found), "sentence": sentence}, allow_nan=False))
+        print(json.dumps({**drift_data(result), "sentence": sentence}, allow_nan=False))
     else:
-        for line in (sentence, *_lines(found), *offers):
-            print(neutral(line, len(line)))
+        print_lines((sentence, *_lines(result), *offers))
     return (
         FAILED
-        if options.fail_over is not None and not found.outputs <= options.fail_over
+        if options.fail_over is not None and not result.outputs <= options.fail_over
         else FINISHED
     )
 
@@ -117,63 +130,65 @@ def _run(
     return debugger
 
 
-def rounding_said(given: Sequence[str]) -> dict[str, str]:
-    """From ``PATTERN=TYPE``; names may have an equals sign in them."""
-    pairs = [text.rpartition("=") for text in given]
+def parse_rounding(assignments: Sequence[str]) -> dict[str, str]:
+    """Return the type by pattern, from ``PATTERN=TYPE``; a pattern may contain an equals sign."""
+    pairs = [text.rpartition("=") for text in assignments]
     wrong = next(
-        (text for text, (pattern, _, _) in zip(given, pairs, strict=True) if not pattern), None
+        (text for text, (pattern, _, _) in zip(assignments, pairs, strict=True) if not pattern),
+        None,
     )
     if wrong is not None:
         raise InputError(
-            f"{wrong!r} does not say what is rounded to what: expected PATTERN=TYPE, such as main/*/state=bf16"
+            f"{wrong!r} is not a rounding: expected PATTERN=TYPE, such as main/*/state=bf16"
         )
     return {pattern: to for pattern, _, to in pairs}
 
 
-def _lines(found: Drift) -> Iterator[str]:
+def _lines(result: Drift) -> Iterator[str]:
     over = sorted(
-        (pair for pair in found.pairs if pair.first is not None),
+        (pair for pair in result.pairs if pair.first is not None),
         key=lambda pair: -pair.worst.relative,
     )
-    for pair in over[:_MOST_SHOWN]:
-        grows = f", {pair.growth.words}" if pair.growth else ""
-        matched = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
-        yield f"  {pair.worst.address}{matched}: {pair.worst.relative:.2g}{cosine_words(pair.worst)}{grows}"
-    if len(over) > _MOST_SHOWN:
-        yield f"  and {len(over) - _MOST_SHOWN:,} more over the tolerance"
-    for parting in found.partings[1:]:
+    for pair in over[:_PRINTED_ROWS]:
+        growth = f", {pair.growth.words}" if pair.growth else ""
+        match = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
+        error = f"{pair.worst.relative:.2g}{cosine_words(pair.worst)}"
+        yield f"  {pair.worst.address}{match}: {error}{growth}"
+    if len(over) > _PRINTED_ROWS:
+        yield f"  and {len(over) - _PRINTED_ROWS:,} more over the tolerance"
+    for parting in result.partings[1:]:
         yield f"  {parting.sentence}"
     if counts := Counter(
-        pair.how for pair in found.pairs if pair.how != "name" or pair.one != pair.other
+        pair.how for pair in result.pairs if pair.how != "name" or pair.one != pair.other
     ):
-        yield "  of other names: " + ", ".join(
+        yield "  different names: " + ", ".join(
             f"{count:,} matched by {how}" for how, count in counts.items()
         )
-    for which, places in zip(("first", "second"), found.unmatched, strict=True):
+    for which, places in zip(("first", "second"), result.unmatched, strict=True):
         if places:
-            listed = ", ".join(places[:_MOST_SHOWN]) + (
-                f" and {len(places) - _MOST_SHOWN:,} more" if len(places) > _MOST_SHOWN else ""
-            )
-            yield f"  only in the {which}: {listed}"
-    for which, places in zip(("first", "second"), found.unpacking, strict=True):
+            yield f"  only in the {which}: {_shortened(places, _PRINTED_ROWS)}"
+    for which, places in zip(("first", "second"), result.unpacking, strict=True):
         if places:
-            listed = ", ".join(places[:2]) + (
-                f" and {len(places) - 2:,} more" if len(places) > 2 else ""
-            )
             only = (
                 "1 operation only unpacks"
                 if len(places) == 1
                 else f"{len(places):,} operations only unpack"
             )
-            yield f"  in the {which} {only} weights that are kept in a narrower type: {listed}"
-    if found.left_out:
+            names = _shortened(places, 2)
+            yield f"  in the {which} {only} weights that are stored in a narrower type: {names}"
+    if result.left_out:
         yield "  not compared: " + ", ".join(
-            f"{count:,} {reason}" for reason, count in found.left_out.items()
+            f"{count:,} {reason}" for reason, count in result.left_out.items()
         )
 
 
-def drift_data(found: Drift) -> dict[str, object]:
-    """Every pair with its worst and first moment; numbers that JSON lacks are null."""
+def _shortened(places: Sequence[str], limit: int) -> str:
+    more = f" and {len(places) - limit:,} more" if len(places) > limit else ""
+    return ", ".join(places[:limit]) + more
+
+
+def drift_data(result: Drift) -> dict[str, object]:
+    """Return every pair with its worst and first moment as JSON; NaN and infinities become null."""
     pairs = [
         {
             "one": pair.one,
@@ -184,19 +199,19 @@ def drift_data(found: Drift) -> dict[str, object]:
             "first": None if pair.first is None else _plain(asdict(pair.first)),
             "growth": None if pair.growth is None else _plain(asdict(pair.growth)),
         }
-        for pair in found.pairs
+        for pair in result.pairs
     ]
     return {
-        "tolerance": found.tolerance,
-        "outputs": _finite(found.outputs),
-        "choice": found.choice,
-        "begins": None if found.first is None else found.first.one,
+        "tolerance": result.tolerance,
+        "outputs": _finite(result.outputs),
+        "choice": result.choice,
+        "begins": None if result.first is None else result.first.one,
         "pairs": pairs,
-        "partings": [asdict(parting) for parting in found.partings],
-        "unmatched": [list(places) for places in found.unmatched],
-        "unpacking": [list(places) for places in found.unpacking],
-        "left_out": dict(found.left_out),
-        "unrounded": list(found.unrounded),
+        "partings": [asdict(parting) for parting in result.partings],
+        "unmatched": [list(places) for places in result.unmatched],
+        "unpacking": [list(places) for places in result.unpacking],
+        "left_out": dict(result.left_out),
+        "unrounded": list(result.unrounded),
     }
 
 
@@ -209,25 +224,22 @@ def _finite(value: object) -> object:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope drift",
-        description="Run two models on the same inputs, or one as it is and with values rounded, and say how far every value of every "
-        "iteration is apart, where it begins and how it grows.",
-        epilog="Loops and values belong together by name, then by structure, then by type and shape. Errors are parts of the largest "
-        "magnitude in a tensor. The exit code is 0, or 1 when an output is further apart than --fail-over.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "drift",
+        "Run two models on the same inputs, or one model as it is and with values rounded. Report "
+        "how far each value is apart in each iteration, where the error begins and how it grows.",
+        "Loops and values are matched by name, then by structure, then by type and shape. Errors "
+        "are fractions of the largest magnitude in a tensor. "
+        "Exit code: 0 done, 1 an output is further apart than --fail-over.",
     )
-    parser.add_argument(
-        "model",
-        metavar="A",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser, metavar="A")
     parser.add_argument(
         "other",
         metavar="B",
         nargs="?",
         default="",
-        help="the other model: after conversion, compression, a fix; or the model's own runtime, openvino:CPU or onnxruntime",
+        help="the second model, for example after conversion or compression; or the model's own "
+        "runtime: openvino:CPU or onnxruntime",
     )
     add_inputs(parser)
     parser.add_argument(
@@ -235,44 +247,31 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="PATTERN=TYPE",
-        help="instead of B: A with values rounded in all iterations, such as 'main/*/state=bf16'; types are bf16, f16, f8e4m3, f8e5m2, "
-        "int8 (per row), int4 (per group of 128); may be given again",
+        help="instead of B: A with values rounded in all iterations, such as 'main/*/state=bf16'; "
+        "types are bf16, f16, f8e4m3, f8e5m2, int8 (per row), int4 (per group of 128); repeat for "
+        "more patterns",
     )
-    parser.add_argument(
-        "--tolerance",
-        type=tolerance,
-        default=TOLERANCE,
-        metavar="T",
-        help="what is called apart (default: %(default)g)",
-    )
+    add_tolerance(parser, "smallest error that is reported as apart", TOLERANCE)
     parser.add_argument(
         "--out",
         default="",
-        type=_table,
+        type=_table_path,
         metavar="TABLE",
-        help="write every pair and iteration to a .parquet or .csv",
+        help="write every pair and iteration to a .parquet or .csv file",
     )
     parser.add_argument(
         "--fail-over",
         type=tolerance,
         metavar="T",
-        help="exit with 1 when an output is further apart than this",
+        help="exit with 1 if an output is further apart than T",
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=120.0,
-        metavar="S",
-        help="the most that each run may take (default: %(default)g)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_seconds(parser, "time limit of each run in seconds")
+    add_json(parser)
     return parser.parse_args(words)
 
 
-def _table(text: str) -> str:
-    """Said before the runs, which may be long."""
+def _table_path(text: str) -> str:
+    """Check the name before the runs, which may take long."""
     if text and Path(text).suffix.lower() not in (".parquet", ".csv"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no table: expected a name that ends in .parquet or .csv"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .parquet or .csv")
     return text

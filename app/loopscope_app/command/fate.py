@@ -1,6 +1,4 @@
-"""``loopscope fate``: says what the runtime of a model runs in place of each of its loops and
-branches.
-"""
+"""``loopscope fate``: report what the runtime runs in place of each loop and branch."""
 
 from __future__ import annotations
 
@@ -9,74 +7,75 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from loopscope.errors import EngineError, neutral
+from loopscope.errors import EngineError
 from loopscope.peers import Fates, fates
 from loopscope_app.command import progress
-from loopscope_app.command.run import FINISHED, REFUSED
+from loopscope_app.command.command_line import (
+    FINISHED,
+    add_json,
+    add_model,
+    add_seconds,
+    command_parser,
+    print_lines,
+    refuse_as_json,
+)
 
-_KEPT_TOLD = 3
+_MAX_UNCHANGED = 3
+"""Number of unchanged loops and branches that get a line each; more are counted in one line."""
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the runtime took the model, 2 it did not, or there is none."""
+    """Report the fates and return the exit code.
+
+    0: the runtime accepted the model. 2: it did not, or the runtime is not installed.
+    """
     options = _options(words)
     try:
         model = progress.read(options.model)
-        with progress.doing("asking the runtime what it makes of the model"):
-            found = fates(model, device=options.device, seconds=options.seconds)
+        with progress.doing("compiling the model in its runtime"):
+            result = fates(model, device=options.device, seconds=options.seconds)
     except EngineError as error:
-        if not options.json:
-            raise
-        print(json.dumps({"regions": None, "sentence": str(error)}))
-        return REFUSED
+        return refuse_as_json(options, error, {"regions": None, "sentence": str(error)})
     if options.json:
-        print(json.dumps(asdict(found)))
-        return FINISHED
-    for line in _lines(found):
-        print(neutral(line, len(line)))
+        print(json.dumps(asdict(result)))
+    else:
+        print_lines(_lines(result))
     return FINISHED
 
 
-def _lines(found: Fates) -> Iterator[str]:
-    """One for each loop and branch; many that are kept are counted in one."""
-    kept = sum(one.became == "kept" for one in found.regions)
-    counted = kept > _KEPT_TOLD
-    for one in found.regions:
-        if not (counted and one.became == "kept"):
-            yield f"{one.address}: {one.sentence}"
-    if counted:
-        every = "all" if kept == len(found.regions) else "the other"
-        yield f"{found.runtime} keeps {every} {kept} loops and branches as they are (each of them with --json)."
-    if not found.regions:
-        yield f"The model has no loop and no branch; {found.runtime} takes it."
+def _lines(result: Fates) -> Iterator[str]:
+    unchanged = sum(region.became == "kept" for region in result.regions)
+    are_counted = unchanged > _MAX_UNCHANGED
+    for region in result.regions:
+        if not (are_counted and region.became == "kept"):
+            yield f"{region.address}: {region.sentence}"
+    if are_counted:
+        which = "all" if unchanged == len(result.regions) else "the other"
+        yield (
+            f"{result.runtime} keeps {which} {unchanged} loops and branches as they are "
+            "(each of them with --json)."
+        )
+    if not result.regions:
+        yield f"The model has no loop and no branch; {result.runtime} accepts it."
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope fate",
-        description="Say what the runtime of a model, OpenVINO for IR and ONNX Runtime for ONNX, runs in place of each Loop, If, "
-        "TensorIterator and Scan: the operation itself, one fused operation, copies of its body, or one branch.",
-        epilog="It is read from the graph that the runtime runs, in a process of its own. What cannot be read is said to be not known. "
-        "The exit code is 0 when the runtime takes the model, else 2.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "fate",
+        "Report what the runtime of a model (OpenVINO for IR, ONNX Runtime for ONNX) runs in place "
+        "of each Loop, If, TensorIterator and Scan: the operation itself, one fused operation, "
+        "copies of its body, or one branch.",
+        "The answer comes from the graph that the runtime runs, in a process of its own. What "
+        "cannot be read from it is reported as not known. "
+        "Exit code: 0 the runtime accepts the model, 2 it does not.",
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser)
     parser.add_argument(
         "--device",
         default="CPU",
         metavar="NAME",
-        help="the runtime's device (default: %(default)s)",
+        help="device of the runtime (default: %(default)s)",
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=120.0,
-        metavar="S",
-        help="the most that it may take (default: %(default)g)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_seconds(parser)
+    add_json(parser)
     return parser.parse_args(words)

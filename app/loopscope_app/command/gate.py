@@ -86,9 +86,9 @@ def visitors(*, server: bool, host_names: Iterable[str]) -> Visitors:
     """Return the names of a server for this user only, or of one for other machines."""
     if not server:
         return Visitors()
-    given = frozenset(name.lower().rstrip(".") for name in host_names)
+    names = frozenset(name.lower().rstrip(".") for name in host_names)
     own = frozenset({socket.gethostname().lower().rstrip(".")})
-    return Visitors(LOOPBACK | own | given, addresses=True, origins=given)
+    return Visitors(LOOPBACK | own | names, addresses=True, origins=names)
 
 
 def _parts(text: str) -> SplitResult | None:
@@ -160,7 +160,10 @@ class TimedRequests(H11Protocol):
     _begun = 0.0
     _received = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
+    def connection_made(
+        self,
+        transport: asyncio.Transport,  # type: ignore[override]  # as uvicorn declares it
+    ) -> None:
         super().connection_made(transport)
         self._begin()
 
@@ -178,7 +181,7 @@ class TimedRequests(H11Protocol):
         super().connection_lost(exc)
 
     def _adjust(self) -> None:
-        """Start or end the time limit, whichever the state of the request requires."""
+        """Start or end the time limit, as the state of the request requires."""
         waits = self.transport.get_protocol() is self and (
             self.conn.their_state is h11.SEND_BODY
             or (

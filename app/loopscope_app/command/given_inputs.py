@@ -1,4 +1,4 @@
-"""The inputs that a command runs a model on: from a file, written in words, or made up."""
+"""Inputs of a command: read from a file, written as values, or generated."""
 
 from __future__ import annotations
 
@@ -23,62 +23,76 @@ from loopscope_app.describe.random_inputs import (
 )
 from loopscope_app.describe.signatures import signatures
 
-_HELP = "an .npz file with an array per input, by name or position; values in words (NUMBER=27); or: random seed=3"
+_HELP = (
+    "an .npz file with an array per input, by name or position; or values such as NUMBER=27; "
+    "or generated values: random seed=3"
+)
 _SEED = "seed="
 _RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUp:
-    """Inputs that nobody gave."""
+class GeneratedInputs:
+    """Generated inputs."""
 
     seed: int
-    told: Mapping[int, str]
-    """What each is, by position."""
+    descriptions: Mapping[int, str]
+    """Description of each generated input, by position."""
 
-    def in_words(self, given: Collection[int] = ()) -> str:
-        """All but those that were given after all."""
-        told = [words for position, words in self.told.items() if position not in given]
-        return f"made up with seed {self.seed}: {'; '.join(told) or 'no inputs, for the model has none'}"
+    def in_words(self, replaced: Collection[int] = ()) -> str:
+        """Describe the generated inputs, except those whose positions are in ``replaced``."""
+        descriptions = [
+            description
+            for position, description in self.descriptions.items()
+            if position not in replaced
+        ]
+        text = "; ".join(descriptions) or "no inputs, because the model has none"
+        return f"generated with seed {self.seed}: {text}"
 
 
-def add_inputs(parser: argparse.ArgumentParser, of: str = "") -> None:
-    """The option ``--inputs``, as all commands have it that run a model once."""
-    parser.add_argument("--inputs", default="", metavar="INPUTS", help=_HELP + of)
+def add_inputs(parser: argparse.ArgumentParser, suffix: str = "") -> None:
+    """Add the option ``--inputs`` of the commands that run a model once."""
+    parser.add_argument("--inputs", default="", metavar="INPUTS", help=_HELP + suffix)
 
 
-def read_inputs(given: str, model: Model) -> Mapping[str | int, object]:
-    """The values by input name or by position; ``InputError`` for what says none.
+def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
+    """Return the input values by input name or by position; nothing for an empty text.
 
-    ``given``: the path of an .npz file, in which a key such as ``0`` is a position where it is no
-    name of the model; or words such as ``number=27 x[2,3]=0``; or ``random`` with a seed and words
-    for inputs of which one wants to say more. What is made up is said on standard error. Empty:
-    nothing is given.
+    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random`` with
+    an optional seed and descriptions of single inputs. A key such as ``0`` in the file is a
+    position if the model has no input of that name. Generated inputs are reported on standard
+    error. Raise ``InputError`` for any other text.
     """
-    if not given.split():
+    if not source.split():
         return {}
-    if what_is_at(given) is None and are_words(given):
-        values, made_up = inputs_in_words(given, model)
-        if made_up is not None:
-            told = made_up.in_words()
-            print(neutral(told, len(told)), file=sys.stderr)
+    if what_is_at(source) is None and are_words(source):
+        values, generated = inputs_in_words(source, model)
+        if generated is not None:
+            description = generated.in_words()
+            print(neutral(description, len(description)), file=sys.stderr)
         return values
-    return _stored(given, model)
+    return _stored(source, model)
 
 
-def are_words(given: str) -> bool:
-    """Whether inputs are said in words, where there is no file of that name."""
-    words = given.split()
+def are_words(source: str) -> bool:
+    """Return True if the text is written values rather than a path."""
+    words = source.split()
     return bool(words) and (
         words[0] == _RANDOM or all("=" in word for word in words if word != _RANDOM)
     )
 
 
-def inputs_in_words(given: str, model: Model) -> tuple[Mapping[str | int, object], MadeUp | None]:
-    """The same of words, which name no file; and what was made up."""
-    words = given.split()
-    others = [word for word in words if word != _RANDOM]
-    return _made_up(model, others) if len(others) < len(words) else (_exactly(model, words), None)
+def inputs_in_words(
+    source: str, model: Model
+) -> tuple[Mapping[str | int, object], GeneratedInputs | None]:
+    """Return the input values that a text describes, and the generated inputs if there are any."""
+    words = source.split()
+    descriptions = [word for word in words if word != _RANDOM]
+    return (
+        _generate(model, descriptions)
+        if len(descriptions) < len(words)
+        else (_exactly(model, words), None)
+    )
 
 
 def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
@@ -86,43 +100,57 @@ def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
         name, _, values = word.partition("=")
         if any(mark in values for mark in (",", "..", "(")):
             raise InputError(
-                f"{shorten(name, 60)} is given as {shorten(values, 60)!r}, expected one number for one run: "
+                f"{shorten(name, 60)} is given as {shorten(values, 60)!r}, "
+                f"expected one number for one run: "
                 f"'random {shorten(word, 60)}' draws one, and `loopscope sweep` runs them all"
             )
     return dict(one_sample(model, words).items())
 
 
-def _made_up(model: Model, words: Sequence[str]) -> tuple[dict[str | int, object], MadeUp]:
-    """The same values as the app makes up, and what they are; of open lengths the first with
-    which the run does not fail at once.
+def _generate(
+    model: Model, words: Sequence[str]
+) -> tuple[dict[str | int, object], GeneratedInputs]:
+    """Return the same values as the app generates, and their descriptions.
+
+    Open lengths are the first ones with which the run does not fail at once.
     """
     seed = seed_said(words)
     keys = list(signatures(model))
-    said = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
-    given = {keys[position]: value for position, value in said.items()}
+    described = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
+    chosen = {keys[position]: value for position, value in described.items()}
     lengths = lengths_by_rules(model)
     if has_open_lengths(model):
-        lengths = lengths_by_trials(model, seed, given=given)
-    made = {**random_inputs(model, seed, lengths), **given}
-    told = {
-        position: _described(one, made[key])
-        for position, (key, one) in enumerate(signatures(model).items())
+        lengths = lengths_by_trials(model, seed, fixed=chosen)
+    inputs = {**random_inputs(model, seed, lengths), **chosen}
+    descriptions = {
+        position: _described(signature, inputs[key])
+        for position, (key, signature) in enumerate(signatures(model).items())
     }
-    return {position: made[key] for position, key in enumerate(keys)}, MadeUp(seed, told)
+    return {position: inputs[key] for position, key in enumerate(keys)}, GeneratedInputs(
+        seed, descriptions
+    )
 
 
-def _described(one: Signature, value: Any) -> str:
+def _described(signature: Signature, value: Any) -> str:
     if not isinstance(value, np.ndarray | np.generic):
-        return f"{elided(one.name)} as {type(value).__name__}"
+        return f"{elided(signature.name)} as {type(value).__name__}"
     shape = ",".join(map(str, value.shape))
-    return f"{elided(one.name)} = {value}" if value.ndim == 0 else f"{elided(one.name)} [{shape}]"
+    return (
+        f"{elided(signature.name)} = {value}"
+        if value.ndim == 0
+        else f"{elided(signature.name)} [{shape}]"
+    )
 
 
 def _stored(path: str, model: Model) -> Mapping[str | int, object]:
-    """The values of an .npz file by input name, or by position where a key such as ``0`` is not
-    a name of the model.
+    """Return the values of an .npz file by input name, or by position for a key such as ``0`` that
+    is not an input name.
     """
-    names = {entry_name(name): name for one in model.inputs for name in (one.name, *one.names)}
+    names = {
+        entry_name(name): name
+        for signature in model.inputs
+        for name in (signature.name, *signature.names)
+    }
     positions = set(map(str, range(len(model.inputs))))
     try:
         values = unpacked(stored_arrays(path))

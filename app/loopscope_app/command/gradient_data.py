@@ -1,5 +1,5 @@
-"""What ``loopscope gradients --json`` says: the gradients, how they came back through loops and
-branches, and the check.
+"""JSON answer of ``loopscope gradients``: gradients, their way back through loops, and the
+check.
 """
 
 from __future__ import annotations
@@ -27,30 +27,32 @@ from loopscope_app.command.value_data import strict, value_data, values
 Data = dict[str, Any]
 
 
-def gradient_data(made: Model, first: int, run: loopscope.Debugger | None) -> Data:
-    """Of a model whose outputs from ``first`` on are gradients, and a run of it, where it was
-    run.
+def gradient_data(model: Model, first: int, run: loopscope.Debugger | None) -> Data:
+    """Return the answer for a model whose outputs from ``first`` on are gradients.
+
+    ``run`` is a run of that model, or None if it did not run.
     """
     finished = run is not None and run.state == "finished"
-    found: Sequence[Any] = (
+    outputs: Sequence[Any] = (
         run.result.outputs[first:]
         if run is not None and finished
-        else [None] * (len(made.outputs) - first)
+        else [None] * (len(model.outputs) - first)
     )
-    told: Data = {
+    answer: Data = {
         "gradients": [
-            _gradient(one, value) for one, value in zip(made.outputs[first:], found, strict=True)
+            _gradient(item, value)
+            for item, value in zip(model.outputs[first:], outputs, strict=True)
         ]
     }
     if run is None:
-        return {"state": "made", **told}
+        return {"state": "made", **answer}
     outcome = outcome_of(run)
     return {
         "state": outcome.state,
-        **told,
-        "loops": [_walk(one) for one in walks_of(run)],
-        "branches": [_branch(one) for one in branches_of(run)],
-        "run": json.loads("".join(as_json(outcome, made))),
+        **answer,
+        "loops": [_walk(item) for item in walks_of(run)],
+        "branches": [_branch(item) for item in branches_of(run)],
+        "run": json.loads("".join(as_json(outcome, model))),
     }
 
 
@@ -60,74 +62,76 @@ def compared(
     of: Sequence[str],
     with_respect_to: Sequence[str],
 ) -> tuple[bool, str, Data]:
-    """Whether the gradient is that of central differences, in words, and as data."""
-    found = loopscope.check_gradient(model, inputs, of, with_respect_to)
+    """Return whether the gradient equals that of central differences, a sentence, and the JSON
+    data.
+    """
+    result = loopscope.check_gradient(model, inputs, of, with_respect_to)
     wrong = [
         {
-            "name": one.name,
-            "place": list(one.place),
-            "gradient": strict(one.gradient),
-            "by_differences": strict(one.by_differences),
+            "name": element.name,
+            "place": list(element.place),
+            "gradient": strict(element.gradient),
+            "by_differences": strict(element.by_differences),
         }
-        for one in found.wrong
+        for element in result.wrong
     ]
     return (
-        found.ok,
-        str(found),
+        result.ok,
+        str(result),
         {
-            "ok": found.ok,
-            "compared": found.compared,
-            "largest": strict(found.largest),
+            "ok": result.ok,
+            "compared": result.compared,
+            "largest": strict(result.largest),
             "wrong": wrong,
         },
     )
 
 
-def _gradient(one: Signature, value: Any) -> Data:
-    told: Data = {
-        "name": one.names[-1],
-        "element_type": str(one.element_type),
-        "shape": str(one.shape),
+def _gradient(signature: Signature, value: Any) -> Data:
+    data: Data = {
+        "name": signature.names[-1],
+        "element_type": str(signature.element_type),
+        "shape": str(signature.shape),
     }
     if value is None:
-        return told
+        return data
     norm = float(np.linalg.norm(values(np.asarray(value)).astype(np.float64)))
-    return {**told, "norm": strict(norm), "value": value_data(value)}
+    return {**data, "norm": strict(norm), "value": value_data(value)}
 
 
-def _walk(one: WalkedBack) -> Data:
+def _walk(walk: WalkedBack) -> Data:
     return {
-        "forward": one.forward,
-        "backward": one.backward,
-        "iterations": one.count,
-        "walked": one.walked,
-        "sentence": one.sentence,
-        "adjoints": [_adjoint(history) for history in one.adjoints],
-        "contributions": [_contribution(part) for part in one.contributions],
+        "forward": walk.forward,
+        "backward": walk.backward,
+        "iterations": walk.count,
+        "walked": walk.walked,
+        "sentence": walk.sentence,
+        "adjoints": [_adjoint(history) for history in walk.adjoints],
+        "contributions": [_contribution(part) for part in walk.contributions],
     }
 
 
-def _adjoint(one: AdjointHistory) -> Data:
+def _adjoint(history: AdjointHistory) -> Data:
     return {
-        "name": one.name,
-        "address": one.address,
-        "iterations": one.places.tolist(),
-        "norms": strict(one.norms.tolist()),
-        "verdict": one.fate.kind,
-        "factor": None if one.fate.factor is None else strict(one.fate.factor),
-        "sentence": one.sentence,
+        "name": history.name,
+        "address": history.address,
+        "iterations": history.places.tolist(),
+        "norms": strict(history.norms.tolist()),
+        "verdict": history.fate.kind,
+        "factor": None if history.fate.factor is None else strict(history.fate.factor),
+        "sentence": history.sentence,
     }
 
 
-def _contribution(one: Contribution) -> Data:
+def _contribution(contribution: Contribution) -> Data:
     return {
-        "name": one.name,
-        "iterations": one.iterations.tolist(),
-        "norms": strict(one.norms.tolist()),
-        "shares": strict(one.shares.tolist()),
-        "sentence": one.sentence,
+        "name": contribution.name,
+        "iterations": contribution.iterations.tolist(),
+        "norms": strict(contribution.norms.tolist()),
+        "shares": strict(contribution.shares.tolist()),
+        "sentence": contribution.sentence,
     }
 
 
-def _branch(one: BranchWalkedBack) -> Data:
-    return {"forward": one.forward, "backward": one.backward, "sentence": one.sentence}
+def _branch(branch: BranchWalkedBack) -> Data:
+    return {"forward": branch.forward, "backward": branch.backward, "sentence": branch.sentence}

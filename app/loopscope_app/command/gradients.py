@@ -1,4 +1,4 @@
-"""``loopscope gradients``: a model with the gradients of some of its tensors as further outputs."""
+"""``loopscope gradients``: add gradients of some tensors to a model as outputs."""
 
 from __future__ import annotations
 
@@ -10,137 +10,158 @@ from pathlib import Path
 import numpy as np
 
 import loopscope
-from loopscope.errors import EngineError, InputError, in_one_line, neutral
+from loopscope.errors import EngineError, InputError, neutral
 from loopscope.explain import branches_of, walks_of
 from loopscope.ir import REAL_FLOATS, Model, decode
 from loopscope_app.command import progress
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    SCHEMA,
+    add_json,
+    add_model,
+    command_parser,
+    refusal_fields,
+    refuse_as_json,
+)
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.command.gradient_data import compared, gradient_data
 from loopscope_app.command.output_files import refuse_unwritable
-from loopscope_app.command.report import SCHEMA, as_text
-from loopscope_app.command.run import FAILED, FINISHED, REFUSED, interruptible, outcome_of
+from loopscope_app.command.report import as_text
+from loopscope_app.command.run import interruptible, outcome_of
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 done, 1 the gradient is not that of central differences or the run
-    failed, 2 the model or a name is refused.
+    """Build the gradient and return the exit code.
+
+    0: done. 1: the gradient differs from that of central differences, or the run failed. 2: the
+    model or a name is bad.
     """
     options = _options(words)
     try:
-        return _made(options)
+        return _build(options)
     except EngineError as error:
-        if not options.json:
-            raise
-        print(
-            json.dumps({"schema": SCHEMA, "state": "refused", "message": in_one_line(str(error))})
-        )
-        return REFUSED
+        return refuse_as_json(options, error, refusal_fields(error))
 
 
-def _made(options: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> int:
     refuse_unwritable(options.output)
     model = progress.read(options.model)
     with progress.doing("building the gradient"):
-        made = loopscope.gradients(model, of=options.of, with_respect_to=options.with_respect_to)
+        gradient_model = loopscope.gradients(
+            model, of=options.of, with_respect_to=options.with_respect_to
+        )
     if options.output:
-        loopscope.write_model(made, options.output)
+        loopscope.write_model(gradient_model, options.output)
     inputs = read_inputs(options.inputs, model)
-    run = _run(made, inputs) if options.inputs else None
-    went = run is None or run.state == "finished"
-    cut = list(made.notes[len(model.notes) :])
-    ok, said, check = True, "", None
-    if options.check and went:
+    run = _run(gradient_model, inputs) if options.inputs else None
+    finished = run is None or run.state == "finished"
+    notes_added = list(gradient_model.notes[len(model.notes) :])
+    is_right, check_sentence, check = True, "", None
+    if options.check and finished:
         with progress.doing("comparing the gradient with central differences"):
-            ok, said, check = compared(
-                model, inputs or _drawn(model), options.of, options.with_respect_to
+            is_right, check_sentence, check = compared(
+                model, inputs or _random_inputs(model), options.of, options.with_respect_to
             )
     if options.json:
-        data = gradient_data(made, len(model.outputs), run)
-        written = {"written": options.output} if options.output else {}
-        against = {} if check is None else {"check": check}
-        notes = {"notes": cut} if cut else {}
+        data = gradient_data(gradient_model, len(model.outputs), run)
+        output = {"written": options.output} if options.output else {}
+        check_field = {} if check is None else {"check": check}
+        notes_field = {"notes": notes_added} if notes_added else {}
         print(
-            json.dumps({"schema": SCHEMA, **data, **notes, **written, **against}, allow_nan=False)
+            json.dumps(
+                {"schema": SCHEMA, **data, **notes_field, **output, **check_field}, allow_nan=False
+            )
         )
     else:
-        for line in _lines(made, len(model.outputs), cut, run, said, options.output):
+        for line in _lines(
+            gradient_model, len(model.outputs), notes_added, run, check_sentence, options.output
+        ):
             print(line)
-    return FINISHED if went and ok else FAILED
+    return FINISHED if finished and is_right else FAILED
 
 
-def _run(made: Model, inputs: Mapping[str | int, object]) -> loopscope.Debugger:
-    run = loopscope.Debugger(made, inputs)
+def _run(model: Model, inputs: Mapping[str | int, object]) -> loopscope.Debugger:
+    run = loopscope.Debugger(model, inputs)
     with interruptible(run.stop):
         return progress.run_whole(run, "running the gradient")
 
 
 def _lines(
-    made: Model,
+    model: Model,
     first: int,
-    cut: Sequence[str],
+    notes: Sequence[str],
     run: loopscope.Debugger | None,
     check: str,
     written: str,
 ) -> Iterator[str]:
-    for one in made.outputs[first:]:
-        yield f"{neutral(one.names[-1], len(one.names[-1]))}  {one.element_type}{one.shape}"
-    yield from (neutral(line, len(line)) for line in cut)
+    for signature in model.outputs[first:]:
+        name = signature.names[-1]
+        yield f"{neutral(name, len(name))}  {signature.element_type}{signature.shape}"
+    yield from (neutral(line, len(line)) for line in notes)
     if written:
-        yield f"{written} and {Path(written).with_suffix('.bin').name} hold the model with its gradients as OpenVINO IR 11"
+        weights = Path(written).with_suffix(".bin").name
+        yield f"{written} and {weights} contain the model with its gradients as OpenVINO IR 11"
     if run is not None:
-        yield from as_text(outcome_of(run), made)
+        yield from as_text(outcome_of(run), model)
         yield from (neutral(line, len(line)) for line in _walked_back(run))
     if check:
         yield neutral(check, len(check))
 
 
 def _walked_back(run: loopscope.Debugger) -> Iterator[str]:
-    """How the adjoints fared in each loop and If that was walked back."""
+    """Yield how the gradients changed in each loop and If that ran backward."""
     for walk in walks_of(run):
         yield walk.sentence
-        yield from (f"  adjoint of `{one.name}`: {one.sentence}" for one in walk.adjoints)
-        yield from (f"  gradient of `{one.name}`: {one.sentence}" for one in walk.contributions)
+        for adjoint in walk.adjoints:
+            yield f"  gradient of `{adjoint.name}`: {adjoint.sentence}"
+        for contribution in walk.contributions:
+            yield f"  contribution to `{contribution.name}`: {contribution.sentence}"
     for branch in branches_of(run):
-        yield f"`{decode(branch.backward.rpartition('/')[2])}` walks `{decode(branch.forward.rpartition('/')[2])}` back:"
+        forward, backward = (
+            decode(address.rpartition("/")[2]) for address in (branch.forward, branch.backward)
+        )
+        yield f"`{backward}` walks `{forward}` back:"
         yield f"  {branch.sentence}"
 
 
-def _drawn(model: Model) -> dict[str | int, object]:
-    """Floats between 0.2 and 0.8 for each input; ``InputError`` for one that nothing can be
-    drawn for.
+def _random_inputs(model: Model) -> dict[str | int, object]:
+    """Return random floats between 0.2 and 0.8 for each input.
+
+    Raise ``InputError`` for an input that is not a float tensor with a known shape.
     """
     random = np.random.default_rng(0)
-    drawn: dict[str | int, object] = {}
-    for number, one in enumerate(model.inputs):
-        if one.element_type not in REAL_FLOATS or not one.shape.is_static:
+    values: dict[str | int, object] = {}
+    for number, signature in enumerate(model.inputs):
+        if signature.element_type not in REAL_FLOATS or not signature.shape.is_static:
             raise InputError(
-                f"nothing can be drawn for input {neutral(one.name)!r} ({one.element_type}{one.shape}): give --inputs in.npz"
+                f"input {neutral(signature.name)!r} ({signature.element_type}{signature.shape}) "
+                "cannot be generated: expected --inputs in.npz"
             )
-        drawn[number] = random.uniform(0.2, 0.8, one.shape.lengths)
-    return drawn
+        values[number] = random.uniform(0.2, 0.8, signature.shape.lengths)
+    return values
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope gradients",
-        description="Add outputs to a model: how the sum of some tensors changes with others. Names are tensor names, node names or "
-        "addresses outside of bodies, with a comma between several.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "gradients",
+        "Add outputs to a model: the gradients of the sum of some tensors with respect to others. "
+        "Names are tensor names, node names or addresses outside of bodies, separated by commas.",
     )
-    parser.add_argument("model", metavar="MODEL", help="any model that can be opened")
+    add_model(parser, help="any model that can be opened")
     parser.add_argument(
         "--of",
         required=True,
         type=_names,
         metavar="LOSS[,..]",
-        help="what is differentiated; of several the sum",
+        help="tensors to differentiate; their sum if there are several",
     )
     parser.add_argument(
         "--with-respect-to",
         required=True,
         type=_names,
         metavar="X[,..]",
-        help="inputs, constants, anything that is float",
+        help="float inputs, constants or other float tensors",
     )
     parser.add_argument(
         "-o",
@@ -152,19 +173,15 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="compare with central differences in f64; exit with 1 when they differ",
+        help="compare with central differences in f64; exit with 1 if they differ",
     )
     parser.add_argument(
         "--inputs",
         metavar="IN.npz",
         default="",
-        help="run it on these inputs, and check it there (default: drawn ones)",
+        help="run the gradients on these inputs, and check them there (default: random inputs)",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the gradients, norms over iterations, verdicts and check as JSON",
-    )
+    add_json(parser, "print the gradients, norms over iterations, verdicts and check as JSON")
     return parser.parse_args(words)
 
 

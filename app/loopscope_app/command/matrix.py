@@ -1,6 +1,4 @@
-"""``loopscope matrix``: says every value of a loop's body in every iteration, or in evenly
-chosen ones.
-"""
+"""``loopscope matrix``: print every value of a loop's body over the iterations."""
 
 from __future__ import annotations
 
@@ -11,45 +9,50 @@ from typing import Any
 import numpy as np
 
 import loopscope
+from loopscope.errors import counted
 from loopscope.explain import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, iteration_matrix
 from loopscope.ops import NOT_KEPT, is_tensor
 from loopscope.view import number_text
-from loopscope_app.command.asking import Answer, answered, parser_of
+from loopscope_app.command.address_question import Answer, address_parser, print_answer
+from loopscope_app.command.command_line import whole_number
 from loopscope_app.command.value_data import strict, value_data
 
-_ALL = 1 << 30
-_SHORT = 8
-"""Elements up to which a cell holds its whole value; `loopscope value` gives any."""
+_MAX_ROWS = 1 << 30
+_MAX_ELEMENTS = 8
+"""Number of elements up to which a cell contains the whole value."""
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 there is such a loop and it ran, 2 there is none."""
+    """Print the matrix and return the exit code: 0 the loop ran, 2 the loop does not exist."""
     options = _options(words)
-    return answered(options, lambda debugger, address: _matrix(debugger, address, options.columns))
+    return print_answer(
+        options, lambda debugger, address: _matrix(debugger, address, options.columns)
+    )
 
 
 def _matrix(debugger: loopscope.Debugger, address: str, columns: int) -> Answer:
-    found = iteration_matrix(debugger, address, columns, _ALL)
-    return matrix_data(found), _lines(found)
+    matrix = iteration_matrix(debugger, address, columns, _MAX_ROWS)
+    return matrix_data(matrix), _lines(matrix)
 
 
-def matrix_data(found: Matrix) -> dict[str, Any]:
-    """A row for each value, a cell for each iteration that was chosen; null where it did not run
-    or was not computed.
+def matrix_data(matrix: Matrix) -> dict[str, Any]:
+    """Return a row for each value, with a cell for each chosen iteration.
+
+    A cell is null if its value did not run or was not computed.
     """
     return {
-        "address": found.address,
-        "total": found.total,
-        "iterations": [int(one) for one in found.iterations],
-        "rows": [_row(found, row) for row in found.rows],
-        "rows_left_out": found.left_out,
-        "complete": found.complete,
+        "address": matrix.address,
+        "total": matrix.total,
+        "iterations": [int(iteration) for iteration in matrix.iterations],
+        "rows": [_row(matrix, row) for row in matrix.rows],
+        "rows_left_out": matrix.left_out,
+        "complete": matrix.complete,
     }
 
 
-def _row(found: Matrix, row: MatrixRow) -> dict[str, Any]:
+def _row(matrix: Matrix, row: MatrixRow) -> dict[str, Any]:
     return {
-        "address": f"{found.program.address}/{row.label}",
+        "address": f"{matrix.program.address}/{row.label}",
         "name": row.name,
         "role": row.role,
         "first_not_finite": row.first_not_finite,
@@ -62,18 +65,23 @@ def _row(found: Matrix, row: MatrixRow) -> dict[str, Any]:
 def _cell(cell: MatrixCell) -> dict[str, Any]:
     if isinstance(cell.value, str):
         return {"branch": cell.value}
-    return {"mean": strict(cell.number), "odd": cell.odd, **value_data(cell.value, _SHORT)}
+    return {"mean": strict(cell.number), "odd": cell.odd, **value_data(cell.value, _MAX_ELEMENTS)}
 
 
-def _lines(found: Matrix) -> Iterator[str]:
-    shown = len(found.iterations)
-    of = "" if shown == found.total else f", {shown:,} of them shown (--columns shows more)"
-    yield f"{found.address}: {found.total:,} iteration{'' if found.total == 1 else 's'}{of}"
-    if not found.complete:
-        yield "not all cells were computed in the time that a matrix may take: `loopscope value` gives any of them"
+def _lines(matrix: Matrix) -> Iterator[str]:
+    columns = len(matrix.iterations)
+    choice = (
+        "" if columns == matrix.total else f", {columns:,} of them shown (--columns shows more)"
+    )
+    yield f"{matrix.address}: {counted(matrix.total, 'iteration')}{choice}"
+    if not matrix.complete:
+        yield (
+            "the time limit was reached before all cells were computed: `loopscope value` returns "
+            "any value"
+        )
     lines = [
-        ["iteration", *map(str, found.iterations)],
-        *([f"{row.name} ({row.role})", *map(_text, row.cells)] for row in found.rows),
+        ["iteration", *map(str, matrix.iterations)],
+        *([f"{row.name} ({row.role})", *map(_cell_text, row.cells)] for row in matrix.rows),
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *cells in lines:
@@ -85,8 +93,8 @@ def _lines(found: Matrix) -> Iterator[str]:
         )
 
 
-def _text(cell: MatrixCell | None) -> str:
-    """The branch, the one number, or the mean of a tensor, as the screen shows it."""
+def _cell_text(cell: MatrixCell | None) -> str:
+    """Return a branch, a single number, or the mean of a tensor, as the screen shows it."""
     if cell is None:
         return "-"
     if isinstance(cell.value, str):
@@ -100,24 +108,17 @@ def _text(cell: MatrixCell | None) -> str:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = parser_of(
+    parser = address_parser(
         "matrix",
-        "Run a model and say every value of a loop's body in every iteration; of long loops in evenly chosen ones.",
-        "a Loop, TensorIterator or Scan, with iterations where it lies in another",
+        "Run a model and print every value of a loop's body in every iteration, or in evenly "
+        "chosen iterations of a long loop.",
+        "a Loop, TensorIterator or Scan, with iterations if it is inside a loop",
     )
     parser.add_argument(
         "--columns",
-        type=_columns,
+        type=whole_number(1, _MAX_ROWS - 1),
         default=MOST_COLUMNS,
         metavar="N",
-        help="iterations to show at most (default: %(default)s)",
+        help="largest number of iterations to print (default: %(default)s)",
     )
     return parser.parse_args(words)
-
-
-def _columns(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) < _ALL:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of iterations: a whole number from 1 on is expected"
-        )
-    return int(text)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from loopscope.errors import EngineError
+from loopscope.errors import EngineError, counted
 from loopscope.ir import (
     ANY_TYPE,
     FLOATS,
@@ -20,6 +19,7 @@ from loopscope.ir import (
 )
 from loopscope.ops import CATALOGUE, Operation, operation_data
 from loopscope.ops.microsoft import DOMAIN, MICROSOFT
+from loopscope_app.command.command_line import add_json, command_parser
 
 _GROUPS = (
     (ANY_TYPE, "any"),
@@ -34,25 +34,21 @@ _GROUPS = (
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the operations whose name or category contains the word given; ``EngineError`` when
-    there is none.
+    """Print the operations whose name or category contains a word. Raise ``EngineError`` if none
+    does.
 
-    OpenVINO's, and those that ONNX Runtime adds to ONNX.
+    The table has the operations of OpenVINO, and those that ONNX Runtime adds to ONNX.
     """
-    parser = argparse.ArgumentParser(
-        prog="loopscope ops",
-        description="List the operations that can be run: versions, category, types of the first input. For the name of an operation also"
-        " what it computes, and the meaning of its inputs, outputs and attributes.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "ops",
+        "List the operations that can be run: versions, category, types of the first input. If "
+        "WORD is the name of an operation, also explain what it computes, and the meaning of its "
+        "inputs, outputs and attributes.",
     )
     parser.add_argument(
         "word", nargs="?", default="", metavar="WORD", help="part of a name or category"
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the declarations as JSON: inputs, outputs, attributes, what each means",
-    )
+    add_json(parser, "print the declarations as JSON, with the meaning of each part")
     options = parser.parse_args(words)
     word = options.word.lower()
     everything = [
@@ -63,17 +59,17 @@ def main(words: Sequence[str]) -> int:
     if not rows:
         raise EngineError(f"no operation that can be run has {word!r} in its name or category")
     if options.json:
-        both = [
-            *((one, CATALOGUE.category_of(one)) for one in CATALOGUE),
-            *((one, DOMAIN) for one in MICROSOFT.values()),
+        entries = [
+            *((operation, CATALOGUE.category_of(operation)) for operation in CATALOGUE),
+            *((operation, DOMAIN) for operation in MICROSOFT.values()),
         ]
-        meant = {(row[0], row[2]) for row in rows}
-        told = [
-            json.dumps(operation_data(one, category))
-            for one, category in both
-            if (one.name, category) in meant
+        selected = {(row[0], row[2]) for row in rows}
+        texts = [
+            json.dumps(operation_data(operation, category))
+            for operation, category in entries
+            if (operation.name, category) in selected
         ]
-        print("[" + ",\n ".join(told) + "]")
+        print("[" + ",\n ".join(texts) + "]")
         return 0
     widths = [max(len(row[column]) for row in [*rows, HEADER]) for column in range(3)]
     for row in (HEADER, *rows):
@@ -89,9 +85,7 @@ def main(words: Sequence[str]) -> int:
         ):
             print(line)
     versions = sum(row[1].count(",") + 1 for row in rows)
-    print(
-        f"{versions} version{'s' * (versions != 1)} of {len(rows)} operation{'s' * (len(rows) != 1)}"
-    )
+    print(f"{counted(versions, 'version')} of {counted(len(rows), 'operation')}")
     return 0
 
 
@@ -101,14 +95,16 @@ HEADER = ("operation", "versions", "category", "types")
 def table(
     operations: Iterable[Operation], category_of: Callable[[Operation], str]
 ) -> list[tuple[str, str, str, str]]:
-    """A row per operation type: name, versions, category, element types of the first input."""
+    """Return a row per operation type: name, versions, category, element types of the first
+    input.
+    """
     by_name: dict[str, list[Operation]] = {}
     for operation in operations:
         by_name.setdefault(operation.name, []).append(operation)
     return [
         (
             name,
-            ", ".join(str(one.version) for one in rows),
+            ", ".join(str(operation.version) for operation in rows),
             category_of(rows[0]),
             type_words(rows[-1].types[0] if rows[-1].types else ANY_TYPE),
         )
@@ -117,8 +113,9 @@ def table(
 
 
 def meaning_lines(versions: Sequence[Operation]) -> list[str]:
-    """Return what an operation computes, and the meaning of each input, output and attribute;
-    versions that differ stand apart.
+    """Return what an operation computes and the meaning of its inputs, outputs and attributes.
+
+    Versions with different meanings get separate blocks.
     """
     blocks: dict[tuple[str, ...], list[int]] = {}
     for operation in versions:
@@ -145,18 +142,22 @@ def meaning_lines(versions: Sequence[Operation]) -> list[str]:
 
 
 def type_words(types: frozenset[ElementType]) -> str:
-    """A set of element types in few words.
+    """Return a short description of a set of element types.
 
     >>> type_words(ANY_TYPE), type_words(INTEGERS | {ElementType.BOOLEAN})
     ('any', 'integer boolean')
     """
-    plain = " ".join(one.value for one in ElementType if one in types)
+    plain = " ".join(element_type.value for element_type in ElementType if element_type in types)
     described = [plain]
     for group, words in _GROUPS:
         if types >= group:
-            rest = " ".join(one.value for one in ElementType if one in types - group)
+            rest = " ".join(
+                element_type.value for element_type in ElementType if element_type in types - group
+            )
             described.append(f"{words} {rest}".strip())
         elif types < group:
-            missing = " ".join(one.value for one in ElementType if one in group - types)
+            missing = " ".join(
+                element_type.value for element_type in ElementType if element_type in group - types
+            )
             described.append(f"{words} without {missing}")
     return min(described, key=len)

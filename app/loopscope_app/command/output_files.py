@@ -1,4 +1,4 @@
-"""Where a command writes to: what cannot be written is said before a run that may take long."""
+"""Check of output paths before a run that may take long."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from loopscope.errors import EngineError
 
 
 def refuse_unwritable(path: str) -> None:
-    """``EngineError`` for a folder, and for a file in a folder that is not there; nothing for no
-    path.
+    """Raise ``EngineError`` for a folder, and for a file in a folder that does not exist; accept an
+    empty path.
     """
     folder = Path(path).parent
     if path and Path(path).is_dir():
-        raise EngineError(f"{path}: this is a folder, and a file is expected to write to")
+        raise EngineError(f"{path}: expected a file to write to, got a folder")
     if path and not folder.is_dir():
-        raise EngineError(f"{path}: there is no folder {str(folder)!r} to write it to")
+        raise EngineError(f"{path}: cannot be written, the folder {str(folder)!r} does not exist")

@@ -1,4 +1,4 @@
-"""``loopscope page``: a run as one HTML file that opens offline by a double click."""
+"""``loopscope page``: write a run as one HTML file that opens offline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from loopscope.replaced_file import replaced_file
 from loopscope.run_file import is_run_file
 from loopscope.view import Folding, NodeData, default_folding, given_node_data
 from loopscope_app.command import progress
-from loopscope_app.command.asking import saved_run
+from loopscope_app.command.address_question import saved_run
+from loopscope_app.command.command_line import add_model, command_parser, megabytes
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.describe.unrolled import at_window
@@ -23,13 +24,14 @@ from loopscope_app.page import page_of
 
 
 def main(words: Sequence[str]) -> int:
-    """0 when the page is written, also of a run that failed; ``EngineError`` for a model, inputs
-    or a place that are none.
+    """Write the page, also of a run that failed, and return the exit code 0.
+
+    Raise ``EngineError`` for a bad model, input or place.
     """
     options = _options(words)
     target = Path(options.output)
     if target.suffix.lower() not in (".html", ".htm"):
-        raise EngineError(f"{options.output!r} does not end in .html, and a page is an HTML file")
+        raise EngineError(f"--output must end in .html, got {options.output!r}")
     refuse_unwritable(options.output)
     debugger, look = _run_file(options) if is_run_file(options.model) else (_run(options), Link())
     if options.at:
@@ -46,7 +48,7 @@ def main(words: Sequence[str]) -> int:
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
         note=options.note,
-        folding=seen_folding(debugger, look, body),
+        folding=_saved_folding(debugger, look, body),
         root=body,
         with_values=not options.without_values,
         node_data=_overlay(options.overlay, debugger.model),
@@ -54,19 +56,25 @@ def main(words: Sequence[str]) -> int:
     )
     with replaced_file(target) as file:
         file.write(page.encode())
-    print(
-        f"{options.output}: {len(page.encode()) / 2**20:.2f} MB, opens at step {debugger.cursor.step:,} of {debugger.steps:,}"
-    )
+    size = f"{len(page.encode()) / 2**20:.2f} MB"
+    moment = f"opens at step {debugger.cursor.step:,} of {debugger.steps:,}"
+    print(f"{options.output}: {size}, {moment}")
     return 0
 
 
-def seen_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding:
-    """How the graph is drawn: with the loops unrolled that were when the run was saved."""
+def _saved_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding:
+    """Return the folding of the graph, with the loops unrolled as they were when the run was
+    saved.
+    """
     folding = default_folding(debugger.model, body)
-    for one in look.unrolled:
-        if isinstance(one, Window):
+    for window in look.unrolled:
+        if isinstance(window, Window):
             folding = at_window(
-                debugger, debugger.model, folding, body, (one.address, one.first, one.count)
+                debugger,
+                debugger.model,
+                folding,
+                body,
+                (window.address, window.first, window.count),
             )
     return folding
 
@@ -74,15 +82,15 @@ def seen_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding
 def _overlay(path: str, model: loopscope.Model) -> NodeData | None:
     if not path:
         return None
-    found = given_node_data(path, model)
-    words = found.unmatched_words(Path(path).name)
-    if words:
-        print(f"loopscope: {words}", file=sys.stderr)
-    return found
+    data = given_node_data(path, model)
+    warning = data.unmatched_words(Path(path).name)
+    if warning:
+        print(f"loopscope: {warning}", file=sys.stderr)
+    return data
 
 
 def _run_file(options: argparse.Namespace) -> tuple[loopscope.Debugger, Link]:
-    """At the moment at which it was saved, and how it was looked at then."""
+    """Return a saved run at the step at which it was saved, and its view at that time."""
     debugger, saved = saved_run(options.model, options.inputs)
     debugger.seek(saved.description.step)
     return debugger, read(saved.description.look)
@@ -96,65 +104,61 @@ def _run(options: argparse.Namespace) -> loopscope.Debugger:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope page",
-        description="Run a model and write the run as one HTML file, which steps, plays, slides and folds offline, without Loopscope.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "page",
+        "Run a model and write the run as one HTML file, which can be stepped, played and folded "
+        "offline, without Loopscope.",
     )
-    parser.add_argument(
-        "model", metavar="MODEL", help="a model, or a run that was saved (.loopscope)"
-    )
+    add_model(parser, help="a model, or a saved run (.loopscope)")
     add_inputs(parser)
     parser.add_argument(
-        "-o", "--output", required=True, metavar="PAGE.html", help="where the page goes"
+        "-o", "--output", required=True, metavar="PAGE.html", help="write the page to this file"
     )
     parser.add_argument(
-        "--title", default="", metavar="TEXT", help="(default: the name of the model)"
-    )
-    parser.add_argument(
-        "--note",
+        "--title",
         default="",
         metavar="TEXT",
-        help="what you want to say about the run, in plain text",
+        help="title of the page (default: the name of the model)",
+    )
+    parser.add_argument(
+        "--note", default="", metavar="TEXT", help="a note about the run in plain text"
     )
     parser.add_argument(
         "--at",
         default="",
         metavar="PLACE",
-        help="the moment that it opens at: a step, or an address (default: the first)",
+        help="the moment at which the page opens: a step, or an address (default: the first step)",
     )
     parser.add_argument(
         "--body",
         default="",
         metavar="ADDRESS",
-        help="draw this body alone, such as main/while_3/body (default: main, of a saved run what was drawn)",
+        help="draw only this body, such as main/while_3/body (default: main; for a saved run the "
+        "body that was drawn)",
     )
     parser.add_argument(
         "--overlay",
         default="",
         metavar="FILE.json",
-        help="a number or a text for nodes, shown as colours",
+        help="color nodes by a number or a text from this file",
     )
     parser.add_argument(
         "--without-values", action="store_true", help="leave out the values of the run"
     )
     parser.add_argument(
         "--megabytes",
-        type=_megabytes,
+        type=_page_size,
         default=5.0,
         metavar="MB",
-        help="size of the page at most (default: 5): moments of the run are left out for it",
+        help="largest size of the page (default: 5); moments of the run are left out to reach it",
     )
     return parser.parse_args(words)
 
 
-def _megabytes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1000:
+def _page_size(text: str) -> float:
+    size = megabytes(text)
+    if not 0 < size < 1000:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size: a number of megabytes above 0 is expected"
+            f"{text!r} is not a size of a page: expected megabytes between 0 and 1000"
         )
-    return number
+    return size

@@ -1,6 +1,4 @@
-"""``loopscope precision``: which weights and carried states of a model have to stay when the
-others are rounded to a narrower type.
-"""
+"""``loopscope precision``: find the weights and carried states that must not be rounded."""
 
 from __future__ import annotations
 
@@ -11,44 +9,51 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from loopscope.comparison import Precision, precision
-from loopscope.errors import neutral
 from loopscope.ir import Model
 from loopscope.ops import NARROWER
 from loopscope_app.command import progress
-from loopscope_app.command.compare import tolerance
+from loopscope_app.command.command_line import (
+    FINISHED,
+    add_json,
+    add_model,
+    add_seconds,
+    add_tolerance,
+    command_parser,
+    print_lines,
+)
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.run import FINISHED
 
 _TOLERANCE = 1e-2
-_MOST_SHOWN = 20
+_PRINTED_COSTS = 20
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 done, 2 the model or the inputs are refused, or the time is up."""
+    """Report the costs of rounding and return the exit code 0; a refusal or the time limit
+    raises.
+    """
     options = _options(words)
     model = progress.read(options.model)
     inputs = read_inputs(options.inputs, model)
-    found = _found(model, inputs, options)
+    result = _round_each(model, inputs, options)
     if options.json:
-        print(json.dumps(_as_json(found), allow_nan=False))
+        print(json.dumps(_as_json(result), allow_nan=False))
         return FINISHED
-    for line in _lines(found):
-        print(neutral(line, len(line)))
+    print_lines(_lines(result))
     return FINISHED
 
 
-def _found(
+def _round_each(
     model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
 ) -> Precision:
-    done, most = 0, 0
+    finished, total = 0, 0
 
-    def told(runs: int, total: int) -> None:
-        nonlocal done, most
-        done, most = runs, total
+    def count(runs: int, limit: int) -> None:
+        nonlocal finished, total
+        finished, total = runs, limit
 
     with progress.doing(
-        "rounding one after the other",
-        lambda: f"{progress.bar(done, most)} run {done:,} of at most {most:,}",
+        "rounding each in turn",
+        lambda: f"{progress.bar(finished, total)} run {finished:,} of at most {total:,}",
     ):
         return precision(
             model,
@@ -56,39 +61,42 @@ def _found(
             to=options.to,
             tolerance=options.tolerance,
             seconds=options.seconds,
-            told=told,
+            told=count,
         )
 
 
-def _lines(found: Precision) -> Iterator[str]:
-    yield found.sentence
-    yield f"What rounding one alone to {found.to} does to the outputs:"
-    stay = set(found.stay)
-    for cost in found.costs[:_MOST_SHOWN]:
-        yield f"  {cost.error:.2g}  {cost.candidate.address} ({cost.candidate.kind}){', stays' if cost.candidate in stay else ''}"
-    if len(found.costs) > _MOST_SHOWN:
-        yield f"  and {len(found.costs) - _MOST_SHOWN:,} more, each at most {found.costs[_MOST_SHOWN].error:.2g}"
-    if found.names:
-        yield f"nncf.IgnoredScope(names={json.dumps(list(found.names))})"
-    if found.inside:
-        which = (
-            f"{len(found.inside):,} of what has to stay {'is' if len(found.inside) == 1 else 'are'}"
+def _lines(result: Precision) -> Iterator[str]:
+    yield result.sentence
+    yield f"Error of the outputs if only this is rounded to {result.to}:"
+    unrounded = set(result.stay)
+    for cost in result.costs[:_PRINTED_COSTS]:
+        mark = ", stays" if cost.candidate in unrounded else ""
+        yield f"  {cost.error:.2g}  {cost.candidate.address} ({cost.candidate.kind}){mark}"
+    if len(result.costs) > _PRINTED_COSTS:
+        more = len(result.costs) - _PRINTED_COSTS
+        yield f"  and {more:,} more, each at most {result.costs[_PRINTED_COSTS].error:.2g}"
+    if result.names:
+        yield f"nncf.IgnoredScope(names={json.dumps(list(result.names))})"
+    if result.inside:
+        verb = "is" if len(result.inside) == 1 else "are"
+        yield (
+            f"{len(result.inside):,} of those that must not be rounded {verb} inside loops or "
+            "branches: NNCF compresses nothing inside, and accepts no names from there."
         )
-        yield f"{which} inside loops or branches: NNCF compresses nothing there, and takes no names from there."
 
 
-def _as_json(found: Precision) -> dict[str, object]:
-    """With null for an error without a number: a run that failed."""
-    costs = [{**asdict(cost.candidate), "error": _finite(cost.error)} for cost in found.costs]
+def _as_json(result: Precision) -> dict[str, object]:
+    """Return the JSON answer; the error of a failed run is null."""
+    costs = [{**asdict(cost.candidate), "error": _finite(cost.error)} for cost in result.costs]
     return {
-        "sentence": found.sentence,
-        "to": found.to,
-        "tolerance": found.tolerance,
+        "sentence": result.sentence,
+        "to": result.to,
+        "tolerance": result.tolerance,
         "costs": costs,
-        "everything": _finite(found.everything),
-        "stay": [one.address for one in found.stay],
-        "error": _finite(found.error),
-        "ignored_scope": list(found.names),
+        "everything": _finite(result.everything),
+        "stay": [candidate.address for candidate in result.stay],
+        "error": _finite(result.error),
+        "ignored_scope": list(result.names),
     }
 
 
@@ -97,35 +105,23 @@ def _finite(error: float) -> float | None:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope precision",
-        description="Round each weight (a Const of floats with several rows) and each state that a loop carries alone to a narrower type, "
-        "rank what that costs at the outputs, and find a smallest set that has to stay as it is, also as NNCF's IgnoredScope.",
-        epilog="The scale of int8 is that of a row along the last axis, of int4 that of 128 numbers in a row. The names in the "
-        "IgnoredScope are those of the operations that compute with what has to stay, but for those inside loops and branches, where "
-        "NNCF compresses nothing.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "precision",
+        "Round each weight (a float Const with several rows) and each state that a loop carries "
+        "alone to a narrower type, rank the resulting errors at the outputs, and find a smallest "
+        "set that must not be rounded, also as NNCF's IgnoredScope.",
+        "The scale of int8 is per row along the last axis; the scale of int4 is per 128 numbers of "
+        "a row. The IgnoredScope names the operations that compute with the unrounded values, "
+        "except inside loops and branches, where NNCF compresses nothing.",
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser)
     add_inputs(parser)
-    parser.add_argument("--to", required=True, choices=NARROWER, help="what is rounded to")
-    parser.add_argument(
-        "--tolerance",
-        type=tolerance,
-        default=_TOLERANCE,
-        metavar="T",
-        help="how far the outputs may be apart, as a part of the largest magnitude in them (default: %(default)g)",
+    parser.add_argument("--to", required=True, choices=NARROWER, help="the narrower type")
+    add_tolerance(
+        parser,
+        "accepted error of the outputs, as a fraction of the largest magnitude in them",
+        _TOLERANCE,
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=600.0,
-        metavar="S",
-        help="the most that all runs may take (default: %(default)g)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_seconds(parser, "time limit of all runs in seconds", 600.0)
+    add_json(parser)
     return parser.parse_args(words)

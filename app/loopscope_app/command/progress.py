@@ -1,6 +1,4 @@
-"""What a command is at, on a terminal: a line on standard error that goes when there is a
-result, and what Ctrl+C stopped.
-"""
+"""Progress of a command on a terminal: a line on standard error while it works."""
 
 from __future__ import annotations
 
@@ -19,91 +17,99 @@ if TYPE_CHECKING:
     from loopscope.ir import Model
     from loopscope.sweeps import Sweep
 
-_AT_FIRST, _EVERY = 0.5, 0.2
-"""Seconds: what takes less than the first is not told, what takes longer is told so often."""
-_WIDE = 20
-"""Characters of a bar."""
+_DELAY, _INTERVAL = 0.5, 0.2
+"""Seconds before the first progress line, and between two updates."""
+_BAR_WIDTH = 20
+"""Width of a bar in characters."""
 
 
 @contextmanager
 def doing(what: str, far: Callable[[], str] = str) -> Iterator[None]:
-    """Says ``what`` a command does, as in "reading the model", how ``far`` it is and for how
-    long; a ``KeyboardInterrupt`` says so too.
+    """Show what a command does, how far it is and the elapsed time, until the block ends.
+
+    ``what`` is such as "reading the model"; ``far`` returns the progress. A ``KeyboardInterrupt``
+    gets a message that names ``what``.
     """
-    begun, over = time.monotonic(), threading.Event()
-    telling = threading.Thread(target=_tell, args=(what, far, begun, over), daemon=True)
+    start, ended = time.monotonic(), threading.Event()
+    thread = threading.Thread(target=_show_progress, args=(what, far, start, ended), daemon=True)
     if sys.stderr.isatty():
-        telling.start()
+        thread.start()
     try:
         yield
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped while {what}, after {time.monotonic() - begun:,.1f} s"
+            f"stopped while {what}, after {time.monotonic() - start:,.1f} s"
         ) from None
     finally:
-        over.set()
-        if telling.ident is not None:
-            telling.join()
+        ended.set()
+        if thread.ident is not None:
+            thread.join()
 
 
-def _tell(what: str, far: Callable[[], str], begun: float, over: threading.Event) -> None:
-    if over.wait(_AT_FIRST):
+def _show_progress(what: str, far: Callable[[], str], start: float, ended: threading.Event) -> None:
+    if ended.wait(_DELAY):
         return
-    while not over.wait(_EVERY):
+    while not ended.wait(_INTERVAL):
         show(
             " · ".join(
-                filter(None, (what, far(), f"{time.monotonic() - begun:,.0f} s", "Ctrl+C stops it"))
+                filter(None, (what, far(), f"{time.monotonic() - start:,.0f} s", "Ctrl+C stops it"))
             )
         )
     clear()
 
 
 def show(line: str) -> None:
-    """In place of the line before; what a terminal breaks in two could not be taken back."""
-    sys.stderr.write(f"\r\x1b[K{neutral(line, max(_WIDE, shutil.get_terminal_size().columns - 1))}")
+    """Replace the progress line. The text is cut to the terminal's width, because a wrapped line
+    could not be erased.
+    """
+    sys.stderr.write(
+        f"\r\x1b[K{neutral(line, max(_BAR_WIDTH, shutil.get_terminal_size().columns - 1))}"
+    )
     sys.stderr.flush()
 
 
 def clear() -> None:
-    """Takes the line back."""
+    """Erase the progress line."""
     sys.stderr.write("\r\x1b[K")
     sys.stderr.flush()
 
 
 def bar(done: int, total: int) -> str:
-    """How much of a whole is done.
+    """Return a progress bar.
 
     >>> bar(5, 20)
     '█████░░░░░░░░░░░░░░░'
     """
-    full = _WIDE * done // max(total, 1)
-    return "█" * full + "░" * (_WIDE - full)
+    full = _BAR_WIDTH * done // max(total, 1)
+    return "█" * full + "░" * (_BAR_WIDTH - full)
 
 
 @contextmanager
 def sweeping(sweep: Sweep) -> Iterator[None]:
-    """Many runs, with the part that is done, the rate and what is left."""
-    begun = time.monotonic()
+    """Show the progress of a sweep: finished runs, rate and remaining time."""
+    start = time.monotonic()
 
     def far() -> str:
         done = sweep.summary.rows
         if not done:
             return f"{sweep.count:,} inputs"
-        rate = done / (time.monotonic() - begun)
-        return f"{bar(done, sweep.count)} {done:,} of {sweep.count:,} inputs · {rate:,.0f} a second, {(sweep.count - done) / rate:,.0f} s left"
+        rate = done / (time.monotonic() - start)
+        left = (sweep.count - done) / rate
+        part = f"{bar(done, sweep.count)} {done:,} of {sweep.count:,} inputs"
+        return f"{part} · {rate:,.0f} a second, {left:,.0f} s left"
 
     with doing("running the model", far):
         yield
 
 
 def read(path: str) -> Model:
-    """The model of a file; one that OpenVINO converts takes a while."""
+    """Read a model, with a progress line: conversion by OpenVINO may take long."""
     with doing("reading the model"):
         return loopscope.read_model(path)
 
 
 def run_whole(debugger: loopscope.Debugger, what: str = "running the model") -> loopscope.Debugger:
-    """Runs it to its end, or as far as it comes; its iterations are told meanwhile."""
+    """Run to the end, or as far as possible, and show the number of iterations meanwhile."""
 
     def far() -> str:
         reached = debugger.machine.control.reached

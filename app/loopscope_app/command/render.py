@@ -1,4 +1,4 @@
-"""``loopscope render``: draws a model into an SVG, PNG or PDF file."""
+"""``loopscope render``: draw a model into an SVG, PNG or PDF file."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from loopscope.ir import graphs
 from loopscope.replaced_file import replaced_file
 from loopscope.view import PICTURE_FORMATS, default_folding, graph_view, render
 from loopscope_app.command import progress
+from loopscope_app.command.command_line import add_model, command_parser
 from loopscope_app.command.output_files import refuse_unwritable
 
 
 def main(words: Sequence[str]) -> int:
-    """Draws one canvas of a model; ``EngineError`` when the format is unknown or nothing is
-    there to draw with.
+    """Draw one graph of a model and return the exit code 0.
+
+    Raise ``EngineError`` if the format is unknown or Graphviz is not installed.
     """
     options = _options(words)
     target = Path(options.output)
-    found = [one for one in PICTURE_FORMATS if target.suffix.lower() == f".{one}"]
-    if not found:
+    formats = [name for name in PICTURE_FORMATS if target.suffix.lower() == f".{name}"]
+    if not formats:
         raise EngineError(
-            f"{target.name!r} does not end in .{', .'.join(PICTURE_FORMATS)}, so that it is not clear what to draw"
+            f"--output must end in .{', .'.join(PICTURE_FORMATS)}, got {target.name!r}"
         )
     refuse_unwritable(options.output)
     model = progress.read(options.model)
     bodies = [place.address for place in graphs(model)]
     if options.body not in bodies:
         raise EngineError(
-            f"the model has no graph {shorten(options.body)!r} to draw: it has {listed(bodies)}"
+            f"the model has no graph {shorten(options.body)!r}: expected one of {listed(bodies)}"
         )
-    picture = render(graph_view(model, default_folding(model), options.body), found[0])
+    picture = render(graph_view(model, default_folding(model), options.body), formats[0])
     with replaced_file(target) as file:
         file.write(picture)
     return 0
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope render",
-        description="Draw a model. Needs Graphviz's `dot` program; the app does not.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "render", "Draw a model. Requires Graphviz's program `dot`; the app does not require it."
     )
+    add_model(parser)
     parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="FILE", help="ends in .svg, .png or .pdf"
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="write the picture to this file: .svg, .png or .pdf",
     )
     parser.add_argument(
         "--body",
         default="main",
         metavar="ADDRESS",
-        help="draw this body alone, such as main/while_3/body",
+        help="draw only this body, such as main/while_3/body",
     )
     return parser.parse_args(words)

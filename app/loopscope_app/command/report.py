@@ -1,4 +1,4 @@
-"""What ``loopscope run`` says about a run: for people, and as strict JSON."""
+"""Reports of a run: text for a terminal, and strict JSON."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from loopscope.explain import NotFinite
 from loopscope.ir import Model, Signature, type_name
 from loopscope.ops import NO_VALUE, is_tensor
 from loopscope.view import value_preview
+from loopscope_app.command.command_line import SCHEMA
 from loopscope_app.command.control_flow_lines import control_flow_lines
-from loopscope_app.command.explained import explained
+from loopscope_app.command.explanation_data import explain_regions
 from loopscope_app.command.value_data import value_data
 
-SCHEMA = 1
-"""Version of what the commands say as JSON; ``answers.schema.json`` describes it."""
 _LINES_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went: ``finished``, ``failed``, ``limit``, ``stopped`` by Ctrl+C, or ``refused``
-    before it began.
+    """Outcome of a run.
+
+    ``state`` is ``finished``, ``failed``, ``limit``, ``stopped`` (by Ctrl+C) or ``refused`` (before
+    the run began).
     """
 
     state: str
@@ -36,14 +37,15 @@ class Outcome:
     address: str = ""
     result: Result | None = None
     odd: tuple[NotFinite, ...] = ()
-    """The first NaN, the first infinity, or both, as far as they were searched for."""
+    """Results of the searches for the first NaN and the first infinity."""
     debugger: loopscope.Debugger | None = None
-    """The run, when it was recorded, so that it can be explained."""
+    """The recorded run, which can be explained; None if the run was not recorded."""
 
 
 def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
-    """One JSON object in pieces: the records of a run may be millions, and only their text is kept.
-    What cannot be told raises before anything is printed, since the pieces are joined first.
+    """Yield one JSON object in pieces, because a run may have millions of records.
+
+    The caller joins the pieces before printing, so that an error prints nothing.
     """
     yield f'{{"schema": {SCHEMA}, "state": ' + json.dumps(outcome.state)
     if outcome.message:
@@ -68,29 +70,29 @@ def as_json(outcome: Outcome, model: Model | None) -> Iterator[str]:
             yield (", " if position else "") + json.dumps(fields)
         yield "]"
         if outcome.debugger is not None:
-            yield ', "explained": ' + json.dumps(explained(outcome.debugger), allow_nan=False)
-        left = outcome.result.left_out
+            yield ', "explained": ' + json.dumps(explain_regions(outcome.debugger), allow_nan=False)
+        pruning = outcome.result.left_out
         yield ', "optimised": ' + json.dumps(
-            {name: getattr(left, name) for name in ("removed", "folded", "computed_once")}
+            {name: getattr(pruning, name) for name in ("removed", "folded", "computed_once")}
         )
     if outcome.result is not None and outcome.result.printed:
         yield ', "printed": ' + json.dumps(
             [{"address": line.address, "text": line.text} for line in outcome.result.printed]
         )
     for odd in outcome.odd:
-        found = {
+        report = {
             "address": odd.address or None,
             "step": odd.step,
             "source": odd.source or None,
             "certain": odd.is_certain,
             "sentence": odd.sentence,
         }
-        yield f', "first_{odd.kind}": ' + json.dumps(found)
+        yield f', "first_{odd.kind}": ' + json.dumps(report)
     yield "}"
 
 
 def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
-    """Lines for a terminal: how it went, the control flow, the outputs."""
+    """Yield lines for a terminal: the state, the control flow, the outputs."""
     yield (
         outcome.state
         if not outcome.message
@@ -113,7 +115,7 @@ def as_text(outcome: Outcome, model: Model | None) -> Iterator[str]:
 
 
 def _printed(lines: Sequence[PrintedLine]) -> Iterator[str]:
-    """The last lines of the model's Prints."""
+    """Yield the last lines that Print operations of the model wrote."""
     if lines:
         yield "printed"
     if len(lines) > _LINES_SHOWN:
@@ -123,17 +125,17 @@ def _printed(lines: Sequence[PrintedLine]) -> Iterator[str]:
 
 
 def value_line(value: Any) -> str:
-    """A value in one line of the terminal."""
+    """Return a value as one line for a terminal."""
     if value is None or not is_tensor(value):
-        shown = value_preview(NO_VALUE if value is None else value)
-        return neutral(shown, len(shown))
+        text = value_preview(NO_VALUE if value is None else value)
+        return neutral(text, len(text))
     array = np.asarray(value)
-    shown = np.array2string(
+    text = np.array2string(
         array, threshold=12, edgeitems=3 if array.ndim < 2 else 1, precision=6
     ).replace("\n", "")
-    return f"{type_name(array.dtype)} {list(array.shape)}  {neutral(shown, len(shown))}"
+    return f"{type_name(array.dtype)} {list(array.shape)}  {neutral(text, len(text))}"
 
 
 def describe(signature: Signature, value: Any) -> dict[str, Any]:
-    """An output as JSON: its value when it is short, what is in it when it is long."""
+    """Return an output as JSON: the value if it is short, else a summary."""
     return {"name": signature.name, "names": list(signature.names), **value_data(value)}

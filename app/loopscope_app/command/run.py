@@ -1,4 +1,4 @@
-"""``loopscope run``: runs a model on recorded inputs, without a browser."""
+"""``loopscope run``: run a model once without a browser."""
 
 from __future__ import annotations
 
@@ -18,60 +18,68 @@ from loopscope.ir import Model, Signature
 from loopscope.ops.stored import FORMS, entry_name, packed, write
 from loopscope.replaced_file import replaced_file
 from loopscope_app.command import progress
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    REFUSED,
+    STOPPED,
+    add_json,
+    add_limits,
+    add_model,
+    command_parser,
+    megabytes,
+    requested_limits,
+)
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.command.report import Outcome, as_json, as_text
 
-FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
-
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 the run finished, 1 it failed or hit a limit, 2 the model or the inputs
-    are bad, 130 Ctrl+C stopped it.
+    """Run a model and return the exit code.
+
+    0: the run finished. 1: the run failed or hit a limit. 2: the model or the inputs are bad.
+    130: Ctrl+C stopped the run.
     """
     options = _options(words)
+    recorded = options.json or options.save or options.first_nan or options.first_infinity
     try:
         model = progress.read(options.model)
-        run = (
-            _searched
-            if options.first_nan or options.first_infinity
-            else _saved
-            if options.save
-            else _run
-        )
+        run = _record_run if recorded and not options.fetch else _run
         refuse_unwritable(options.outputs)
         refuse_unwritable(options.save)
         outcome = run(model, read_inputs(options.inputs, model), options)
     except EngineError as error:
         if not options.json:
             raise
-        return _tell(Outcome("refused", in_one_line(str(error))), options)
+        return _print_outcome(Outcome("refused", in_one_line(str(error))), options)
     if options.outputs and outcome.result is not None and outcome.state == "finished":
         try:
             write_outputs(options.outputs, outcome.result.signatures, outcome.result.outputs)
         except OSError as error:  # the results of a long run are printed all the same
-            _tell(outcome, options, model)
+            _print_outcome(outcome, options, model)
             raise EngineError(f"{options.outputs}: {error.strerror or error}") from None
-    code = _tell(outcome, options, model)
+    code = _print_outcome(outcome, options, model)
     if options.generated and outcome.result is not None:
-        _tell_generated(outcome.result.machine.plan)
+        _print_generated(outcome.result.machine.plan)
     return code
 
 
-def _tell_generated(plan: Plan) -> None:
-    """The Python functions that the run has generated for loops; addresses are escaped, because
-    names in a model are anybody's.
+def _print_generated(plan: Plan) -> None:
+    """Print the Python functions that the run generated for loops.
+
+    Addresses are escaped, because names in a model may contain any character.
     """
-    found = list(generated_loops(plan))
-    print("" if found else "\nno code was generated: no loop ran for long enough to repay it")
-    for address, loop in found:
+    loops = list(generated_loops(plan))
+    print(
+        "" if loops else "\nno code was generated: no loop ran long enough to repay the compilation"
+    )
+    for address, loop in loops:
         print(f"generated for {in_one_line(address)}:\n")
         print("\n".join(map(neutral, loop.annotated.splitlines())))
 
 
 def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace) -> Outcome:
-    if options.json and not options.fetch:
-        return _explained(model, inputs, options)
     session = loopscope.Session(model, optimise=_optimise(options))
     try:
         with interruptible(session.stop), progress.doing("running the model"):
@@ -84,8 +92,9 @@ def _run(model: Model, inputs: Mapping[str | int, object], options: argparse.Nam
 
 @contextmanager
 def interruptible(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl+C stops the run, so that the command can report where it was; the second
-    one ends the command.
+    """Call ``stop`` at the first Ctrl+C, so that the command can report how far the run went.
+
+    The second Ctrl+C ends the command.
     """
     if (
         signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -94,71 +103,46 @@ def interruptible(stop: Callable[[], None]) -> Iterator[None]:
         yield
         return
 
-    def first(*_: object) -> None:
+    def stop_at_first(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stop()
 
-    signal.signal(signal.SIGINT, first)
+    signal.signal(signal.SIGINT, stop_at_first)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _explained(
+def _record_run(
     model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
 ) -> Outcome:
-    """A run that is recorded, so that each loop and If can be explained."""
+    """Record a run, so that it can be explained, searched for NaN and saved."""
+    requests = ((options.first_nan, first_nan), (options.first_infinity, first_infinity))
+    searches = [search for requested, search in requests if requested]
     debugger = loopscope.Debugger(
-        model, inputs, limits=_limits(options), whole=False, optimise=_optimise(options)
+        model,
+        inputs,
+        limits=_limits(options),
+        record=_record(options),
+        whole=bool(searches or options.save),
+        optimise=_optimise(options),
     )
     with interruptible(debugger.stop):
         progress.run_whole(debugger)
-    return outcome_of(debugger)
-
-
-def _searched(
-    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
-) -> Outcome:
-    """Run a model and keep what it takes to look for the first NaN or the first infinity in it."""
-    debugger = loopscope.Debugger(
-        model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options)
-    )
-    with interruptible(debugger.stop):
-        progress.run_whole(debugger)
-    searches = ((options.first_nan, first_nan), (options.first_infinity, first_infinity))
-    odd = tuple(search(debugger, _SECONDS_OF_SEARCH) for wanted, search in searches if wanted)
+    odd = tuple(search(debugger, _SEARCH_SECONDS) for search in searches)
     if options.save:
-        _save(debugger, options)
+        loopscope.save(
+            debugger,
+            options.save,
+            budget_bytes=int(options.budget * 2**20),
+            weights=not options.without_weights,
+        )
     return outcome_of(debugger, odd)
 
 
-def _saved(
-    model: Model, inputs: Mapping[str | int, object], options: argparse.Namespace
-) -> Outcome:
-    """A run that goes to a file, wherever it came to."""
-    debugger = loopscope.Debugger(
-        model, inputs, limits=_limits(options), record=_record(options), optimise=_optimise(options)
-    )
-    with interruptible(debugger.stop):
-        progress.run_whole(debugger)
-    _save(debugger, options)
-    return outcome_of(debugger)
-
-
-def _save(debugger: loopscope.Debugger, options: argparse.Namespace) -> None:
-    loopscope.save(
-        debugger,
-        options.save,
-        budget_bytes=int(options.budget * 2**20),
-        weights=not options.without_weights,
-    )
-
-
 def _record(options: argparse.Namespace) -> loopscope.Record | None:
-    """Of a run whose file is to have no weights everything is recorded, since nothing that takes
-    them can be computed from it.
-    """
+    """Return the recording options: every value if the file will have no weights to recompute."""
     if not options.without_weights:
         return None
     return loopscope.Record(
@@ -167,7 +151,7 @@ def _record(options: argparse.Namespace) -> loopscope.Record | None:
 
 
 def outcome_of(debugger: loopscope.Debugger, odd: tuple[NotFinite, ...] = ()) -> Outcome:
-    """How a run went, to be told."""
+    """Return the outcome of a run, with its state as the command line names it."""
     if debugger.state == "finished":
         return Outcome("finished", result=debugger.result, odd=odd, debugger=debugger)
     address = debugger.failed_address or debugger.cursor.address
@@ -189,44 +173,45 @@ def outcome_of(debugger: loopscope.Debugger, odd: tuple[NotFinite, ...] = ()) ->
     )
 
 
-def _tell(outcome: Outcome, options: argparse.Namespace, model: Model | None = None) -> int:
+def _print_outcome(
+    outcome: Outcome, options: argparse.Namespace, model: Model | None = None
+) -> int:
     if options.json:
-        print("".join(as_json(outcome, model)))  # whole or not at all
+        # Joined first: an error in one piece must not leave half an object on the terminal.
+        print("".join(as_json(outcome, model)))
     else:
         for line in as_text(outcome, model):
             print(line)
     return {"finished": FINISHED, "refused": REFUSED, "stopped": STOPPED}.get(outcome.state, FAILED)
 
 
-_TAKEN = ("file", "allow_pickle", FORMS)
-"""Keywords of ``numpy.savez``, by which others may want to write the file again, and what
-describes the values in it.
+_RESERVED_NAMES = ("file", "allow_pickle", FORMS)
+"""Keywords of ``numpy.savez``, and the entry that describes the other entries.
+
+An entry with such a name could not be written again by ``numpy.savez``.
 """
 
 
 def write_outputs(path: str, signatures: Sequence[Signature], outputs: Sequence[Any]) -> None:
-    """An .npz file (``engine/loopscope/ops/stored.py``) with the outputs by their first tensor name
-    or their Result's name, with the position where that is taken.
+    """Write an .npz file (``engine/loopscope/ops/stored.py``) with the outputs.
+
+    An entry is named by the first tensor name or the Result's name, with the position appended if
+    that name is already used.
     """
     values: dict[str, Any] = {}
     for position, (signature, value) in enumerate(zip(signatures, outputs, strict=True)):
         name = entry_name(next(iter(signature.names), signature.name))
-        values[f"{name}:{position}" if name in values or name in _TAKEN else name] = value
+        is_used = name in values or name in _RESERVED_NAMES
+        values[f"{name}:{position}" if is_used else name] = value
     with replaced_file(path) as file:
         write(file, packed(values))
 
 
-_DEFAULT = loopscope.Limits()
-_SECONDS_OF_SEARCH = 60.0
+_SEARCH_SECONDS = 60.0
 
 
 def _limits(options: argparse.Namespace) -> loopscope.Limits:
-    given = {
-        name: getattr(options, name)
-        for name in ("iterations", "seconds")
-        if getattr(options, name) is not None
-    }
-    return loopscope.Limits(**given)
+    return loopscope.Limits(**requested_limits(options))
 
 
 def _optimise(options: argparse.Namespace) -> loopscope.Optimise:
@@ -236,109 +221,83 @@ def _optimise(options: argparse.Namespace) -> loopscope.Optimise:
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope run",
-        description="Run a model on recorded inputs and say what its loops and branches did.",
-        epilog="The exit code is 0 when the run finished, 1 when it failed or hit a limit, 2 when the model or the inputs are bad, "
-        "130 when Ctrl+C stopped it: it prints what the run had done by then.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "run",
+        "Run a model on recorded inputs and report what its loops and branches did.",
+        "Exit code: 0 the run finished, 1 the run failed or hit a limit, 2 the model or the "
+        "inputs are bad, 130 Ctrl+C stopped the run (what it did until then is printed).",
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser)
     add_inputs(parser)
-    parser.add_argument("--outputs", default="", metavar="OUT.npz", help="where the outputs go")
+    parser.add_argument(
+        "--outputs", default="", metavar="OUT.npz", help="write the outputs to this file"
+    )
     parser.add_argument(
         "--generated",
         action="store_true",
-        help="print the Python functions that loops ran as, with the operation of each line",
+        help="print the Python code generated for loops, with the operation of each line",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print outputs and control flow as JSON, with the reason why each loop ended and each branch was taken (not with --fetch)",
+    add_json(
+        parser,
+        "print outputs and control flow as JSON, with the reason why each loop ended and each "
+        "branch was taken (no reasons with --fetch)",
     )
     parser.add_argument(
         "--first-nan",
         action="store_true",
-        help="say which operation, in which iteration, made the first NaN",
+        help="report the operation and iteration that produced the first NaN",
     )
     parser.add_argument(
         "--first-infinity",
         action="store_true",
-        help="say which operation, in which iteration, made the first infinity",
+        help="report the operation and iteration that produced the first infinity",
     )
     parser.add_argument(
         "--save",
         default="",
         metavar="RUN.loopscope",
-        help="where the run goes as a file that `loopscope` opens again",
+        help="save the run to this file; `loopscope RUN.loopscope` opens it",
     )
     parser.add_argument(
         "--budget",
-        type=_megabytes,
+        type=megabytes,
         default=64.0,
         metavar="MB",
-        help="megabytes that --save keeps of what was recorded, and as many of outputs and control flow, to hold a later run against "
-        "(default: 64)",
+        help="with --save: megabytes of recorded values to store, and as many of outputs and "
+        "control flow, which verify the run when the file is opened (default: 64)",
     )
     parser.add_argument(
         "--without-weights",
         action="store_true",
-        help="--save the structure of the model only: constants of more than 64 elements are left out, and values are recorded instead",
+        help="with --save: leave out constants of more than 64 elements, and record every value "
+        "instead",
     )
     parser.add_argument(
         "--fetch",
         action="append",
         default=[],
         metavar="TENSOR",
-        help="give this tensor instead of the outputs, and run only what it needs: a name, or an address such as main/loop[2]/body/Add; "
-        "may be given several times",
-    )
-    parser.add_argument("--no-prune", action="store_true", help="run what no output needs, too")
-    parser.add_argument(
-        "--no-fold", action="store_true", help="compute anew what depends on constants alone"
+        help="return this tensor instead of the outputs, and run only what it needs: a tensor "
+        "name, or an address such as main/loop[2]/body/Add; repeat for more tensors",
     )
     parser.add_argument(
-        "--no-cse",
-        action="store_true",
-        help="compute again what another operation has computed already",
+        "--no-prune", action="store_true", help="also run operations that no output needs"
     )
     parser.add_argument(
-        "--iterations",
-        type=int,
-        metavar="N",
-        help=f"stop after so many iterations, all loops together (default: {_DEFAULT.iterations:,})",
+        "--no-fold", action="store_true", help="do not compute constant expressions in advance"
     )
     parser.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help=f"stop after so many seconds (default: {_DEFAULT.seconds:g})",
+        "--no-cse", action="store_true", help="do not reuse the results of equal operations"
     )
+    add_limits(parser)
     options = parser.parse_args(words)
     if options.generated and options.json:
-        parser.error("--generated prints Python, which has no place in --json")
+        parser.error("--generated prints Python code and cannot be combined with --json")
     if (options.first_nan or options.first_infinity) and options.fetch:
-        parser.error(
-            f"{'--first-nan' if options.first_nan else '--first-infinity'} searches the whole run, of which --fetch asks for a part"
-        )
+        option = "--first-nan" if options.first_nan else "--first-infinity"
+        parser.error(f"{option} searches the whole run, but --fetch runs only a part of it")
     if options.without_weights and not options.save:
-        parser.error("--without-weights says what --save keeps: give it with --save")
+        parser.error("--without-weights applies to the file of --save: expected --save FILE")
     if options.save and options.fetch:
-        parser.error("--save keeps the whole run, of which --fetch asks for a part")
+        parser.error("--save saves the whole run, but --fetch runs only a part of it")
     return options
-
-
-def _megabytes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e6:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no size: a number of megabytes from 0 on is expected"
-        )
-    return number

@@ -1,4 +1,4 @@
-"""Starts the app's server and opens it in the browser."""
+"""The app's server: start it and open it in the browser."""
 
 from __future__ import annotations
 
@@ -25,32 +25,27 @@ _SERVER_UPLOAD_MEGABYTES = 100
 
 
 def main(options: argparse.Namespace) -> int:
-    """Serves until interrupted; ``OSError`` when the model's file is not there or no port is
-    free.
+    """Serve the app until interrupted.
+
+    Raise ``OSError`` if the model's file does not exist or no port is free.
     """
-    for option, words in (
-        ("inputs", "--inputs are the inputs"),
-        ("overlay", "--overlay is of the nodes"),
-    ):
+    for option in ("inputs", "overlay"):
         if getattr(options, option) and not options.model:
-            raise InputError(f"{words} of a model, and no model is given")
+            raise InputError(f"--{option} needs a model: expected MODEL before it")
     if options.sample and sample(options.sample) is None:
-        raise InputError(
-            f"there is no sample {shorten(options.sample)!r}: there are {listed([one.name for one in samples()], 99)}"
-        )
+        names = listed([entry.name for entry in samples()], 99)
+        raise InputError(f"there is no sample {shorten(options.sample)!r}: expected one of {names}")
     if options.model and what_is_at(options.model) is None:
-        told = (
+        advice = (
             f"`loopscope --sample {options.model}` opens it"
             if sample(options.model)
             else "`loopscope --help` lists the commands"
         )
         raise InputError(
-            f"{shorten(options.model)}: there is no such file, and no such command: {told}"
+            f"{shorten(options.model)}: there is no such file, and no such command: {advice}"
         )
     if options.host_name and not options.server:
-        raise InputError(
-            "--host-name names a server for other machines: expected --server beside it"
-        )
+        raise InputError("--host-name applies to a server for other machines: expected --server")
     for file in filter(None, (options.inputs, options.overlay)):
         Path(file).stat()
     LAUNCH.model = str(Path(options.model).resolve()) if options.model else ""
@@ -82,36 +77,37 @@ def main(options: argparse.Namespace) -> int:
 
 
 def bounds() -> str:
-    """What a server for others lets one session and all of them take, in words."""
+    """Return the limits of a session and of all sessions on a server for others, as text."""
     from loopscope_app.actions.memory_budget import budget
     from loopscope_app.state.launch import limits
     from loopscope_app.state.model_cache import MOST_BYTES
 
-    one = limits()
+    limits_of_run = limits()
     seconds = settings("", 0)["server.disconnectedSessionTTL"]
-    return "\n".join(
-        (
-            f"One run: at most {(one.memory_bytes or 0) >> 20} MB of values, {one.iterations:,} iterations, {one.seconds:g} s at a time.",
-            f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; it is held as long as its session, which ends {seconds} s after its page.",
-            f"All sessions: at most {budget() / 2**30:.1f} GB; beyond, the runs that were left alone longest give up their values.",
-            f"Models that nobody looks at: at most {MOST_BYTES // 2**20} MB are kept for the next one.",
-        )
+    return (
+        f"One run: at most {(limits_of_run.memory_bytes or 0) >> 20} MB of values,"
+        f" {limits_of_run.iterations:,} iterations, {limits_of_run.seconds:g} s at a time.\n"
+        f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; stored until its session ends,"
+        f" {seconds} s after its page.\n"
+        f"All sessions: at most {budget() / 2**30:.1f} GB; above that, the runs that were idle"
+        " longest lose their values.\n"
+        f"Models without a session: at most {MOST_BYTES // 2**20} MB are cached."
     )
 
 
 def settings(address: str, port: int) -> Mapping[str, Any]:
-    """The packaged configuration with the address and the port of this start, as dotted names."""
+    """Return the packaged configuration with this server's address and port, by dotted name."""
     with (APP / ".streamlit" / "config.toml").open("rb") as file:
         packaged = _dotted(tomllib.load(file))
     if LAUNCH.server:
-        # Uploads stay in memory as long as their session.
+        # Uploads stay in memory until their session ends.
         packaged["server.maxUploadSize"] = _SERVER_UPLOAD_MEGABYTES
-        packaged["server.allowedHosts"] = []  # the gate decides, which knows --host-name
+        packaged["server.allowedHosts"] = []  # the gate checks hosts, because it knows --host-name
     return {**packaged, "server.address": address, "server.port": port}
 
 
 def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested table as flat names.
+    """Return a nested table as a flat one with dotted names.
 
     >>> _dotted({"theme": {"light": {"textColor": "#000"}}, "port": 1})
     {'theme.light.textColor': '#000', 'port': 1}
@@ -126,11 +122,12 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def free_port(address: str, wanted: int = 0) -> int:
-    """The port asked for, or the first free one from 8501 on; ``OSError`` when it is taken, or
-    all of them are.
+def free_port(address: str, requested: int = 0) -> int:
+    """Return the requested port, or the first free one from 8501 on.
+
+    Raise ``OSError`` if the requested port is in use, or all of them are.
     """
-    for port in (wanted,) if wanted else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
+    for port in (requested,) if requested else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -138,12 +135,12 @@ def free_port(address: str, wanted: int = 0) -> int:
             except OSError:
                 continue
             return port
-    taken = (
-        f"port {wanted} is"
-        if wanted
+    subject = (
+        f"port {requested} is"
+        if requested
         else f"all ports from {FIRST_PORT} to {FIRST_PORT + PORTS_TRIED - 1} are"
     )
-    raise OSError(f"{taken} taken: choose another with --port")
+    raise OSError(f"{subject} taken: choose another with --port")
 
 
 def _open_when_ready(port: int, url: str, seconds: float = 30) -> None:

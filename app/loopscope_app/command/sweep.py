@@ -1,4 +1,4 @@
-"""``loopscope sweep``: runs a model once for each of many inputs, without a browser."""
+"""``loopscope sweep``: run a model once for each of many inputs, without a browser."""
 
 from __future__ import annotations
 
@@ -12,26 +12,36 @@ import loopscope
 from loopscope.errors import InputError, MissingInput, in_one_line
 from loopscope.sweeps import Samples, Sweep, completed, samples_of
 from loopscope_app.command import progress, sweep_comparison
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    STOPPED,
+    add_json,
+    add_model,
+    command_parser,
+    whole_number,
+)
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.command.run import interruptible
 from loopscope_app.command.sweep_comparison import plain
 
-FINISHED, FAILED, STOPPED = 0, 1, 130
-_SHOWN = 10
+_PRINTED_ROWS = 10
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad, 130
-    Ctrl+C stopped it.
+    """Sweep a model and return the exit code.
+
+    0: all runs finished. 1: some failed. 2: the model or the inputs are bad. 130: Ctrl+C stopped
+    the sweep.
     """
     options = _options(words)
     if options.resume and not options.out:
         raise loopscope.EngineError(
-            "--resume goes on with the rows in the file of --out, and none is given"
+            "--resume continues with the rows in the file of --out: expected --out FILE"
         )
     if options.scheduler_tls and not options.scheduler:
         raise loopscope.EngineError(
-            "--scheduler-tls secures the connections to a cluster: name its address with --scheduler"
+            "--scheduler-tls secures the connections to a cluster: expected --scheduler ADDRESS"
         )
     if options.against or options.round:
         return sweep_comparison.main(
@@ -46,25 +56,28 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
-    read = progress.read(model)
-    samples = samples_of(read, options.inputs, options.batch)
+    parsed = progress.read(model)
+    samples = samples_of(parsed, options.inputs, options.batch)
     try:
-        return _of_samples(options, read, samples, rounding)
+        return _sweep_samples(options, parsed, samples, rounding)
     except MissingInput as problem:
         raise InputError(
-            f"{problem}; --others INPUTS gives the same value in all samples, such as --others random"
+            f"{problem}; --others INPUTS gives the same value in all samples, "
+            "such as --others random"
         ) from None
 
 
-def _of_samples(
+def _sweep_samples(
     options: argparse.Namespace,
-    read: loopscope.Model,
+    model: loopscope.Model,
     samples: Samples,
     rounding: Mapping[str, str],
 ) -> Sweep:
     return loopscope.sweep(
-        read,
-        completed(read, samples, read_inputs(options.others, read)) if options.others else samples,
+        model,
+        completed(model, samples, read_inputs(options.others, model))
+        if options.others
+        else samples,
         columns=options.column,
         limit=options.limit,
         workers=options.workers,
@@ -84,33 +97,34 @@ def _of_samples(
 def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
     first: list[dict[str, Any]] = []
     for batch in _chunks(sweep):
-        first += batch.slice(0, max(0, _SHOWN - len(first))).to_pylist()
+        first += batch.slice(0, max(0, _PRINTED_ROWS - len(first))).to_pylist()
     for row in () if options.out else first:
-        said = ", ".join(
+        fields = ", ".join(
             f"{name} {value}"
             for name, value in row.items()
             if value is not None and name not in ("sample", "seconds")
         )
-        print(f"{row['sample']}: {plain(said)}")
+        print(f"{row['sample']}: {plain(fields)}")
     if not options.out and sweep.summary.rows > len(first):
-        print(f"... {sweep.summary.rows - len(first):,} more; --out runs.parquet keeps all of them")
+        more = sweep.summary.rows - len(first)
+        print(f"... {more:,} more; --out runs.parquet stores all of them")
     for sentence in sweep.summary.sentences():
         print(plain(sentence))
     if not sweep.is_complete:
-        onwards = f"; --resume goes on with {options.out}" if options.out else ""
-        print(f"stopped after {sweep.summary.rows:,} of {sweep.count:,} runs{onwards}")
+        advice = f"; --resume continues with {options.out}" if options.out else ""
+        print(f"stopped after {sweep.summary.rows:,} of {sweep.count:,} runs{advice}")
 
 
 def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
-    """One object; its rows only where they go to no file, printed as they come, in bounded memory.
+    """Print one object in bounded memory; its rows as they arrive, if they go to no file.
 
-    Nothing is printed before the first rows are there; what goes wrong after them ends the object
-    with its sentence.
+    Nothing is printed before the first rows. A later error ends the object with its message.
     """
     chunks = _chunks(sweep)
     first = next(chunks, None)
     print(
-        f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, "columns": {json.dumps(sweep.columns)},'
+        f'{{"model": {json.dumps(options.model)}, "samples": {sweep.count}, '
+        f'"columns": {json.dumps(sweep.columns)},'
     )
     print(f'"out": {json.dumps(options.out)},' if options.out else '"rows": [')
     between, failure = "", ""
@@ -124,7 +138,8 @@ def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
     message = f', "message": {json.dumps(in_one_line(failure))}' if failure else ""
     print("" if options.out else "],", end="" if options.out else "\n")
     print(
-        f'"complete": {json.dumps(sweep.is_complete)}, "summary": {json.dumps(sweep.summary.plain())}{message}}}'
+        f'"complete": {json.dumps(sweep.is_complete)}, '
+        f'"summary": {json.dumps(sweep.summary.plain())}{message}}}'
     )
     if failure:
         raise loopscope.EngineError(failure)
@@ -136,36 +151,36 @@ def _chunks(sweep: Sweep) -> Iterator[Any]:
 
 
 def _limits(options: argparse.Namespace) -> loopscope.Limits:
-    given = {
+    values = {
         name: getattr(options, name)
         for name in ("iterations", "run_seconds")
         if getattr(options, name) is not None
     }
     return loopscope.Limits(
-        **{"seconds" if name == "run_seconds" else name: value for name, value in given.items()}
+        **{"seconds" if name == "run_seconds" else name: value for name, value in values.items()}
     )
+
+
+_EPILOG = """WHERE is one of
+  data.npz                          arrays with a leading sample axis, by input
+  folder                            an .npz file for each sample
+  data.parquet, data.csv            a column for each scalar input
+  'number=1..500 x=0..1/11'         a grid: all combinations; also x=0,0.5,1
+  'random:10000 seed=3 x=normal(0,1) n=1..9 image[3,8,8]=uniform(0,1)'
+
+Exit code: 0 all runs finished, 1 some failed, 2 the model or the inputs are bad,
+130 Ctrl+C stopped the sweep."""
 
 
 def _options(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loopscope sweep",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Run a model once for each of many inputs: a row of counts, endings, branches and outputs for each.",
-        epilog="WHERE is one of\n"
-        "  data.npz                          arrays with a leading sample axis, by input\n"
-        "  folder                            an .npz file for each sample\n"
-        "  data.parquet, data.csv            a column for each scalar input\n"
-        "  'number=1..500 x=0..1/11'         a grid: all combinations; also x=0,0.5,1\n"
-        "  'random:10000 seed=3 x=normal(0,1) n=1..9 image[3,8,8]=uniform(0,1)'\n\n"
-        "The exit code is 0 when all runs finished, 1 when some failed, 2 when the model or the inputs are bad,\n"
-        "130 when Ctrl+C stopped it.",
-        allow_abbrev=False,
+    parser = command_parser(
+        "sweep",
+        "Run a model once for each of many inputs: one row of counts, endings, branches and\n"
+        "outputs per input.",
+        _EPILOG,
+        preformatted=True,
     )
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
-    )
+    add_model(parser)
     parser.add_argument(
         "--inputs",
         required=True,
@@ -177,101 +192,97 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME",
-        help="an input whose array has a sample axis; others are fixed",
+        help="an input whose array has a sample axis; all other inputs are fixed",
     )
     parser.add_argument(
         "--others",
         default="",
         metavar="INPUTS",
-        help="the inputs that WHERE leaves out, the same in all samples: an .npz file, values in words (x[3]=1), or random seed=3",
+        help="the inputs that WHERE omits, equal in all samples: an .npz file, values such as "
+        "x[3]=1, or random seed=3",
     )
-    parser.add_argument("--out", default="", metavar="RUNS.parquet", help="where the rows go")
-    parser.add_argument("--limit", type=_natural, metavar="N", help="only the first N samples")
+    parser.add_argument(
+        "--out", default="", metavar="RUNS.parquet", help="write the rows to this file"
+    )
+    parser.add_argument(
+        "--limit", type=whole_number(0), metavar="N", help="run only the first N samples"
+    )
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=whole_number(1),
         metavar="N",
-        help="processes (default: one for each core, once the runs turn out to take long)",
+        help="number of processes (default: one per core if the runs take long)",
     )
     parser.add_argument(
         "--scheduler",
         default="",
         metavar="ADDRESS",
-        help="run on the Dask cluster of this scheduler, such as tls://10.0.0.1:8786 (needs the extra `cluster`)",
+        help="run on the Dask cluster of this scheduler, such as tls://10.0.0.1:8786 "
+        "(requires the extra `cluster`)",
     )
     parser.add_argument(
         "--scheduler-tls",
         nargs=3,
         metavar=("CA", "CERT", "KEY"),
-        help="PEM files that secure the connections to --scheduler (default: as Dask's own configuration says)",
+        help="PEM files that secure the connections to --scheduler "
+        "(default: Dask's own configuration)",
     )
     parser.add_argument(
         "--column",
         action="append",
         default=[],
         metavar="EXPR",
-        help="one more column, such as 'max(abs(main/loop/body/Add))'",
+        help="add a column with the value of a formula, such as 'max(abs(main/loop/body/Add))'",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on with the rows that a stopped sweep has left in --out",
+        help="continue a stopped sweep: keep the rows in --out and run the remaining samples",
     )
     parser.add_argument(
         "--against",
         default="",
         metavar="MODEL2",
-        help="which inputs change a count, ending or branch in another model",
+        help="compare with MODEL2: list inputs whose iteration counts, endings or branches differ",
     )
     parser.add_argument(
         "--round",
         action="append",
         default=[],
         metavar="PATTERN=TYPE",
-        help="the same against a model with values rounded, such as '*=bf16': MODEL2, or MODEL itself",
+        help="compare with a model whose values are rounded, such as '*=bf16': MODEL2 if "
+        "--against names it, else MODEL itself",
     )
+    add_json(parser, "print the summary as JSON, and the rows if there is no --out")
     parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the summary as JSON, and the rows where there is no --out",
-    )
-    parser.add_argument(
-        "--seed", type=_natural, default=0, metavar="N", help="of random operations (default: 0)"
+        "--seed",
+        type=whole_number(0),
+        default=0,
+        metavar="N",
+        help="seed of random operations (default: 0)",
     )
     parser.add_argument(
         "--no-first-nan",
         action="store_true",
-        help="do not look for the first NaN or infinity, which takes time",
+        help="do not search for the first NaN or infinity (faster)",
     )
     parser.add_argument(
         "--no-margins",
         action="store_true",
-        help="do not tell how narrowly loops ended, which takes time",
+        help="do not compute how narrowly loop conditions were decided (faster)",
     )
     parser.add_argument(
         "--no-seconds",
         action="store_true",
-        help="no column of times: two sweeps give the same bytes",
+        help="omit the column of times, so that two sweeps write the same bytes",
     )
     parser.add_argument(
         "--iterations",
-        type=_positive,
+        type=whole_number(1),
         metavar="N",
-        help="the most iterations of one run, all loops together",
+        help="iteration limit of one run, all loops together",
     )
     parser.add_argument(
-        "--run-seconds", type=float, metavar="S", help="the longest that one run may take"
+        "--run-seconds", type=float, metavar="S", help="time limit of one run in seconds"
     )
     return parser.parse_args(words)
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)

@@ -1,6 +1,4 @@
-"""``loopscope sweep --against``: which inputs another model, or another precision, treats
-otherwise.
-"""
+"""``loopscope sweep --against``: list inputs whose control flow differs in another model."""
 
 from __future__ import annotations
 
@@ -12,72 +10,79 @@ import loopscope
 from loopscope.errors import in_one_line, neutral
 from loopscope.sweeps import Change, Changes, Sweep, changes
 from loopscope_app.command import progress
-from loopscope_app.command.drift import rounding_said
+from loopscope_app.command.command_line import FAILED, FINISHED, STOPPED
+from loopscope_app.command.drift import parse_rounding
 from loopscope_app.command.run import interruptible
 
-_SHOWN = 10
-FINISHED, FAILED, STOPPED = 0, 1, 130
+_LISTED_CHANGES = 10
 
 
 def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Namespace) -> int:
-    """The exit code, as that of a single sweep. ``begin``: a sweep of the model at a path, with
-    values rounded.
+    """Compare two sweeps while they run, and return the exit code of a sweep.
+
+    ``begin`` starts a sweep of the model at a path with values rounded.
     """
     if options.out:
         raise loopscope.EngineError(
-            "--against compares as it runs and keeps no rows: sweep each model with an --out of its own for those"
+            "--against compares the runs and stores no rows: to store rows, sweep each model with "
+            "its own --out"
         )
-    one, other = (
+    sweep, other_sweep = (
         begin(options.model, {}),
-        begin(options.against or options.model, rounding_said(options.round)),
+        begin(options.against or options.model, parse_rounding(options.round)),
     )
 
     def stop() -> None:
-        one.stop()
-        other.stop()
+        sweep.stop()
+        other_sweep.stop()
 
-    with interruptible(stop), progress.sweeping(one):
-        found = changes(one, other)
-    complete = found.samples == one.count
+    with interruptible(stop), progress.sweeping(sweep):
+        comparison = changes(sweep, other_sweep)
+    complete = comparison.samples == sweep.count
     print(
-        _as_json(found, one, other, options, complete=complete)
+        _as_json(comparison, sweep, other_sweep, options, complete=complete)
         if options.json
-        else "\n".join(_lines(found, one, complete=complete))
+        else "\n".join(_lines(comparison, sweep, complete=complete))
     )
     if not complete:
         return STOPPED
-    return FAILED if one.summary.failed or other.summary.failed else FINISHED
+    return FAILED if sweep.summary.failed or other_sweep.summary.failed else FINISHED
 
 
 def _as_json(
-    found: Changes, one: Sweep, other: Sweep, options: argparse.Namespace, *, complete: bool
+    comparison: Changes,
+    sweep: Sweep,
+    other_sweep: Sweep,
+    options: argparse.Namespace,
+    *,
+    complete: bool,
 ) -> str:
-    told = {
+    answer = {
         "model": options.model,
         "against": options.against or options.model,
         "round": options.round,
         "complete": complete,
-        "changes": found.plain(),
-        "summary": one.summary.plain(),
-        "summary_against": other.summary.plain(),
+        "changes": comparison.plain(),
+        "summary": sweep.summary.plain(),
+        "summary_against": other_sweep.summary.plain(),
     }
-    return json.dumps(told)
+    return json.dumps(answer)
 
 
-def _lines(found: Changes, one: Sweep, *, complete: bool) -> Iterable[str]:
-    yield from (plain(sentence) for sentence in found.sentences())
-    yield from (plain(_said(change)) for change in found.listed[:_SHOWN])
-    if len(found.listed) > _SHOWN:
+def _lines(comparison: Changes, sweep: Sweep, *, complete: bool) -> Iterable[str]:
+    yield from (plain(sentence) for sentence in comparison.sentences())
+    yield from (plain(_change_line(change)) for change in comparison.listed[:_LISTED_CHANGES])
+    if len(comparison.listed) > _LISTED_CHANGES:
         yield "... --json lists more of them"
     if not complete:
-        yield f"stopped after {found.samples:,} of {one.count:,} inputs"
+        yield f"stopped after {comparison.samples:,} of {sweep.count:,} inputs"
 
 
-def _said(change: Change) -> str:
+def _change_line(change: Change) -> str:
     return f"sample {change.sample}: {change.column} {change.one} -> {change.other}"
 
 
 def plain(text: str) -> str:
-    """Names in a model are anybody's."""
+    """Return a text as one line without control characters: names in a model may contain any."""
     line = in_one_line(text)
     return neutral(line, len(line))

@@ -1,6 +1,4 @@
-"""Values as strict JSON: whole when they are short or asked for so, what is in them when they
-are long.
-"""
+"""Values as strict JSON: whole if short, else a summary."""
 
 from __future__ import annotations
 
@@ -14,56 +12,61 @@ from loopscope.ir import is_whole, type_name
 from loopscope.ops import NO_VALUE, NOT_KEPT, shortest
 
 SHORT = 64
-"""Elements up to which a value is written out."""
+"""Number of elements up to which a value is whole."""
 
 
-def value_data(value: Any, most: int = SHORT) -> dict[str, Any]:
-    """A value of at most so many elements whole; of one with more, what is in it.
+def value_data(value: Any, limit: int = SHORT) -> dict[str, Any]:
+    """Return a value as JSON: whole up to ``limit`` elements, else a summary.
 
-    A tensor has ``type`` and ``shape``; what else ONNX has is a ``kind``: a sequence, a map, an
-    optional that holds nothing, or what was not kept.
+    A tensor has ``type`` and ``shape``. Any other value of ONNX has a ``kind``: a sequence, a map,
+    an empty optional, or a value that was not stored.
     """
     if value is None or value is NO_VALUE:
         return {"kind": "nothing"}
     if value is NOT_KEPT:
         return {"kind": "not kept"}
     if isinstance(value, tuple):
-        return {"kind": "sequence", **_elements(value, most, lambda one: value_data(one, most))}
+        return {
+            "kind": "sequence",
+            **_elements(value, limit, lambda element: value_data(element, limit)),
+        }
     if isinstance(value, Mapping):
-        pairs = [(getattr(key, "item", lambda key=key: key)(), one) for key, one in value.items()]
+        pairs = [
+            (getattr(key, "item", lambda key=key: key)(), element) for key, element in value.items()
+        ]
         return {
             "kind": "map",
-            **_elements(pairs, most, lambda pair: [pair[0], value_data(pair[1], most)]),
+            **_elements(pairs, limit, lambda pair: [pair[0], value_data(pair[1], limit)]),
         }
     array = np.asarray(value)
-    told: dict[str, Any] = {"type": type_name(array.dtype), "shape": list(array.shape)}
-    if array.size <= most and max(array.shape, default=0) <= most:
-        return {**told, "value": numbers(array)}
+    data: dict[str, Any] = {"type": type_name(array.dtype), "shape": list(array.shape)}
+    if array.size <= limit and max(array.shape, default=0) <= limit:
+        return {**data, "value": numbers(array)}
     flat = array.reshape(-1)
     return {
-        **told,
+        **data,
         "summary": _summary(flat),
         "first": numbers(flat[:8]),
         "last": numbers(flat[-8:]),
     }
 
 
-def _elements(elements: Sequence[Any], most: int, told: Callable[[Any], Any]) -> dict[str, Any]:
-    """Those of a sequence or a map: all of them when they are few, the first and the last when
-    they are many.
+def _elements(elements: Sequence[Any], limit: int, to_data: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the elements of a sequence or a map: all up to ``limit``, else the first and the
+    last.
     """
-    if len(elements) <= most:
-        return {"length": len(elements), "value": [told(one) for one in elements]}
+    if len(elements) <= limit:
+        return {"length": len(elements), "value": [to_data(element) for element in elements]}
     return {
         "length": len(elements),
-        "first": [told(one) for one in elements[:8]],
-        "last": [told(one) for one in elements[-8:]],
+        "first": [to_data(element) for element in elements[:8]],
+        "last": [to_data(element) for element in elements[-8:]],
     }
 
 
 def numbers(array: np.ndarray) -> Any:
-    """The elements as JSON has them, floats with the shortest texts that their type reads as the
-    same values.
+    """Return the elements as JSON; a float becomes the shortest number that its type reads as
+    equal.
     """
     return strict(values(shortest(array)).tolist())
 
@@ -89,8 +92,9 @@ def _summary(flat: np.ndarray) -> dict[str, Any]:
 
 
 def values(array: np.ndarray) -> np.ndarray:
-    """An array whose ``tolist`` gives Python numbers or texts: narrow types widened, codes of
-    packed types as numbers.
+    """Return an array whose ``tolist`` returns Python numbers or texts.
+
+    Narrow types are widened, and packed types become their codes.
     """
     if array.dtype.names:
         return array[array.dtype.names[0]]
@@ -100,8 +104,8 @@ def values(array: np.ndarray) -> np.ndarray:
 
 
 def strict(value: Any) -> Any:
-    """NaN and infinities as the strings that JSON needs, complex numbers as pairs, everything else
-    as it is.
+    """Return a value with NaN and infinities as strings and complex numbers as pairs, as JSON
+    requires.
 
     >>> strict([1.5, [float("nan"), float("-inf")], "x"])
     [1.5, ['NaN', '-Infinity'], 'x']

@@ -1,1 +1,1 @@
-"""Plain data and words of a model and its run; nothing here knows Streamlit or a session."""
+"""Plain data and words about a model and its run, independent of Streamlit and sessions."""

@@ -1,4 +1,4 @@
-"""What a run says to a question of a lesson, with the proof; answers are computed, never stored."""
+"""Answers to the questions of a lesson, computed from a run, with the proof."""
 
 from __future__ import annotations
 
@@ -16,75 +16,78 @@ from loopscope_app.describe.lessons import Question
 from loopscope_app.describe.wording import name_of, times
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
-"""What a person may type for a number that does not exist, such as the iterations of an endless
+"""Words that a user may type for a number that does not exist, such as the iterations of an endless
 loop.
 """
 CLOSE = 0.01
-"""A predicted value may be off by so much of itself: the point is not arithmetic."""
-_OPEN = (None, "stopped", "error")
+"""Accepted relative error of a predicted value: the question is not about arithmetic."""
+_NOT_ENDED = (None, "stopped", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class QuizAnswer:
-    """What is right, and why."""
+    """The right answer and its reason."""
 
     value: float | str | None
-    """A number, or the name of an ending or branch; None when there is no such number, as of a
+    """A number, or the name of an ending or branch; None if the number does not exist, as for a
     loop that never ends.
     """
     words: str
-    """The answer as a person gives it."""
+    """The answer as a person writes it."""
     because: str
-    """A sentence on this value, with names of the model in backticks."""
+    """A sentence about this value, with names of the model in backticks."""
     verdict: str = ""
-    """A sentence on the whole loop, which several questions may share."""
+    """A sentence about the whole loop, which several questions may share."""
     proof: tuple[Fact, ...] = ()
 
 
 def answer(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
-    """The answer that the run holds; None while it does not. ``about`` is the loop or If of the
-    lesson.
+    """Return the answer that the run provides, or None if the run did not reach it yet.
+
+    ``about`` is the address of the loop or If of the lesson.
     """
     try:
         match question.asks:
             case "branch":
-                return _branch(debugger, question.address)
+                return _branch_answer(debugger, question.address)
             case "iterations" | "ended_by":
-                found = verdict(debugger, question.address)
-                return None if found.record.ended_by in _OPEN else _of_loop(found, question)
+                result = verdict(debugger, question.address)
+                return (
+                    None if result.record.ended_by in _NOT_ENDED else _loop_answer(result, question)
+                )
             case "iterations_in_all":
-                return _in_all(debugger, question.address, about)
+                return _total_answer(debugger, question.address, about)
             case "value" | "length":
-                return _of_tensor(debugger, question, about)
+                return _tensor_answer(debugger, question, about)
     except EngineError as error:
         if debugger.state not in ("finished", "limit"):
             return None
-        why = (
+        reason = (
             str(error)
             if debugger.state == "finished"
             else f"The run ended before `{name_of(question.address)}` was computed."
         )
-        return QuizAnswer(None, "there is none", why)
+        return QuizAnswer(None, "there is none", reason)
 
 
-def _of_loop(found: Verdict, question: Question) -> QuizAnswer:
-    endless = found.record.ended_by == "limit"
+def _loop_answer(result: Verdict, question: Question) -> QuizAnswer:
+    endless = result.record.ended_by == "limit"
     if question.asks == "ended_by":
-        return QuizAnswer(str(found.record.ended_by), "", "", found.sentence, found.proof)
-    count = found.record.iterations or 0
+        return QuizAnswer(str(result.record.ended_by), "", "", result.sentence, result.proof)
+    count = result.record.iterations or 0
     return QuizAnswer(
         None if endless else float(count),
         "it never ends by itself" if endless else times(count),
         "",
-        found.sentence,
-        found.proof,
+        result.sentence,
+        result.proof,
     )
 
 
-def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> QuizAnswer | None:
-    """The iterations of all executions of a nested loop together."""
+def _total_answer(debugger: loopscope.Debugger, static: str, about: str) -> QuizAnswer | None:
+    """Return the total number of iterations of all executions of a nested loop."""
     outer = verdict(debugger, about)
-    if outer.record.ended_by in _OPEN:
+    if outer.record.ended_by in _NOT_ENDED:
         return None
     region = region_at(debugger.plan, static)[1].region
     table = (
@@ -92,49 +95,59 @@ def _in_all(debugger: loopscope.Debugger, static: str, about: str) -> QuizAnswer
     )
     counts = np.asarray(table.counts if isinstance(table, LoopTable) else [], dtype=np.int64)
     total, never = int(counts.sum()), int((counts == 0).sum())
-    runs = f"`{name_of(static)}` began {_runs(len(counts))}" + (
+    runs = f"`{name_of(static)}` began {_times_text(len(counts))}" + (
         f", and {never:,} of them had no iteration" if never else ""
     )
-    most = f"; the longest took {int(counts.max()):,}" if len(counts) else ""
-    return QuizAnswer(float(total), times(total), f"{runs}{most}.")
+    longest = f"; the longest took {int(counts.max()):,}" if len(counts) else ""
+    return QuizAnswer(float(total), times(total), f"{runs}{longest}.")
 
 
-def _runs(count: int) -> str:
+def _times_text(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def _of_tensor(debugger: loopscope.Debugger, question: Question, about: str) -> QuizAnswer | None:
+def _tensor_answer(
+    debugger: loopscope.Debugger, question: Question, about: str
+) -> QuizAnswer | None:
     array = np.asarray(debugger.value(question.address))
     name = f"`{name_of(question.address)}`"
-    told = verdict(debugger, about).sentence
+    sentence = verdict(debugger, about).sentence
     if question.asks == "length":
         return QuizAnswer(
             float(array.shape[0]),
             f"{array.shape[0]:,}",
             f"{name} has the shape {list(array.shape)}.",
-            told,
+            sentence,
         )
     if question.index and any(
         position >= length for position, length in zip(question.index, array.shape, strict=True)
     ):
-        return QuizAnswer(None, "there is none", f"{name} has the shape {list(array.shape)}.", told)
+        return QuizAnswer(
+            None, "there is none", f"{name} has the shape {list(array.shape)}.", sentence
+        )
     element = array[question.index] if question.index else array.reshape(-1)[0]
-    where = f"[{', '.join(map(str, question.index))}]" if question.index else ""
+    index = f"[{', '.join(map(str, question.index))}]" if question.index else ""
     text = scalar_text(element)
-    return QuizAnswer(float(element), text, f"`{name_of(question.address)}{where}` = {text}.", told)
+    return QuizAnswer(
+        float(element), text, f"`{name_of(question.address)}{index}` = {text}.", sentence
+    )
 
 
-def _branch(debugger: loopscope.Debugger, address: str) -> QuizAnswer | None:
+def _branch_answer(debugger: loopscope.Debugger, address: str) -> QuizAnswer | None:
     if debugger.record(address) is None:
         return None
-    found = verdict(debugger, address)
+    result = verdict(debugger, address)
     return QuizAnswer(
-        found.record.branch, f"the {found.record.branch} branch", "", found.sentence, found.proof
+        result.record.branch,
+        f"the {result.record.branch} branch",
+        "",
+        result.sentence,
+        result.proof,
     )
 
 
 def is_right(guess: str, right: QuizAnswer) -> bool:
-    """Whether a prediction, as it was typed or chosen, holds."""
+    """Return True if a prediction, as it was typed or chosen, is right."""
     if isinstance(right.value, str):
         return guess == right.value
     if right.value is None:
@@ -146,12 +159,12 @@ def is_right(guess: str, right: QuizAnswer) -> bool:
 
 
 def is_number(guess: str) -> bool:
-    """Whether a guess can be a number's prediction: a number, or a word for that there is none."""
+    """Return True if a guess is a number, or a word for a number that does not exist."""
     return read_number(guess) is not None or guess.strip().lower() in NEVER
 
 
 def read_number(text: str) -> float | None:
-    """A number as people type it; None for everything else.
+    """Return a typed number; None for any other text.
 
     >>> read_number(" 1,000 "), read_number("0.0625"), read_number("1/16"), read_number("many")
     (1000.0, 0.0625, 0.0625, None)
@@ -165,7 +178,7 @@ def read_number(text: str) -> float | None:
 
 
 def miss(guess: str, right: QuizAnswer) -> str:
-    """What to say of a wrong prediction."""
+    """Return the comment on a wrong prediction."""
     number = read_number(guess)
     if isinstance(right.value, float) and number is not None and abs(number - right.value) == 1:
         return "Off by one"

@@ -1,4 +1,4 @@
-"""What of a model can be walked back: its targets, and what they may be differentiated by."""
+"""Gradients that a model can have: targets, and sources to differentiate them by."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MOST_CONSTANTS = 300
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """A gradient: what is differentiated, and by what, by tensor names or addresses."""
+    """A gradient: targets and sources, by tensor name or address."""
 
     of: tuple[str, ...]
     with_respect_to: tuple[str, ...]
 
     @property
     def words(self) -> str:
-        """What it is.
+        """Description of the gradient.
 
         >>> Backward(("loss",), ("x", "w")).words
         'how loss changes with x, w'
@@ -29,25 +29,24 @@ class Backward:
 
 
 def targets(model: Model) -> Mapping[str, str]:
-    """The outputs of floats by name, numbers first; of each what is differentiated: of a tensor
-    the sum of its elements.
+    """Return the float outputs with a description each, scalars first.
+
+    The target of a tensor is the sum of its elements.
     """
-    floats = [one for one in model.outputs if one.element_type in REAL_FLOATS]
-    numbers = [one for one in floats if _is_number(one.shape)]
-    others = [one for one in floats if not _is_number(one.shape)]
-    return {_name(one): _name(one) for one in numbers} | {
-        _name(one): f"sum of {_name(one)}" for one in others
+    floats = [signature for signature in model.outputs if signature.element_type in REAL_FLOATS]
+    numbers = [signature for signature in floats if _is_number(signature.shape)]
+    others = [signature for signature in floats if not _is_number(signature.shape)]
+    return {_name(signature): _name(signature) for signature in numbers} | {
+        _name(signature): f"sum of {_name(signature)}" for signature in others
     }
 
 
 def sources(model: Model) -> Mapping[str, str]:
-    """What a target can be differentiated by, with words for each: the inputs of floats, and
-    constants such as weights.
-    """
-    found = {
-        _name(one): f"{_name(one)} · {one.element_type}{one.shape}"
-        for one in model.inputs
-        if one.element_type in REAL_FLOATS
+    """Return the float inputs and constants, such as weights, with a description each."""
+    descriptions = {
+        _name(signature): f"{_name(signature)} · {signature.element_type}{signature.shape}"
+        for signature in model.inputs
+        if signature.element_type in REAL_FLOATS
     }
     for place in places(model).values():
         port = place.node.outputs[0] if place.node.outputs else None
@@ -57,19 +56,21 @@ def sources(model: Model) -> Mapping[str, str]:
             and port is not None
             and port.element_type in REAL_FLOATS
         ):
-            found[place.address] = f"{place.node.name} · {port.element_type}{port.shape}"
-            if len(found) >= _MOST_CONSTANTS:
+            descriptions[place.address] = f"{place.node.name} · {port.element_type}{port.shape}"
+            if len(descriptions) >= _MOST_CONSTANTS:
                 break
-    return found
+    return descriptions
 
 
 def usual_sources(model: Model) -> tuple[str, ...]:
-    """The inputs of floats."""
-    return tuple(_name(one) for one in model.inputs if one.element_type in REAL_FLOATS)
+    """Return the names of the float inputs."""
+    return tuple(
+        _name(signature) for signature in model.inputs if signature.element_type in REAL_FLOATS
+    )
 
 
-def _name(one: Signature) -> str:
-    return next(iter(one.names), one.name)
+def _name(signature: Signature) -> str:
+    return next(iter(signature.names), signature.name)
 
 
 def _is_number(shape: PartialShape) -> bool:

@@ -1,4 +1,4 @@
-"""The dot of a box, which stands for the breakpoints there."""
+"""The dot of a box, which stands for the breakpoints in the box."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from loopscope.view import GraphView, breakpoint_boxes
 
 
 def switch_at(debugger: loopscope.Debugger, view: GraphView, address: str) -> None:
-    """Those whose dot a box of the picture has: off when any of them pauses the run, else on."""
+    """Switch the breakpoints of a box's dot: off if any of them pauses the run, else on."""
     breakpoints = debugger.breakpoints
-    found = [
-        one
-        for one in breakpoints
-        if one.pattern
-        and any(box.address == address for box in breakpoint_boxes(view, [one.pattern]))
+    in_box = [
+        breakpoint
+        for breakpoint in breakpoints
+        if breakpoint.pattern
+        and any(box.address == address for box in breakpoint_boxes(view, [breakpoint.pattern]))
     ]
-    on = not any(one.on for one in found)
-    for one in found:
-        breakpoints.switch(one.id, on)
+    on = not any(breakpoint.on for breakpoint in in_box)
+    for breakpoint in in_box:
+        breakpoints.switch(breakpoint.id, on)

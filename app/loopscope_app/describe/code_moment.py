@@ -1,6 +1,4 @@
-"""A graph as code at a moment of a run: the current line, the lines that are skipped, values
-beside lines.
-"""
+"""A graph as code at a moment of a run: current line, skipped lines, values beside lines."""
 
 from __future__ import annotations
 
@@ -18,21 +16,24 @@ from loopscope_app.describe.node_index import places
 from loopscope_app.describe.values_at_cursor import values_at
 
 MOST_LINES = 3000
-_LONGEST = 400
-_known: WeakKeyDictionary[Listing, Sequence[tuple[int, str, bool]]] = WeakKeyDictionary()
+_MAX_LINE_LENGTH = 400
+_node_lines: WeakKeyDictionary[Listing, Sequence[tuple[int, str, bool]]] = WeakKeyDictionary()
 
 
 def shown_lines(plan: Plan, root: str, code: Listing) -> dict[str, object]:
-    """What a browser gets of the listing of a graph: lines, each with whether it is of a node;
-    what a file that runs needs before them.
+    """Return the browser's data of a listing: lines, each with True if it belongs to a node, and
+    the head of a runnable file.
     """
-    lines = [[shorten(line.text, _LONGEST), bool(line.address)] for line in code.lines[:MOST_LINES]]
+    lines = [
+        [shorten(line.text, _MAX_LINE_LENGTH), bool(line.address)]
+        for line in code.lines[:MOST_LINES]
+    ]
     name = hashlib.blake2b(code.text.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return {"lines": lines, "head": _head(plan, root, code), "hash": name}
 
 
 def _head(plan: Plan, root: str, code: Listing) -> str:
-    """What a file needs before the shown lines, so that it runs."""
+    """Return the lines that a file needs before the shown lines to be runnable."""
     try:
         whole = runnable_code(plan, root)
     except EngineError:
@@ -46,14 +47,16 @@ def code_moment(
     selected: str,
     previews: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What changes with a step: numbers of the current, chosen and skipped lines, from 0, and the
-    values beside lines.
+    """Return the data that changes with a step: numbers of current, chosen and skipped lines, from
+    0, and values beside lines.
 
-    ``previews``: texts by concrete address, kept by the caller as long as the run lasts.
+    ``previews`` caches texts by concrete address during a run.
     """
     values = values_at(debugger, previews)
     statuses: Mapping[str, str] = debugger.statuses()
-    dim = {number for one in _skipped(debugger) for number in branch_lines(code, *one)}
+    dim = {
+        number for branch in _skipped_branches(debugger) for number in branch_lines(code, *branch)
+    }
     hints: dict[str, str] = {}
     for number, address, has_value in _lines_of_nodes(debugger.model, code):
         if statuses.get(address) == "skipped":
@@ -62,53 +65,54 @@ def code_moment(
             hints[str(number)] = values[address]
     return {
         "current": current_lines(debugger, code),
-        "chosen": _lines(code, selected),
+        "chosen": _line_numbers(code, selected),
         "dim": sorted(dim),
         "hints": hints,
     }
 
 
 def _lines_of_nodes(model: Model, code: Listing) -> Sequence[tuple[int, str, bool]]:
-    """Number, from 0, and static address of each line that is of a node; and whether what the
-    node makes stands beside it.
+    """Return number (from 0) and static address of each line of a node, and True if its value is
+    shown.
     """
-    if code not in _known:
-        at = places(model)
-        found: list[tuple[int, str, bool]] = []
+    if code not in _node_lines:
+        by_address = places(model)
+        lines: list[tuple[int, str, bool]] = []
         for number, line in enumerate(code.lines[:MOST_LINES]):
-            place = at.get(line.address)
+            place = by_address.get(line.address)
             if place is not None:
-                alone = len(place.node.outputs) == len(code.lines_of(line.address)) == 1
-                found.append((number, line.address, alone and place.node.type != "Const"))
-        _known[code] = found
-    return _known[code]
+                is_single = len(place.node.outputs) == len(code.lines_of(line.address)) == 1
+                lines.append((number, line.address, is_single and place.node.type != "Const"))
+        _node_lines[code] = lines
+    return _node_lines[code]
 
 
-def _skipped(debugger: loopscope.Debugger) -> list[tuple[str, str]]:
-    """Static address of each If that has taken one branch at the cursor, and the name of the
-    other.
+def _skipped_branches(debugger: loopscope.Debugger) -> list[tuple[str, str]]:
+    """Return the address of each If that took a branch at the cursor, and the name of the other
+    branch.
     """
     scene = debugger.scene()
-    found = [one for one in debugger.plan.programs if one.index in scene.skipped]
-    return [(one.address.rpartition("/")[0], one.branch_name) for one in found]
+    programs = [program for program in debugger.plan.programs if program.index in scene.skipped]
+    return [(program.address.rpartition("/")[0], program.branch_name) for program in programs]
 
 
 def branch_lines(code: Listing, address: str, branch: str) -> range:
-    """Numbers, from 0, of the lines of one branch of the If at a static address; none where it
-    is not in the listing.
+    """Return the line numbers, from 0, of one branch of an If; nothing if the If is not in the
+    listing.
     """
-    own = _lines(code, address)
-    middle = next((number for number in own if code.lines[number].text.strip() == "else:"), None)
-    if not own or branch not in ("then", "else"):
+    lines = _line_numbers(code, address)
+    middle = next((number for number in lines if code.lines[number].text.strip() == "else:"), None)
+    if not lines or branch not in ("then", "else"):
         return range(0)
     if branch == "then":
-        return range(own[0] + 1, middle if middle is not None else own[-1] + 1)
-    return range(middle + 1, own[-1] + 1) if middle is not None else range(0)
+        return range(lines[0] + 1, middle if middle is not None else lines[-1] + 1)
+    return range(middle + 1, lines[-1] + 1) if middle is not None else range(0)
 
 
 def current_lines(debugger: loopscope.Debugger, code: Listing) -> list[int]:
-    """The line of what runs next; at the end of a body the last line that belongs to it; at the
-    end of all the return.
+    """Return the line of the next operation.
+
+    At the end of a body, it is the last line of the body. At the end of the run, it is the return.
     """
     cursor = debugger.cursor
     if not cursor.address:
@@ -121,15 +125,17 @@ def current_lines(debugger: loopscope.Debugger, code: Listing) -> list[int]:
     static = Address.parse(cursor.address).static
     if cursor.kind == "end":
         owner, _, body = static.rpartition("/")
-        return list(branch_lines(code, owner, body))[-1:] or _lines(code, owner)[-1:]
-    own = _lines(code, static)
+        return list(branch_lines(code, owner, body))[-1:] or _line_numbers(code, owner)[-1:]
+    lines = _line_numbers(code, static)
     headers = [
-        number for number in own if code.lines[number].text.lstrip().startswith(("for ", "while "))
+        number
+        for number in lines
+        if code.lines[number].text.lstrip().startswith(("for ", "while "))
     ]
-    return headers[:1] if cursor.kind == "enter" and headers else own[:1]
+    return headers[:1] if cursor.kind == "enter" and headers else lines[:1]
 
 
-def _lines(code: Listing, address: str) -> list[int]:
+def _line_numbers(code: Listing, address: str) -> list[int]:
     return (
         [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
     )

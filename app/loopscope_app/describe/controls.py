@@ -1,4 +1,4 @@
-"""The moves through a run that have a button and a key."""
+"""Moves through a run that have a button and a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Move = Callable[[loopscope.Debugger], object]
 
 @dataclass(frozen=True, slots=True)
 class TransportButton:
-    """One button: what it does to the debugger, its key, and what it is for."""
+    """A button with its move, its key and its meaning."""
 
     name: str
     icon: str
@@ -20,13 +20,13 @@ class TransportButton:
     shortcut: str
     meaning: str
     label: str = ""
-    """Words on the button; the icon alone where it is known to everybody."""
+    """Text on the button; empty for a well-known icon."""
     back: bool = False
-    """Goes back: of no use at the first moment."""
+    """True for a move backward, which is useless at the first step."""
 
 
 def _rewind(debugger: loopscope.Debugger) -> None:
-    debugger.seek(0)  # not `restart`: what has been computed stays
+    debugger.seek(0)  # not `restart`, which would drop computed values
 
 
 CONTROLS = (

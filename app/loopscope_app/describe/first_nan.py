@@ -1,5 +1,6 @@
-"""Searches for the first NaN and the first infinity of a run: once for each state, briefly until
-a person asks for more.
+"""Searches for the first NaN and the first infinity of a run, one per state of the run.
+
+A search is short unless the user requests a thorough one.
 """
 
 from __future__ import annotations
@@ -9,31 +10,29 @@ from weakref import WeakKeyDictionary
 import loopscope
 from loopscope.explain import NotFinite, first_infinity, first_nan
 
-_ON_THE_WAY, _AT_THE_END, _WHEN_ASKED = 0.03, 0.25, 20.0
-"""Seconds."""
+_SECONDS_PAUSED, _SECONDS_ENDED, _SECONDS_REQUESTED = 0.03, 0.25, 20.0
+"""Time limits of a search: while the run is paused, after its end, and on request."""
 
 SEARCHES = {"nan": first_nan, "infinity": first_infinity}
-_found: WeakKeyDictionary[loopscope.Debugger, dict[str, tuple[int, NotFinite]]] = (
+_results: WeakKeyDictionary[loopscope.Debugger, dict[str, tuple[int, NotFinite]]] = (
     WeakKeyDictionary()
 )
-"""By what was searched for, with the number of steps that had run."""
+"""Number of steps at the time of the search, and its result, by kind."""
 
 
 def first_odd(
     debugger: loopscope.Debugger, kind: str = "nan", *, thoroughly: bool = False
 ) -> NotFinite:
-    """Return what is known of the first NaN or infinity; ``thoroughly``: search what was left,
-    for as long as a person waits.
-    """
-    answers = _found.setdefault(debugger, {})
-    kept = answers.get(kind)
-    if kept is None or kept[0] != debugger.steps or (thoroughly and not kept[1].is_certain):
+    """Return the first NaN or infinity as far as it is known; ``thoroughly`` searches longer."""
+    answers = _results.setdefault(debugger, {})
+    known = answers.get(kind)
+    if known is None or known[0] != debugger.steps or (thoroughly and not known[1].is_certain):
         seconds = (
-            _WHEN_ASKED
+            _SECONDS_REQUESTED
             if thoroughly
-            else _ON_THE_WAY
+            else _SECONDS_PAUSED
             if debugger.state == "paused"
-            else _AT_THE_END
+            else _SECONDS_ENDED
         )
-        kept = answers[kind] = debugger.steps, SEARCHES[kind](debugger, seconds)
-    return kept[1]
+        known = answers[kind] = debugger.steps, SEARCHES[kind](debugger, seconds)
+    return known[1]

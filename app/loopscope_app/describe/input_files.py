@@ -18,25 +18,32 @@ MOST_BYTES = 1 << 30
 
 
 def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays of an .npz file under the names of ``signatures``; keys may be any name of an
-    input, its position, or ``i0``, ``i1``, ...
+    """Return the arrays of an .npz file by the names of ``signatures``.
+
+    A key may be any name of an input, its position, or ``i0``, ``i1``, ...
     """
     by_key: dict[str, str] = {}
-    for position, (key, one) in enumerate(signatures(model).items()):
-        for alias in (f"i{position}", f"arr_{position}", str(position), one.name, *one.names):
+    for position, (key, signature) in enumerate(signatures(model).items()):
+        for alias in (
+            f"i{position}",
+            f"arr_{position}",
+            str(position),
+            signature.name,
+            *signature.names,
+        ):
             by_key.setdefault(alias, key)
     by_key |= {key: key for key in signatures(model)}
     unknown = [key for key in arrays if key not in by_key]
     if unknown:
-        raise InputError(
-            f"the file holds {listed(unknown)}, the model's inputs are {listed(list(signatures(model)))}"
-        )
+        expected = listed(list(signatures(model)))
+        raise InputError(f"the file holds {listed(unknown)}, the model's inputs are {expected}")
     return {by_key[key]: array for key, array in arrays.items()}
 
 
 def read_arrays(name: str, data: bytes) -> dict[str, Any]:
-    """The values of an uploaded .npy (under the empty name) or .npz file
-    (``engine/loopscope/ops/stored.py``); ``InputError`` says what is wrong.
+    """Return the values of an uploaded .npz file, or of an .npy file under the empty name.
+
+    Raise ``InputError`` if the file is not valid (``engine/loopscope/ops/stored.py``).
     """
     try:
         return unpacked(_entries(name, data))
@@ -48,7 +55,7 @@ def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
     try:
         if data.startswith(b"PK"):
             with open_archive(io.BytesIO(data)):
-                pass  # numpy would read a directory of any size
+                pass  # numpy would read an archive directory of any size
         stored = np.load(io.BytesIO(data), allow_pickle=False)
         if isinstance(stored, np.ndarray):
             return {"": stored}
@@ -58,7 +65,7 @@ def _entries(name: str, data: bytes) -> dict[str, np.ndarray]:
             return arrays_in(stored)
     except InputError:
         raise
-    except Exception:  # numpy and zipfile raise whatever a broken file makes them stumble over
+    except Exception:  # numpy and zipfile raise many types of errors for a damaged file
         raise InputError(
             f"{name} is not a file of plain arrays: save it with numpy.save or numpy.savez"
         ) from None

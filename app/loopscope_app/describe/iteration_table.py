@@ -1,6 +1,4 @@
-"""A loop's run as a table: one row per iteration with the carried values, the condition, the
-branches.
-"""
+"""The table of a loop: a row per iteration with carried values, condition and branches."""
 
 from __future__ import annotations
 
@@ -16,17 +14,17 @@ from loopscope.view import NOT_KEPT_TEXT, short_name, value_preview
 from loopscope_app.describe.node_index import IndexedNode
 
 PAGE = 100
-"""Rows of one page."""
+"""Number of rows of a page."""
 MOST_KEPT = 2000
-"""Rows of a run that are remembered."""
+"""Number of cached rows of a run."""
 MOST_DECISIONS = 8
-"""Of one iteration, whose margins are looked at."""
+"""Number of decisions per iteration whose margins are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """What one column shows: a tensor of the body, or the branch of an If, by its address below
-    the body.
+    """A column: a tensor of the body, or the branch of an If, by its address relative to the
+    body.
     """
 
     title: str
@@ -44,63 +42,63 @@ class LoopTableColumns:
 
 @dataclass(frozen=True, slots=True)
 class IterationRow:
-    """One iteration in words."""
+    """The row of an iteration, as text."""
 
     iteration: int
-    """0-based."""
+    """Iteration number, from 0."""
     place: str
-    """Concrete address of the body's execution, to go to."""
+    """Concrete address of the body's execution."""
     carried: tuple[str, ...]
     condition: str
     branches: tuple[str, ...]
     margin: str
-    """How narrowly floats decided in it; empty where they did not."""
+    """Margin of the closest comparison of floats; empty if the iteration compares none."""
     complete: bool
-    """Nothing in it is still to be computed."""
+    """True if all cells are computed."""
 
 
-_not_of_floats: WeakKeyDictionary[loopscope.Debugger, set[str]] = WeakKeyDictionary()
-"""Static addresses of conditions and Ifs that compare no floats."""
-_finished: WeakKeyDictionary[loopscope.Debugger, dict[str, IterationRow]] = WeakKeyDictionary()
-"""Rows that are complete, by place: what has been computed never changes."""
+_exact_decisions: WeakKeyDictionary[loopscope.Debugger, set[str]] = WeakKeyDictionary()
+"""Static addresses of conditions and Ifs that do not compare floats."""
+_complete_rows: WeakKeyDictionary[loopscope.Debugger, dict[str, IterationRow]] = WeakKeyDictionary()
+"""Complete rows by place; computed values never change."""
 
 
 def loop_columns(loop: IndexedNode) -> LoopTableColumns:
-    """What is worth a column in the table of a Loop or TensorIterator."""
+    """Return the columns of a Loop or TensorIterator."""
     body = loop.node.bodies[0]
     label = labels(body.graph)
-    fed = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
-    carried = tuple(TableColumn(short_name(decode(text)), text) for text in fed)
+    targets = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
+    carried = tuple(TableColumn(short_name(decode(text)), text) for text in targets)
     condition = next(
         (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None
     )
     ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
     branches = tuple(TableColumn(short_name(decode(text)), text) for text in ifs)
-    goes_on = (
-        TableColumn("goes on", label[condition])
+    condition_column = (
+        TableColumn("continues", label[condition])
         if condition is not None and condition in label
         else None
     )
-    return LoopTableColumns(carried, goes_on, branches)
+    return LoopTableColumns(carried, condition_column, branches)
 
 
 def rows(
     debugger: loopscope.Debugger, loop: str, columns: LoopTableColumns, iterations: Sequence[int]
 ) -> list[IterationRow]:
-    """The rows of some iterations of one execution of a loop (its concrete address, such as
-    ``main/outer[1]/body/inner``).
+    """Return the rows of some iterations of one execution of a loop, named by its concrete
+    address.
     """
-    kept = _finished.setdefault(debugger, {})
-    found: list[IterationRow] = []
+    cached = _complete_rows.setdefault(debugger, {})
+    result: list[IterationRow] = []
     for iteration in iterations:
         body = f"{loop}[{iteration}]/body"
-        row = kept.get(body) or _row(debugger, body, columns, iteration)
+        row = cached.get(body) or _row(debugger, body, columns, iteration)
         if row.complete:
-            kept[body] = row
-        found.append(row)
-    while len(kept) > MOST_KEPT:
-        del kept[next(iter(kept))]
-    return found
+            cached[body] = row
+        result.append(row)
+    while len(cached) > MOST_KEPT:
+        del cached[next(iter(cached))]
+    return result
 
 
 def _row(
@@ -112,43 +110,43 @@ def _row(
         branch_taken(debugger, f"{body}/{column.label}") for column in columns.branches
     )
     complete = all(carried) and all(branches) and bool(condition or columns.condition is None)
-    goes_on = {"true": "yes", "false": "no"}.get(condition, condition)
+    continues = {"true": "yes", "false": "no"}.get(condition, condition)
     return IterationRow(
-        iteration, body, carried, goes_on, branches, _margin(debugger, body, columns), complete
+        iteration, body, carried, continues, branches, _margin(debugger, body, columns), complete
     )
 
 
 def _margin(debugger: loopscope.Debugger, body: str, columns: LoopTableColumns) -> str:
-    """Of the narrowest decision of an iteration.
+    """Return the margin of the narrowest decision of an iteration.
 
-    What compared no finite floats the first time is not asked again, so that loops of whole numbers
-    cost nothing.
+    A place that did not compare finite floats the first time is skipped later, so that loops of
+    integers cost nothing.
     """
-    skipped = _not_of_floats.setdefault(debugger, set())
-    asked = [
+    skipped = _exact_decisions.setdefault(debugger, set())
+    candidates = [
         column.label
         for column in (*columns.branches, *([columns.condition] if columns.condition else []))
     ]
-    found: list[Margin] = []
-    for label in asked:
+    margins: list[Margin] = []
+    for label in candidates:
         static = Address.parse(f"{body}/{label}").static
-        if static in skipped or len(found) == MOST_DECISIONS:
+        if static in skipped or len(margins) == MOST_DECISIONS:
             continue
         try:
             margin = margin_at(debugger, f"{body}/{label}")
         except EngineError:
-            continue  # it has not been decided yet
+            continue  # not decided yet
         if margin is None:
             skipped.add(static)
         else:
-            found.append(margin)
-    return (
-        margin_words(min(found, key=lambda one: (not one.otherwise, one.distance))) if found else ""
-    )
+            margins.append(margin)
+    if not margins:
+        return ""
+    return margin_words(min(margins, key=lambda margin: (not margin.otherwise, margin.distance)))
 
 
 def margin_words(margin: Margin) -> str:
-    """In a cell of a table.
+    """Return a margin as the text of a cell.
 
     >>> margin_words(Margin(0.0004, ("bf16",))), margin_words(Margin(0.25, ()))
     ('0.0004, otherwise in bf16', '0.25')
@@ -158,7 +156,7 @@ def margin_words(margin: Margin) -> str:
 
 
 def preview(debugger: loopscope.Debugger, address: str) -> str:
-    """The value at a concrete address in a few characters; empty when there is none."""
+    """Return the value at a concrete address as a short text, or an empty text if there is none."""
     try:
         return value_preview(debugger.value(address))
     except NotKept:
@@ -168,7 +166,7 @@ def preview(debugger: loopscope.Debugger, address: str) -> str:
 
 
 def branch_taken(debugger: loopscope.Debugger, address: str) -> str:
-    """Which branch an If has taken; empty while it has not begun."""
+    """Return the branch that an If took; empty before it began."""
     try:
         record = debugger.record(address)
     except EngineError:

@@ -1,6 +1,4 @@
-"""Lanes of blocks over one axis, with marks: iterations of a loop, steps of a run; what a
-browser gets of them.
-"""
+"""Charts of lanes: blocks over one axis, with marks; the browser's data of iterations or steps."""
 
 from __future__ import annotations
 
@@ -17,14 +15,16 @@ Block = (
     tuple[float, float, Kind, float, str, str]
     | tuple[float, float, Kind, float, str, str, int, int]
 )
-"""From, to, kind, level (of heat -1 to 1, of shapes their number), words inside it, words beside
-the pointer; where several share the height of a lane, which of how many it is from the top.
+"""Begin, end, kind, level, text inside, tooltip; optionally the row and the number of rows in the
+lane.
+
+The level is heat from -1 to 1, or the number of a shape. Rows count from the top.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One row of blocks."""
+    """A row of blocks."""
 
     name: str
     blocks: Sequence[Block]
@@ -33,16 +33,16 @@ class Lane:
     """Levels from 0 to 1, one for each unit of the axis, drawn as a curve."""
     strong: bool = False
     note: str = ""
-    """Words beside the pointer on its name."""
+    """Tooltip of the name."""
     pick: bool = False
-    """A click on its name does something."""
+    """True if a click on the name has an effect."""
     verdict: str = ""
-    """A word or two under its name, where the lane is high enough for two lines."""
+    """Short text below the name, if the lane has room for two lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something to see at a place: in one lane, or (``lane`` -1) across all."""
+    """A mark at a position: in one lane, or across all (``lane`` -1)."""
 
     at: float
     kind: Literal["nan", "stop", "now", "fixed"]
@@ -53,16 +53,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Chart:
-    """All that is drawn."""
+    """A chart."""
 
     label: str
-    """What it is, for who cannot see it."""
+    """Text alternative for users who cannot see the chart."""
     unit: str
     extent: float
     lanes: Sequence[Lane]
     marks: Sequence[Mark] = field(default_factory=tuple[Mark, ...])
     ticks: Sequence[str] | None = None
-    """A name for each unit; None: numbers from ``first`` on."""
+    """A name for each unit; None for numbers from ``first`` on."""
     first: int = 0
 
 
@@ -70,24 +70,24 @@ _messages: WeakKeyDictionary[Chart, dict[str, Any]] = WeakKeyDictionary()
 
 
 def message(chart: Chart, key: str) -> dict[str, Any]:
-    """What the browser gets of a chart, described once; names of the model are cut and made
-    harmless.
+    """Return the browser's data of a chart, computed once; names of the model are cut and
+    escaped.
     """
-    kept = _messages.get(chart)
-    if kept is None or kept["key"] != key:
-        # Not `asdict`: it copies every block.
+    cached = _messages.get(chart)
+    if cached is None or cached["key"] != key:
+        # Not `asdict`, which copies every block.
         lanes = [
             _fields(lane)
             | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)}
             for lane in chart.lanes
         ]
-        kept = _messages[chart] = _fields(chart) | {
+        cached = _messages[chart] = _fields(chart) | {
             "lanes": lanes,
             "marks": [_fields(mark) for mark in chart.marks],
             "key": key,
         }
-    return kept
+    return cached
 
 
-def _fields(one: Chart | Lane | Mark) -> dict[str, Any]:
-    return {field.name: getattr(one, field.name) for field in fields(one)}
+def _fields(item: Chart | Lane | Mark) -> dict[str, Any]:
+    return {field.name: getattr(item, field.name) for field in fields(item)}

@@ -1,6 +1,4 @@
-"""What the Learn screen teaches: the lessons in their order, each with a sample, questions to
-predict and things to try.
-"""
+"""The lessons of the Learn screen in order: sample, questions to predict, experiments."""
 
 from __future__ import annotations
 
@@ -18,16 +16,16 @@ Asks = Literal["iterations", "iterations_in_all", "ended_by", "branch", "value",
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something to predict; only a run knows the answer, so the question holds for every input."""
+    """A prediction. Only a run knows the answer, so the question is valid for every input."""
 
     text: str
     asks: Asks
     address: str
-    """The loop or If asked about; for ``value`` and ``length`` the tensor, with iteration
-    numbers when it is inside a loop.
+    """The loop or If of the question; for ``value`` and ``length`` the tensor, with iteration
+    numbers if it is inside a loop.
     """
     index: tuple[int, ...] = ()
-    """Which element of the tensor; empty for one that has a single element."""
+    """Position of the element; empty for a tensor with a single element."""
     options: tuple[str, ...] = ()
     """The endings or branches to choose from."""
 
@@ -41,12 +39,12 @@ class Trial:
     changes: Mapping[str, str]
     """New values by input, as a user would type them."""
     inputs: str
-    """Name of the input set to begin from."""
+    """Name of the input set to start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pitfall:
-    """What a real runtime does differently."""
+    """A different behaviour of a real runtime."""
 
     runtime: str
     text: str
@@ -54,20 +52,20 @@ class Pitfall:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A sample, what to see in it, what to predict, what to try."""
+    """A sample with explanations, questions and experiments."""
 
     name: str
-    """As links have it."""
+    """Name in links."""
     title: str
     sample: str
     inputs: str
-    """The input set to begin with."""
+    """The first input set."""
     address: str
-    """The loop or If that it is about."""
+    """The loop or If of the lesson."""
     text: tuple[str, ...]
     """Short paragraphs, with names of the model in backticks."""
     code: str
-    """The same thing as a programmer would write it."""
+    """The same program as a programmer would write it."""
     questions: tuple[Question, ...]
     trials: tuple[Trial, ...]
     pitfalls: tuple[Pitfall, ...]
@@ -75,21 +73,23 @@ class Lesson:
 
 @cache
 def lessons() -> tuple[Lesson, ...]:
-    """All lessons, in teaching order."""
+    """Return all lessons in teaching order."""
     return tuple(_lesson(entry) for entry in tomllib.loads(FILE.read_text("utf-8"))["lesson"])
 
 
 def lesson(name: str) -> Lesson | None:
-    return next((one for one in lessons() if one.name == name), None)
+    return next((candidate for candidate in lessons() if candidate.name == name), None)
 
 
 def number(name: str) -> int:
-    """The place of a lesson in the course, from 1; 0 when there is no such lesson."""
-    return next((position for position, one in enumerate(lessons(), 1) if one.name == name), 0)
+    """Return the position of a lesson in the course, from 1; 0 if the lesson does not exist."""
+    return next(
+        (position for position, candidate in enumerate(lessons(), 1) if candidate.name == name), 0
+    )
 
 
 def beside(name: str, distance: int) -> Lesson | None:
-    """The lesson so many places further on; None past either end."""
+    """Return the lesson at a distance from another one, or None outside of the course."""
     position = number(name) - 1 + distance
     return lessons()[position] if 0 <= position < len(lessons()) else None
 
@@ -105,22 +105,22 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
         code=entry["code"],
         questions=tuple(
             Question(
-                one["text"],
-                one["asks"],
-                one["address"],
-                tuple(one.get("index", ())),
-                tuple(one.get("options", ())),
+                item["text"],
+                item["asks"],
+                item["address"],
+                tuple(item.get("index", ())),
+                tuple(item.get("options", ())),
             )
-            for one in entry["questions"]
+            for item in entry["questions"]
         ),
         trials=tuple(
             Trial(
-                one["label"],
-                one["text"],
-                one.get("changes", {}),
-                one.get("inputs", entry["inputs"]),
+                item["label"],
+                item["text"],
+                item.get("changes", {}),
+                item.get("inputs", entry["inputs"]),
             )
-            for one in entry["trials"]
+            for item in entry["trials"]
         ),
-        pitfalls=tuple(Pitfall(**one) for one in entry["pitfalls"]),
+        pitfalls=tuple(Pitfall(**item) for item in entry["pitfalls"]),
     )

@@ -1,34 +1,25 @@
-"""How often each loop of a picture ran, and what ended it, in a few words for its header."""
+"""Trip count and ending of each loop, as short text for its header."""
 
 from __future__ import annotations
 
 import loopscope
 from loopscope.view import GraphView
-from loopscope_app.describe.wording import times
-
-SHORT = {
-    "trip_count": "trip count reached",
-    "condition": "condition became false",
-    "zero_trip_count": "trip count 0",
-    "initial_condition": "condition false at once",
-    "slices_exhausted": "all slices used",
-    "limit": "limit reached",
-    "endless": "never ends",
-    "error": "failed",
-}
+from loopscope_app.describe.wording import SHORT_REASONS, times
 
 
 def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[str, str]:
-    """By static address, for the loops that have run."""
-    found: dict[str, str] = {}
+    """Return the texts by static address, for loops that ran."""
+    texts: dict[str, str] = {}
     if debugger is None:
-        return found
-    loops = [one.address for one in view.clusters if one.kind in ("loop", "tensor_iterator")]
+        return texts
+    loops = [
+        cluster.address for cluster in view.clusters if cluster.kind in ("loop", "tensor_iterator")
+    ]
     loops += [
         address
-        for one in view.nodes
-        if one.kind == "folded"
-        for address in one.loops or (one.address,)
+        for box in view.nodes
+        if box.kind == "folded"
+        for address in box.loops or (box.address,)
     ]
     resolve = debugger.resolver()
     for static in loops:
@@ -36,5 +27,5 @@ def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[s
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
             ended_by = "endless" if record.endless else record.ended_by
-            found[static] = f"{times(record.iterations)}, {SHORT.get(ended_by, ended_by)}"
-    return found
+            texts[static] = f"{times(record.iterations)}, {SHORT_REASONS.get(ended_by, ended_by)}"
+    return texts

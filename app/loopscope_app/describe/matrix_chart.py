@@ -8,25 +8,25 @@ from loopscope.view import value_preview
 from loopscope_app.describe.lane_chart import Block, Chart, Kind, Lane, Mark
 
 WORDS_UP_TO = 60
-"""Columns; beyond that a cell has no room for words."""
+"""Number of columns up to which cells have room for text."""
 
 
-def chart_of(found: Matrix) -> tuple[Chart, list[MatrixRow | None]]:
-    """The picture of a matrix, and the row that each of its lanes shows."""
-    drawn: list[Lane] = []
+def chart_of(matrix: Matrix) -> tuple[Chart, list[MatrixRow | None]]:
+    """Return the chart of a matrix, and the row that each of its lanes shows."""
+    lanes: list[Lane] = []
     rows: list[MatrixRow | None] = []
     marks: list[Mark] = []
-    for row in found.rows:
-        marks += _marks(found, row, len(drawn))
-        drawn.append(_lane(found, row))
+    for row in matrix.rows:
+        marks += _marks(matrix, row, len(lanes))
+        lanes.append(_lane(matrix, row))
         rows.append(row)
         ribbon = _ribbon(row)
         if ribbon is not None:
-            drawn.append(ribbon)
+            lanes.append(ribbon)
             rows.append(row)
-    ticks = [f"{iteration:,}" for iteration in found.iterations]
-    label = f"{len(found.rows)} values over {found.total:,} iterations"
-    return Chart(label, "iteration", max(len(found.iterations), 1), drawn, marks, ticks), rows
+    ticks = [f"{iteration:,}" for iteration in matrix.iterations]
+    label = f"{len(matrix.rows)} values over {matrix.total:,} iterations"
+    return Chart(label, "iteration", max(len(matrix.iterations), 1), lanes, marks, ticks), rows
 
 
 _ROLES = {
@@ -36,34 +36,37 @@ _ROLES = {
 }
 
 
-def _lane(found: Matrix, row: MatrixRow) -> Lane:
+def _lane(matrix: Matrix, row: MatrixRow) -> Lane:
     numbers = [cell.number if cell else None for cell in row.cells]
     low, high = _ends(numbers)
-    words = len(found.iterations) <= WORDS_UP_TO
+    words = len(matrix.iterations) <= WORDS_UP_TO
     blocks = [
-        _block(found, position, row, cell, low, high, words)
+        _block(matrix, position, row, cell, low, high, words)
         for position, cell in enumerate(row.cells)
     ]
     steady = row.role == "branch" or low == high
     line = (
         None
         if steady
-        else [None if one is None else round((one - low) / (high - low), 3) for one in numbers]
+        else [
+            None if number is None else round((number - low) / (high - low), 3)
+            for number in numbers
+        ]
     )
     note = _ROLES.get(
-        row.role, "decides whether the loop goes on" if row.role == "condition" else ""
+        row.role, "decides whether the loop continues" if row.role == "condition" else ""
     )
     return Lane(row.name, blocks, line=line, strong=row.role == "carried", note=note, pick=True)
 
 
 def _ends(numbers: list[float | None]) -> tuple[float, float]:
-    known = [one for one in numbers if one is not None]
+    known = [number for number in numbers if number is not None]
     return min(known, default=0.0), max(known, default=0.0)
 
 
 def level(number: float, low: float, high: float) -> float:
-    """How strongly a number is shown: from 0 to 1 between the ends, or from -1 to 1 round zero
-    where some are negative.
+    """Return the strength of a number: 0 to 1 between the ends, or -1 to 1 around zero if some are
+    negative.
 
     >>> level(5, 0, 10), level(-4, -4, 8), level(3, 3, 3)
     (0.5, -0.5, 0.25)
@@ -74,16 +77,16 @@ def level(number: float, low: float, high: float) -> float:
 
 
 def _block(
-    found: Matrix,
+    matrix: Matrix,
     position: int,
     row: MatrixRow,
     cell: MatrixCell | None,
     low: float,
     high: float,
-    words: bool,
+    has_text: bool,
 ) -> Block:
     begin, end = float(position), float(position + 1)
-    iteration = iteration_words(found.iterations[position])
+    iteration = iteration_words(matrix.iterations[position])
     if cell is None:
         return (begin, end, "idle", 0, "", f"{iteration}: not computed")
     if row.role == "branch":
@@ -93,10 +96,10 @@ def _block(
             end,
             branch,
             0,
-            str(cell.value) if words else "",
+            str(cell.value) if has_text else "",
             f"{iteration}: {cell.value}",
         )
-    shown = value_preview(cell.value)
+    text = value_preview(cell.value)
     kind: Kind = "nan" if cell.odd else "idle" if cell.number is None else "heat"
     strength = 0.0 if cell.number is None else round(level(cell.number, low, high), 3)
     mean = (
@@ -104,11 +107,11 @@ def _block(
         if cell.number is not None and cell.shape and cell.shape != (1,)
         else ""
     )
-    return (begin, end, kind, strength, shown if words else "", f"{iteration}: {shown}{mean}")
+    return (begin, end, kind, strength, text if has_text else "", f"{iteration}: {text}{mean}")
 
 
 def _ribbon(row: MatrixRow) -> Lane | None:
-    """A narrow lane of shapes; None where the shape never changes."""
+    """Return a narrow lane of shapes, or None if the shape never changes."""
     shapes = [cell.shape if cell else None for cell in row.cells]
     known = list(dict.fromkeys(shape for shape in shapes if shape is not None))
     if len(known) < 2:
@@ -128,7 +131,7 @@ def _ribbon(row: MatrixRow) -> Lane | None:
     return Lane("shape", blocks, height=14, note=f"{len(known)} shapes of {row.name}")
 
 
-def _marks(found: Matrix, row: MatrixRow, lane: int) -> list[Mark]:
+def _marks(matrix: Matrix, row: MatrixRow, lane: int) -> list[Mark]:
     marks: list[Mark] = []
     if row.first_not_finite is not None:
         first = (
@@ -137,25 +140,25 @@ def _marks(found: Matrix, row: MatrixRow, lane: int) -> list[Mark]:
             else "first NaN or infinity of the iterations shown"
         )
         words = f"{first}: {iteration_words(row.first_not_finite)}"
-        marks.append(Mark(found.column_of(row.first_not_finite), "nan", words, lane))
+        marks.append(Mark(matrix.column_of(row.first_not_finite), "nan", words, lane))
     elif row.first_change is not None and row.first_change > 1:
         marks.append(
             Mark(
-                found.column_of(row.first_change),
+                matrix.column_of(row.first_change),
                 "now",
                 f"first change: {iteration_words(row.first_change)}",
                 lane,
             )
         )
     if row.fixed_from is not None and row.first_change is not None:
-        at = found.column_of(row.fixed_from)
+        column = matrix.column_of(row.fixed_from)
         marks.append(
             Mark(
-                at,
+                column,
                 "fixed",
-                f"stays the same from {iteration_words(row.fixed_from)} on",
+                f"unchanged from {iteration_words(row.fixed_from)} on",
                 lane,
-                len(found.iterations),
+                len(matrix.iterations),
             )
         )
     return marks
@@ -164,25 +167,25 @@ def _marks(found: Matrix, row: MatrixRow, lane: int) -> list[Mark]:
 _LEGEND = {
     "nan": "first NaN or infinity",
     "now": "first change",
-    "fixed": "stays the same from there on",
+    "fixed": "unchanged from there on",
 }
 
 
-def words_of(found: Matrix, chart: Chart) -> str:
-    """What stands above the picture, as HTML: its marks, and what is not in it."""
+def words_of(matrix: Matrix, chart: Chart) -> str:
+    """Return the text above the chart as HTML: its marks, and what the chart omits."""
     kinds = {mark.kind for mark in chart.marks}
     parts = [
         f'<i class="key mark {kind}"></i>{words}'
         for kind, words in _LEGEND.items()
         if kind in kinds
     ]
-    if found.total > len(found.iterations):
-        parts.append(f"{len(found.iterations)} of {found.total:,} iterations, evenly chosen")
-    if found.left_out:
-        parts.append(f"{found.left_out} more values are left out")
-    if not found.complete:
-        parts.append("what takes too long to compute again is left empty")
+    if matrix.total > len(matrix.iterations):
+        parts.append(f"{len(matrix.iterations)} of {matrix.total:,} iterations, evenly chosen")
+    if matrix.left_out:
+        parts.append(f"{matrix.left_out} more values are left out")
+    if not matrix.complete:
+        parts.append("cells that take too long to recompute are empty")
     return (
         "&ensp;".join(parts)
-        or "Click a cell to go to the moment when it was computed; hover to see more."
+        or "Click a cell to go to the moment at which it was computed; hover to see more."
     )

@@ -1,5 +1,5 @@
-"""Where everything of a model is: its nodes by static address, with the graph and body that hold
-each; and when, in a run.
+"""Index of a model's nodes by static address, with their graph and body, and their step in a
+run.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ class IndexedNode:
     """A node with its surroundings."""
 
     address: str
-    """Static."""
+    """Static address."""
     node: Node
     graph: ModelGraph
     graph_address: str
     labels: Mapping[LayerId, str]
     """Address segments of the graph's nodes."""
     body: Body | None
-    """The body that the graph is; None for the outermost graph."""
+    """The body that the graph is; None for the main graph."""
 
     @property
     def sources(self) -> tuple[OutputRef | None, ...]:
         return self.graph.sources[self.node.id]
 
     def beside(self, layer: LayerId) -> str:
-        """The static address of another node of the same graph."""
+        """Return the static address of another node of the same graph."""
         return f"{self.graph_address}/{self.labels[layer]}"
 
 
-# Keyed weakly: a cache that held the models would keep those of sessions that have ended.
+# Weak keys: strong ones would keep the models of ended sessions alive.
 _places: WeakKeyDictionary[Model, Mapping[str, IndexedNode]] = WeakKeyDictionary()
 
 
 def places(model: Model) -> Mapping[str, IndexedNode]:
-    """Every node by its static address; found once for a model."""
-    found = _places.get(model)
-    if found is None:
-        found = _places[model] = {
-            one.address: one for place in graphs(model) for one in _of_graph(place)
+    """Return every node by its static address; computed once per model."""
+    index = _places.get(model)
+    if index is None:
+        index = _places[model] = {
+            node.address: node for place in graphs(model) for node in _nodes_of(place)
         }
-    return found
+    return index
 
 
-def _of_graph(place: PlacedGraph) -> list[IndexedNode]:
+def _nodes_of(place: PlacedGraph) -> list[IndexedNode]:
     label = labels(place.graph)
     return [
         IndexedNode(
@@ -75,8 +75,9 @@ def with_output(address: str, output: int) -> str:
 
 
 def moment_of(debugger: loopscope.Debugger, address: str) -> int:
-    """The step before which the value at a concrete address has just been computed;
-    ``AddressError`` when there is no such place.
+    """Return the step at which the value at a concrete address has just been computed.
+
+    Raise ``AddressError`` if the place does not exist.
     """
     parsed = Address.parse(address)
     program, row = debugger.rows_of(parsed)

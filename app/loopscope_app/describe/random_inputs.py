@@ -1,4 +1,4 @@
-"""Inputs for a model of which nothing is known but its signature: random within bounds."""
+"""Generated inputs: random values for a model of which only the signature is known."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from loopscope.ir import ElementType, Model, PartialShape, Signature, is_of_an_a
 from loopscope_app.describe.signatures import bindings, signatures
 
 MOST_ELEMENTS = 1 << 22
-"""Elements up to which an input is made up; larger ones are to be uploaded."""
+"""Number of elements up to which an input is generated; larger ones must be uploaded."""
 
 
 class Lengths(NamedTuple):
-    """What is taken where a model leaves lengths open."""
+    """Lengths for axes that a model leaves open."""
 
     rest: int
     first: int
-    """Of the first of several axes, which is often that of a batch; of a tensor of unknown rank,
-    of which two are taken.
+    """Length of the first of several axes, which is often the batch.
+
+    A tensor of unknown rank gets two axes.
     """
 
     def __str__(self) -> str:
-        """In words.
+        """Return the lengths as text.
 
         >>> str(Lengths(64, 64)), str(Lengths(64, 1))
         ('64', '64, and 1 on the first axis')
@@ -44,78 +45,90 @@ class Lengths(NamedTuple):
 OPEN_LENGTHS = tuple(
     Lengths(*both) for both in ((3, 3), (1, 1), (8, 8), (64, 1), (64, 64), (256, 1), (256, 256))
 )
-"""To be tried in this order. Convolutions and windows ask for great lengths, and a great batch
-would only take longer; but some states have their batch elsewhere, and must be as long.
+"""Lengths to try, in this order.
+
+Convolutions and windows need large lengths, and a large batch would only take longer. Some states
+have their batch on another axis, which must be as long.
 """
 Shapes = tuple[tuple[int, ...], ...]
-"""Of each tensor in a value: one, or those of a sequence."""
+"""Shapes of the tensors in a value: one, or those of a sequence."""
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
 MOST_BYTES = 1 << 28
-"""Bytes that all inputs of a model together may take to be made up."""
+"""Size limit of all generated inputs of a model together."""
 TRIAL = loopscope.Limits(seconds=0.3, memory_bytes=1 << 28)
-"""Of a run that is to show whether inputs fit: the models that people open have not been looked
-into, and a first look takes little.
-"""
-_MOST_DRAWN = 9
-"""The largest whole number that is drawn where nothing says otherwise."""
+"""Limits of a trial run, which shows whether inputs fit: small, because the model is not known."""
+_LARGEST_INTEGER = 9
+"""Largest random integer without other bounds."""
 _TEXT_BYTES = 80
-"""About what Python takes for one made-up text."""
+"""Approximate size of a generated text in Python."""
 
 
 def random_inputs(
     model: Model, seed: int, lengths: Lengths = OPEN_LENGTHS[0]
 ) -> dict[str, np.ndarray]:
-    """An array for every input, the same for the same seed; ``InputError`` when one, or all
-    together, are too large to be made up.
+    """Return an array for every input, equal for equal seeds.
 
-    ``lengths``: for where the model leaves the choice; ``lengths_by_rules`` and
-    ``lengths_by_trials`` say which let it run.
+    ``lengths`` apply where the model leaves them open; ``lengths_by_rules`` and
+    ``lengths_by_trials`` find those with which it runs. Raise ``InputError`` if the inputs are too
+    large.
     """
-    made = made_up(
-        {key: (one, _default_shapes(one, lengths)) for key, one in signatures(model).items()}, seed
-    )
-    return _with_compared_constants(model, made, seed)
-
-
-def made_up_again(model: Model, given: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Other random values, in the shapes of the given ones, and of usual shapes where none is
-    given; errors as those of the first.
-    """
-    asked = signatures(model)
-    made = made_up(
+    inputs = generate(
         {
-            key: (one, shapes(given[key]) if given.get(key) is not None else _default_shapes(one))
-            for key, one in asked.items()
+            key: (signature, _default_shapes(signature, lengths))
+            for key, signature in signatures(model).items()
         },
         seed,
     )
-    return _with_compared_constants(model, made, seed)
+    return _with_compared_constants(model, inputs, seed)
 
 
-def _with_compared_constants(model: Model, made: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Replace drawn whole numbers by a constant that the model compares the input with, such as a
+def regenerate(model: Model, values: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return other random values in the shapes of the given ones, or in default shapes without any.
+
+    Raise ``InputError`` as ``random_inputs`` does.
+    """
+    by_key = signatures(model)
+    inputs = generate(
+        {
+            key: (
+                signature,
+                shapes(values[key]) if values.get(key) is not None else _default_shapes(signature),
+            )
+            for key, signature in by_key.items()
+        },
+        seed,
+    )
+    return _with_compared_constants(model, inputs, seed)
+
+
+def _with_compared_constants(model: Model, inputs: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Replace random integers by a constant that the model compares the input with, such as a
     sample rate.
 
-    A constant that can be drawn anyway (0 to 9) is left to chance.
+    Constants from 0 to 9 are left to chance.
     """
-    asked = {key: one for key, one in signatures(model).items() if _is_one_integer(one, made[key])}
-    constants = compared_constants(model) if asked else {}
-    for key, one in asked.items():
-        limits = np.iinfo(made[key].dtype)
+    integers = {
+        key: signature
+        for key, signature in signatures(model).items()
+        if _is_single_integer(signature, inputs[key])
+    }
+    constants = compared_constants(model) if integers else {}
+    for key, signature in integers.items():
+        limits = np.iinfo(inputs[key].dtype)
         values = [
             value
-            for value in constants.get(one.layer, ())
-            if not 0 <= value <= _MOST_DRAWN and limits.min <= value <= limits.max
+            for value in constants.get(signature.layer, ())
+            if not 0 <= value <= _LARGEST_INTEGER and limits.min <= value <= limits.max
         ]
         if values:
-            made[key] = np.full_like(made[key], values[seed % len(values)])
-    return made
+            inputs[key] = np.full_like(inputs[key], values[seed % len(values)])
+    return inputs
 
 
-def _is_one_integer(one: Signature, value: Any) -> bool:
-    """True for a tensor of one whole number of a type that numpy has."""
+def _is_single_integer(signature: Signature, value: Any) -> bool:
+    """Return True for a tensor with a single integer of a numpy type."""
     return (
-        "sequence" not in one.form
+        "sequence" not in signature.form
         and isinstance(value, np.ndarray)
         and value.size == 1
         and value.dtype.kind in "iu"
@@ -123,80 +136,89 @@ def _is_one_integer(one: Signature, value: Any) -> bool:
 
 
 def shapes(value: Any) -> Shapes:
-    """The shape of a tensor, or those of a sequence's."""
-    return tuple(np.shape(one) for one in value) if isinstance(value, tuple) else (np.shape(value),)
+    """Return the shape of a tensor, or the shapes of a sequence."""
+    return (
+        tuple(np.shape(tensor) for tensor in value)
+        if isinstance(value, tuple)
+        else (np.shape(value),)
+    )
 
 
-def made_up(asked: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
-    """Random values in these shapes; ``InputError`` at the first input that is too large, or
-    with which all are that together.
+def generate(requests: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dict[str, Any]:
+    """Return random values in these shapes. Raise ``InputError`` if one, or all together, are too
+    large.
     """
-    taken = 0
-    for one, of_all in asked.values():
-        for shape in of_all:
-            _check_alone(one, shape)
-            taken += math.prod(shape) * _element_bytes(one)
-            if taken > MOST_BYTES:
+    size = 0
+    for signature, each_shape in requests.values():
+        for shape in each_shape:
+            _check_size(signature, shape)
+            size += math.prod(shape) * _element_bytes(signature)
+            if size > MOST_BYTES:
                 raise InputError(
-                    f"input '{shorten(one.name)}' of shape {_written(shape)} would bring the made-up inputs to {taken:,} bytes, "
-                    f"more than the {MOST_BYTES:,} that they may take together: upload them as an .npz file"
+                    f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} would bring "
+                    f"the generated inputs to {size:,} bytes, more than the limit of {MOST_BYTES:,}: "
+                    "upload them as an .npz file"
                 )
     return {
-        key: _value(one, of_all, seed + position)
-        for position, (key, (one, of_all)) in enumerate(asked.items())
+        key: _value(signature, each_shape, seed + position)
+        for position, (key, (signature, each_shape)) in enumerate(requests.items())
     }
 
 
-def _default_shapes(one: Signature, lengths: Lengths = OPEN_LENGTHS[0]) -> Shapes:
-    """Of two tensors for a sequence (ONNX), else of one."""
-    return (default_shape(one.shape, lengths),) * (2 if "sequence" in one.form else 1)
+def _default_shapes(signature: Signature, lengths: Lengths = OPEN_LENGTHS[0]) -> Shapes:
+    """Return two shapes for a sequence (ONNX), else one."""
+    return (default_shape(signature.shape, lengths),) * (2 if "sequence" in signature.form else 1)
 
 
-def _value(one: Signature, of_all: Shapes, seed: int) -> Any:
-    drawn = tuple(random_input(one, shape, seed + number) for number, shape in enumerate(of_all))
-    return drawn if "sequence" in one.form else drawn[0]
+def _value(signature: Signature, each_shape: Shapes, seed: int) -> Any:
+    drawn = tuple(
+        random_input(signature, shape, seed + number) for number, shape in enumerate(each_shape)
+    )
+    return drawn if "sequence" in signature.form else drawn[0]
 
 
-def _check_alone(one: Signature, shape: Sequence[int]) -> None:
+def _check_size(signature: Signature, shape: Sequence[int]) -> None:
     if not is_of_an_array(shape):
         raise InputError(
-            f"input '{shorten(one.name)}' has the shape {_written(shape)}, which no array can have"
+            f"input '{shorten(signature.name)}' has the shape {_shape_text(shape)}, "
+            "which no array can have"
         )
     elements = math.prod(shape)
     if elements > MOST_ELEMENTS:
         raise InputError(
-            f"input '{shorten(one.name)}' of shape {_written(shape)} has {elements:,} elements: upload it as an .npy file"
+            f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} has "
+            f"{elements:,} elements: upload it as an .npy file"
         )
 
 
-def _written(shape: Sequence[int]) -> str:
+def _shape_text(shape: Sequence[int]) -> str:
     return shorten(str(list(shape)))
 
 
-def _element_bytes(one: Signature) -> int:
-    element_type = one.element_type or ElementType.F32
+def _element_bytes(signature: Signature) -> int:
+    element_type = signature.element_type or ElementType.F32
     return _TEXT_BYTES if element_type is ElementType.STRING else element_type.dtype.itemsize
 
 
 def has_open_lengths(model: Model) -> bool:
-    """Whether a run depends on a length that is ours to choose."""
-    return not all(one.shape.is_static for one in model.inputs)
+    """Return True if the model leaves a length open."""
+    return not all(signature.shape.is_static for signature in model.inputs)
 
 
 def lengths_by_rules(model: Model) -> Lengths:
-    """The first of ``OPEN_LENGTHS`` with which the fewest operations are at odds, by their rules
-    for shapes: nothing runs.
+    """Return the first of ``OPEN_LENGTHS`` with the fewest violations of shape rules; nothing
+    runs.
     """
     fewest: tuple[int, Lengths] | None = None
     for lengths in OPEN_LENGTHS if has_open_lengths(model) else ():
-        shapes = [default_shape(one.shape, lengths) for one in model.inputs]
+        shapes = [default_shape(signature.shape, lengths) for signature in model.inputs]
         if not all(is_of_an_array(shape) and math.prod(shape) <= MOST_ELEMENTS for shape in shapes):
             continue
-        at_odds = misfits(model, shapes)
-        if not at_odds:
+        violations = misfits(model, shapes)
+        if not violations:
             return lengths
-        if fewest is None or at_odds < fewest[0]:
-            fewest = at_odds, lengths
+        if fewest is None or violations < fewest[0]:
+            fewest = violations, lengths
     return fewest[1] if fewest else OPEN_LENGTHS[0]
 
 
@@ -204,59 +226,61 @@ def lengths_by_trials(
     model: Model,
     seed: int,
     trying: Callable[[Lengths], bool] = lambda _: True,
-    given: Mapping[str, np.ndarray] = NOTHING,
+    fixed: Mapping[str, np.ndarray] = NOTHING,
 ) -> Lengths:
-    """The first of ``OPEN_LENGTHS`` with which nothing fails in the first moments of a run, else
-    the first of all.
+    """Return the first of ``OPEN_LENGTHS`` with which a short run does not fail, else the first of
+    all.
 
-    ``trying``: told each before it is tried; False ends the search. ``given``: values of inputs
-    that are not made up.
+    ``trying`` receives each lengths before its trial; False ends the search. ``fixed`` maps inputs
+    to values that are not generated.
     """
     try:
         for lengths in OPEN_LENGTHS:
             if not trying(lengths):
                 break
-            if _runs(model, {**random_inputs(model, seed, lengths), **given}):
+            if _runs(model, {**random_inputs(model, seed, lengths), **fixed}):
                 return lengths
-    except EngineError:  # the model itself is at fault, or the greater lengths are too great
+    except EngineError:  # the model itself fails, or the larger lengths are too large
         pass
     return OPEN_LENGTHS[0]
 
 
 def _runs(model: Model, inputs: Mapping[str, np.ndarray]) -> bool:
-    """Whether a run does not fail within its first moments."""
+    """Return True if a short run does not fail."""
     debugger = loopscope.Debugger(model, bindings(model, inputs), limits=TRIAL)
     debugger.run()
     return debugger.state != "failed"
 
 
 def default_shape(shape: PartialShape, lengths: Lengths = OPEN_LENGTHS[0]) -> tuple[int, ...]:
-    """A concrete shape that a partial shape allows, with lengths for where it leaves the choice.
+    """Return a concrete shape that a partial shape allows, with the given lengths on open axes.
 
-    >>> default_shape(PartialShape.parse("2,?,5..")), default_shape(PartialShape.parse("?,?"), Lengths(64, 1))
-    ((2, 3, 5), (1, 64))
+    >>> default_shape(PartialShape.parse("2,?,5.."))
+    (2, 3, 5)
+    >>> default_shape(PartialShape.parse("?,?"), Lengths(64, 1))
+    (1, 64)
     """
     if shape.dimensions is None:
         return (lengths.first, lengths.rest)
     several = len(shape.dimensions) > 1
-    chosen = (
+    preferred = (
         lengths.rest if axis or not several else lengths.first
         for axis in range(len(shape.dimensions))
     )
     return tuple(
-        one.length if one.is_static else max(one.least, min(length, one.most or length))
-        for one, length in zip(shape.dimensions, chosen, strict=True)
+        dimension.length
+        if dimension.is_static
+        else max(dimension.least, min(length, dimension.most or length))
+        for dimension, length in zip(shape.dimensions, preferred, strict=True)
     )
 
 
 def random_input(
-    one: Signature, shape: Sequence[int], seed: int, least: float = -1.0, most: float = 1.0
+    signature: Signature, shape: Sequence[int], seed: int, lower: float = -1.0, upper: float = 1.0
 ) -> np.ndarray:
-    """Random numbers of an input's type; integers come from 0 to 9 unless the bounds say
-    otherwise.
-    """
-    _check_alone(one, shape)
-    element_type = one.element_type or ElementType.F32
+    """Return random numbers of an input's type; integers are from 0 to 9 without other bounds."""
+    _check_size(signature, shape)
+    element_type = signature.element_type or ElementType.F32
     random = np.random.default_rng(seed)
     if element_type is ElementType.STRING:
         return np.array(
@@ -265,8 +289,8 @@ def random_input(
     if element_type is ElementType.BOOLEAN:
         return np.asarray(random.random(tuple(shape)) < 0.5)
     if element_type.is_float and not element_type.dtype.names:
-        return np.asarray(random.uniform(least, most, tuple(shape))).astype(element_type.dtype)
-    low, high = (0, _MOST_DRAWN) if (least, most) == (-1.0, 1.0) else (int(least), int(most))
+        return np.asarray(random.uniform(lower, upper, tuple(shape))).astype(element_type.dtype)
+    low, high = (0, _LARGEST_INTEGER) if (lower, upper) == (-1.0, 1.0) else (int(lower), int(upper))
     high = min(high, (1 << element_type.bits - (1 if element_type.is_signed else 0)) - 1)
     numbers = random.integers(min(low, high), high, tuple(shape), endpoint=True)
     if element_type.dtype.names:

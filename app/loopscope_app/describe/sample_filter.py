@@ -1,6 +1,4 @@
-"""Which samples of the gallery a person asks for: by words, by pattern, by source, by what they
-teach.
-"""
+"""Filter of the gallery's samples: by words, pattern, source and lesson."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from loopscope_samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What was typed and chosen; empty texts ask for nothing."""
+    """The filter; empty texts match everything."""
 
     words: str = ""
     pattern: str = ""
@@ -23,50 +21,62 @@ class Wanted:
         return any((self.words.strip(), self.pattern, self.source, self.teaches))
 
 
-def matching(samples: Sequence[Sample], wanted: Wanted) -> tuple[Sample, ...]:
-    """The samples in which all words are found, in the gallery's order; those whose title or
-    name has them all come first.
+def matching(samples: Sequence[Sample], filter: Wanted) -> tuple[Sample, ...]:
+    """Return the samples that contain all words, in the gallery's order.
+
+    Samples with all words in their title or name come first.
     """
-    words = wanted.words.lower().split()
-    chosen = [
-        one
-        for one in samples
-        if _is_tagged(one, wanted) and all(word in _text(one) for word in words)
+    words = filter.words.lower().split()
+    matches = [
+        sample
+        for sample in samples
+        if _is_tagged(sample, filter) and all(word in _text(sample) for word in words)
     ]
     return tuple(
         sorted(
-            chosen, key=lambda one: bool(words) and not all(word in _called(one) for word in words)
+            matches,
+            key=lambda sample: (
+                bool(words) and not all(word in _title_text(sample) for word in words)
+            ),
         )
     )
 
 
 def patterns(samples: Sequence[Sample]) -> tuple[str, ...]:
-    """The patterns of control flow that there are, in the order in which the samples have them."""
-    return tuple(dict.fromkeys(pattern for one in samples for pattern in one.patterns))
+    """Return the patterns of control flow in the order of the samples."""
+    return tuple(dict.fromkeys(pattern for sample in samples for pattern in sample.patterns))
 
 
 def sources(samples: Sequence[Sample]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.source for one in samples))
+    return tuple(dict.fromkeys(sample.source for sample in samples))
 
 
 def lessons_of(samples: Sequence[Sample]) -> tuple[str, ...]:
-    """What the samples teach."""
-    return tuple(dict.fromkeys(one.teaches for one in samples))
+    """Return what the samples teach."""
+    return tuple(dict.fromkeys(sample.teaches for sample in samples))
 
 
-def _is_tagged(one: Sample, wanted: Wanted) -> bool:
+def _is_tagged(sample: Sample, filter: Wanted) -> bool:
     return (
-        (not wanted.pattern or wanted.pattern in one.patterns)
-        and wanted.source in ("", one.source)
-        and wanted.teaches in ("", one.teaches)
+        (not filter.pattern or filter.pattern in sample.patterns)
+        and filter.source in ("", sample.source)
+        and filter.teaches in ("", sample.teaches)
     )
 
 
-def _called(one: Sample) -> str:
-    return f"{one.title} {one.name} {one.name.replace('_', ' ')}".lower()
+def _title_text(sample: Sample) -> str:
+    return f"{sample.title} {sample.name} {sample.name.replace('_', ' ')}".lower()
 
 
-def _text(one: Sample) -> str:
+def _text(sample: Sample) -> str:
     return " ".join(
-        (_called(one), one.card, one.origin, one.source, one.teaches, *one.patterns, one.lesson)
+        (
+            _title_text(sample),
+            sample.card,
+            sample.origin,
+            sample.source,
+            sample.teaches,
+            *sample.patterns,
+            sample.lesson,
+        )
     ).lower()

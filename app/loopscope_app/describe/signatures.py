@@ -1,4 +1,4 @@
-"""The names of a model's inputs."""
+"""Names of a model's inputs."""
 
 from __future__ import annotations
 
@@ -11,31 +11,36 @@ from loopscope.ir import Model, Signature
 
 
 def signatures(model: Model) -> dict[str, Signature]:
-    """The model's inputs, each by a unique key: its tensor name if it has one, its position when
-    names repeat.
+    """Return the model's inputs by a unique key: the tensor name if there is one, and the position
+    if names repeat.
     """
-    found: dict[str, Signature] = {}
-    for one in model.inputs:
-        found.setdefault(next(iter(one.names), one.name), one)
-    if len(found) < len(model.inputs):
-        return {f"{one.name} (input {position})": one for position, one in enumerate(model.inputs)}
-    return found
+    by_name: dict[str, Signature] = {}
+    for signature in model.inputs:
+        by_name.setdefault(next(iter(signature.names), signature.name), signature)
+    if len(by_name) < len(model.inputs):
+        return {
+            f"{signature.name} (input {position})": signature
+            for position, signature in enumerate(model.inputs)
+        }
+    return by_name
 
 
 def bindings(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The arrays in the model's order, as ``loopscope.run`` takes them."""
+    """Return the arrays in the model's order, as ``loopscope.run`` requires."""
     return [inputs[key] for key in signatures(model)]
 
 
 def bindings_of_other(
     model: Model, inputs: Mapping[str, np.ndarray], other: Model
 ) -> list[np.ndarray]:
-    """The arrays in another model's order: by name where it has the same, else by position;
-    ``InputError`` when it takes more or fewer.
+    """Return the arrays in another model's order: by name if all names are equal, else by position.
+
+    Raise ``InputError`` if the other model has more or fewer inputs.
     """
-    mine, names = bindings(model, inputs), list(signatures(other))
-    if len(names) != len(mine):
+    own, names = bindings(model, inputs), list(signatures(other))
+    if len(names) != len(own):
         raise InputError(
-            f"the other model takes {len(names)} inputs, this one {len(mine)}: their runs cannot be compared"
+            f"the other model has {len(names)} inputs, this one {len(own)}: "
+            "their runs cannot be compared"
         )
-    return [inputs[name] for name in names] if set(names) == set(signatures(model)) else mine
+    return [inputs[name] for name in names] if set(names) == set(signatures(model)) else own

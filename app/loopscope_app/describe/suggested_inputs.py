@@ -1,6 +1,4 @@
-"""What many runs of a model may run on, for who has said nothing yet: words as ``loopscope sweep
---inputs`` takes them.
-"""
+"""Default sweep inputs for a model, in the syntax of ``loopscope sweep --inputs``."""
 
 from __future__ import annotations
 
@@ -13,19 +11,19 @@ from loopscope.ir import Model, Signature
 from loopscope_app.describe.signatures import signatures
 
 _RANDOM = "random:1000 seed=0"
-_LEAST_LAST = 200
+_SMALLEST_END = 200
 _POINTS = 101
 
 
 def suggested_grid(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
-    """A range around the present value of the first input that is a number; empty where none is.
+    """Return a range around the current value of the first scalar input, or an empty text.
 
-    Whole numbers go before others: they are counts and limits more often.
+    Integers are preferred: they are counts and limits more often.
     """
     numbers = [
-        (_said(one, position), array)
-        for position, (key, one) in enumerate(signatures(model).items())
-        if (array := inputs.get(key)) is not None and _is_number(one, array)
+        (_input_word(signature, position), array)
+        for position, (key, signature) in enumerate(signatures(model).items())
+        if (array := inputs.get(key)) is not None and _is_number(signature, array)
     ]
     if not numbers:
         return ""
@@ -34,26 +32,26 @@ def suggested_grid(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
 
 
 def suggested_random(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
-    """Random inputs; those of open lengths get the lengths that they have in the present run,
-    which nobody else knows.
-    """
-    said = [
-        f"{_said(one, position)}[{','.join(map(str, array.shape))}]={'normal(0,1)' if array.dtype.kind == 'f' else '0..9'}"
-        for position, (key, one) in enumerate(signatures(model).items())
-        if isinstance(array := inputs.get(key), np.ndarray) and array.ndim and one.form == "tensor" and array.dtype.kind in "fiu"
-        and not one.shape.is_static
-    ]  # fmt: skip
-    return " ".join([_RANDOM, *said])
+    """Return random inputs; open lengths are those of the current run."""
+    words: list[str] = []
+    for position, (key, signature) in enumerate(signatures(model).items()):
+        array = inputs.get(key)
+        is_open = signature.form == "tensor" and not signature.shape.is_static
+        if isinstance(array, np.ndarray) and array.ndim and is_open and array.dtype.kind in "fiu":
+            shape = ",".join(map(str, array.shape))
+            values = "normal(0,1)" if array.dtype.kind == "f" else "0..9"
+            words.append(f"{_input_word(signature, position)}[{shape}]={values}")
+    return " ".join([_RANDOM, *words])
 
 
-def _said(one: Signature, position: int) -> str:
-    """The input's name; its position where that is no word."""
-    return one.name if re.fullmatch(r"[^\s=\[]+", one.name) else str(position)
+def _input_word(signature: Signature, position: int) -> str:
+    """Return the input's name, or its position if the name is not a single word."""
+    return signature.name if re.fullmatch(r"[^\s=\[]+", signature.name) else str(position)
 
 
-def _is_number(one: Signature, array: np.ndarray) -> bool:
+def _is_number(signature: Signature, array: np.ndarray) -> bool:
     return (
-        one.form == "tensor"
+        signature.form == "tensor"
         and isinstance(array, np.ndarray | np.generic)
         and array.size == 1
         and array.dtype.kind in "iuf"
@@ -61,14 +59,15 @@ def _is_number(one: Signature, array: np.ndarray) -> bool:
 
 
 def _range(array: np.ndarray) -> str:
-    """
+    """Return a range of values around a number.
+
     >>> _range(np.array(27)), _range(np.array(0.5)), _range(np.array(-2.0))
     ('1..200', '0..1/101', '-4..0/101')
     """
     value = float(array.reshape(-1)[0])
     if array.dtype.kind in "iu":
-        most = np.iinfo(array.dtype).max
-        return f"{min(1, int(value))}..{min(most, max(_LEAST_LAST, 2 * int(value)))}"
+        upper = np.iinfo(array.dtype).max
+        return f"{min(1, int(value))}..{min(upper, max(_SMALLEST_END, 2 * int(value)))}"
     if not np.isfinite(value) or value == 0:
         return f"-1..1/{_POINTS}"
     first, last = sorted((0.0, 2 * value))

@@ -1,6 +1,4 @@
-"""Charts of many runs, as Vega-Lite takes them. Each bar, point and cell has the number of a
-sample, which a click gives back.
-"""
+"""Charts of many runs in Vega-Lite. Each bar, point and cell carries a sample number for clicks."""
 
 from __future__ import annotations
 
@@ -19,31 +17,33 @@ from loopscope_app.describe.sweep_columns import said, short_names
 Theme = Literal["light", "dark"]
 Chart = dict[str, Any]
 PICKED = "picked"
-"""The selection that a click makes: the number of a sample."""
-_BARS, _POINTS, _CELLS = 60, 2000, 60
-_LONGEST, _LONGEST_ON_AXIS, _LONGEST_PLACE = 60, 28, 200
+"""Name of the selection that a click makes: a sample number."""
+_MAX_BARS, _MAX_POINTS, _MAX_CELLS = 60, 2000, 60
+_MAX_TITLE, _MAX_LABEL, _MAX_ADDRESS = 60, 28, 200
 
 
 def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
-    """How many runs have which count. None where no run came to it."""
+    """Return the distribution of a count over the runs; None if no run has a value."""
     values, samples = _finite(rows, name)
     if not len(values):
         return None
     low, high = values.min(), values.max()
     whole = bool(np.all(values == np.rint(values)))
     edges = _edges(low, high, whole=whole)
-    aside = 0.5 if whole and edges[1] - edges[0] == 1 else 0.0  # a bar of one number stands over it
-    which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    shift = (
+        0.5 if whole and edges[1] - edges[0] == 1 else 0.0
+    )  # centers the bar of a single integer on it
+    bar_of_value = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     bars = [
         {
-            "from": float(edges[bar]) - aside,
-            "to": float(edges[bar + 1]) - aside,
-            "runs": len(there),
+            "from": float(edges[bar]) - shift,
+            "to": float(edges[bar + 1]) - shift,
+            "runs": len(members),
             "count": _span(edges[bar], edges[bar + 1], whole=whole),
-            "sample": int(samples[there[0]]),
+            "sample": int(samples[members[0]]),
         }
         for bar in range(len(edges) - 1)
-        if len(there := np.flatnonzero(which == bar))
+        if len(members := np.flatnonzero(bar_of_value == bar))
     ]
     tooltip = [{"field": "count", "title": _title(name)}, {"field": "runs", "format": ","}, _OPENS]
     axis = {"tickMinStep": 1 if whole else 0, "grid": False}
@@ -67,17 +67,20 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
 
 
 def _edges(low: float, high: float, *, whole: bool) -> np.ndarray:
-    """Of bars that are as wide as each other; of whole numbers, as many in each."""
+    """Return edges of equally wide bars; bars of integers contain equally many."""
     if whole:
-        step = max(1, int(np.ceil((high - low + 1) / _BARS)))
+        step = max(1, int(np.ceil((high - low + 1) / _MAX_BARS)))
         return np.arange(low, high + step + 0.5, step)
     return (
-        np.linspace(low, high, _BARS // 2 + 1) if high > low else np.array([low - 0.5, low + 0.5])
+        np.linspace(low, high, _MAX_BARS // 2 + 1)
+        if high > low
+        else np.array([low - 0.5, low + 0.5])
     )
 
 
 def _span(low: float, high: float, *, whole: bool) -> str:
-    """
+    """Return the range of a bar as text.
+
     >>> _span(3, 4, whole=True), _span(3, 6, whole=True), _span(0.5, 0.75, whole=False)
     ('3', '3 – 5', '0.5 – 0.75')
     """
@@ -87,13 +90,13 @@ def _span(low: float, high: float, *, whole: bool) -> str:
 
 
 def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
-    """How often each branch was taken, all runs together. None where nothing branches."""
-    names = short_names([one.address for one in layout.branches], _LONGEST_ON_AXIS)
+    """Return how often all runs together took each branch; None without branches."""
+    names = short_names([branch.address for branch in layout.branches], _MAX_LABEL)
     bars = [
         bar
         for address, name in names.items()
         for way in ("then", "else")
-        if (bar := _branch(rows, address, way, name)) is not None
+        if (bar := _branch_bar(rows, address, way, name)) is not None
     ]
     if not bars:
         return None
@@ -135,14 +138,14 @@ def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
     return _chart(bars, {"type": "bar", "cursor": "pointer"}, encoding)
 
 
-def _branch(rows: pa.Table, address: str, way: str, name: str) -> dict[str, Any] | None:
-    """One branch, with the first run that took it most."""
+def _branch_bar(rows: pa.Table, address: str, way: str, name: str) -> dict[str, Any] | None:
+    """Return one branch, with the sample that took it most often."""
     values, samples = _finite(rows, f"{way} {address}")
     if not len(values) or not values.any():
         return None
     return {
-        "branch": neutral(name, _LONGEST),
-        "place": neutral(readable(address), _LONGEST_PLACE),
+        "branch": neutral(name, _MAX_TITLE),
+        "place": neutral(readable(address), _MAX_ADDRESS),
         "way": way,
         "order": int(way == "else"),
         "taken": int(values.sum()),
@@ -152,20 +155,20 @@ def _branch(rows: pa.Table, address: str, way: str, name: str) -> dict[str, Any]
 
 
 def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | None:
-    """A count against a column: evenly chosen runs, and those with the least and the most."""
-    both = np.stack([numbers(rows, against), numbers(rows, name)])
-    there = np.flatnonzero(np.isfinite(both).all(axis=0))
-    if not len(there):
+    """Return a count against a column: evenly chosen runs, and those with the extreme counts."""
+    columns = np.stack([numbers(rows, against), numbers(rows, name)])
+    finite = np.flatnonzero(np.isfinite(columns).all(axis=0))
+    if not len(finite):
         return None
-    extremes = there[[both[1, there].argmin(), both[1, there].argmax()]]
-    places = np.unique(np.concatenate([_evenly(there), extremes]))
+    extremes = finite[[columns[1, finite].argmin(), columns[1, finite].argmax()]]
+    places = np.unique(np.concatenate([_evenly(finite), extremes]))
     samples = rows["sample"].to_numpy()
     points = [
-        {"x": float(both[0, one]), "y": float(both[1, one]), "sample": int(samples[one])}
-        for one in places
+        {"x": float(columns[0, row]), "y": float(columns[1, row]), "sample": int(samples[row])}
+        for row in places
     ]
     x, y = (
-        _axis(field, title, both[row, places])
+        _axis(field, title, columns[row, places])
         for row, (field, title) in enumerate((("x", against), ("y", name)))
     )
     mark = {
@@ -186,35 +189,35 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
 
 
 def one_against_other(
-    one: pa.Table, other: pa.Table, names: tuple[str, str], theme: Theme
+    left: pa.Table, right: pa.Table, names: tuple[str, str], theme: Theme
 ) -> Chart | None:
-    """A count in two sweeps of the same inputs, of evenly chosen runs among those that differ
-    and among all.
+    """Return a count in two sweeps of the same inputs: evenly chosen among all runs and among those
+    that differ.
     """
-    both = np.stack([numbers(one, names[0]), numbers(other, names[1])])
-    there = np.flatnonzero(np.isfinite(both).all(axis=0))
-    if not len(there):
+    columns = np.stack([numbers(left, names[0]), numbers(right, names[1])])
+    finite = np.flatnonzero(np.isfinite(columns).all(axis=0))
+    if not len(finite):
         return None
-    differs = both[0] != both[1]
-    places = np.union1d(_evenly(there), _evenly(there[differs[there]]))
-    samples = one["sample"].to_numpy()
-    said = np.where(differs, "other", "same")
+    differs = columns[0] != columns[1]
+    places = np.union1d(_evenly(finite), _evenly(finite[differs[finite]]))
+    samples = left["sample"].to_numpy()
+    labels = np.where(differs, "other", "same")
     points = [
         {
-            "x": float(both[0, at]),
-            "y": float(both[1, at]),
-            "sample": int(samples[at]),
-            "is": str(said[at]),
+            "x": float(columns[0, row]),
+            "y": float(columns[1, row]),
+            "sample": int(samples[row]),
+            "is": str(labels[row]),
         }
-        for at in places
+        for row in places
     ]
     colours = {
         "domain": ["same", "other"],
         "range": [_colour("curve", theme), _colour("back", theme)],
     }
     encoding = {
-        "x": _axis("x", f"{names[0]} here", both[0, places]),
-        "y": _axis("y", f"{names[1]} there", both[1, places]),
+        "x": _axis("x", f"{names[0]} here", columns[0, places]),
+        "y": _axis("y", f"{names[1]} there", columns[1, places]),
         "color": {
             "field": "is",
             "type": "nominal",
@@ -235,17 +238,17 @@ def one_against_other(
 
 
 def _evenly(places: np.ndarray) -> np.ndarray:
-    """As many of them as a chart bears."""
+    """Return evenly chosen places, as many as a chart can show."""
     chosen: np.ndarray = places[
-        np.unique(np.linspace(0, len(places) - 1, min(len(places), _POINTS)).astype(int))
+        np.unique(np.linspace(0, len(places) - 1, min(len(places), _MAX_POINTS)).astype(int))
     ]
     return chosen
 
 
 def _axis(field: str, title: str, values: np.ndarray) -> Chart:
-    """Of a scatter; whole numbers have no ticks between them."""
+    """Return an axis of a scatter plot; integers have no ticks between them."""
     axis = {"grid": field == "y", "tickMinStep": 1 if np.all(values == np.rint(values)) else 0}
-    scale = {"zero": False, "padding": 8, "nice": False}  # no axis reaches below what is there
+    scale = {"zero": False, "padding": 8, "nice": False}  # no axis extends below the data
     return {
         "field": field,
         "type": "quantitative",
@@ -256,15 +259,15 @@ def _axis(field: str, title: str, values: np.ndarray) -> Chart:
 
 
 def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Chart | None:
-    """The greatest count for each cell of two inputs of a grid; None where fewer than two of
-    them vary.
+    """Return the largest count for each cell of two inputs of a grid; None if fewer than two inputs
+    vary.
     """
-    varying = [one for one in axes if len(np.unique(numbers(rows, one))) > 1][:2]
+    varying = [axis for axis in axes if len(np.unique(numbers(rows, axis))) > 1][:2]
     if len(varying) < 2:
         return None
-    across, down = (numbers(rows, one) for one in varying)
+    across, down = (numbers(rows, axis) for axis in varying)
     values, samples = numbers(rows, name), rows["sample"].to_numpy()
-    places = [_cells(one) for one in (across, down)]
+    places = [_cells(axis) for axis in (across, down)]
     cells: dict[tuple[int, int], int] = {}
     for row in np.flatnonzero(np.isfinite(values)):
         cell = int(places[0][0][row]), int(places[1][0][row])
@@ -272,12 +275,12 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
             cells[cell] = int(row)
     data = [
         {
-            "x": places[0][1][at[0]],
-            "y": places[1][1][at[1]],
+            "x": places[0][1][cell[0]],
+            "y": places[1][1][cell[1]],
             "count": float(values[row]),
             "sample": int(samples[row]),
         }
-        for at, row in cells.items()
+        for cell, row in cells.items()
     ]
     ends = [_colour("matrix-low", theme), _colour("matrix-high", theme)]
     x, y = (
@@ -311,19 +314,20 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
 
 
 def _cells(values: np.ndarray) -> tuple[np.ndarray, list[float]]:
-    """The cell of each value along an axis, and where the cells are; neighbours share one where
-    there are many.
+    """Return the cell of each value along an axis, and the positions of the cells.
+
+    Neighbours share a cell if there are many values.
     """
-    different, which = np.unique(values, return_inverse=True)
-    share = -(-len(different) // _CELLS)
-    return which // share, [float(one) for one in different[::share]]
+    different, indices = np.unique(values, return_inverse=True)
+    share = -(-len(different) // _MAX_CELLS)
+    return indices // share, [float(value) for value in different[::share]]
 
 
 _OPENS = {"field": "sample", "title": "a click opens sample"}
 
 
 def height_of_branches(chart: Chart) -> int:
-    """Pixels: a bar for each If."""
+    """Return the height in pixels: a bar for each If."""
     return 110 + 34 * len({bar["branch"] for bar in chart["data"]["values"]})
 
 
@@ -340,14 +344,14 @@ def _chart(
 
 
 def _finite(rows: pa.Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The values of a column and the samples that have them."""
+    """Return the finite values of a column and their samples."""
     values = numbers(rows, name)
-    there = np.isfinite(values)
-    return values[there], rows["sample"].to_numpy()[there]
+    finite = np.isfinite(values)
+    return values[finite], rows["sample"].to_numpy()[finite]
 
 
 def _title(name: str) -> str:
-    return neutral(said(name), _LONGEST)
+    return neutral(said(name), _MAX_TITLE)
 
 
 def _colour(name: str, theme: Theme) -> str:

@@ -1,6 +1,4 @@
-"""The columns of many runs on the screen: which can be drawn, what they are called, and what is
-wrong with a condition on them.
-"""
+"""Columns of many runs on the screen: drawable ones, their titles, and errors of conditions."""
 
 from __future__ import annotations
 
@@ -15,20 +13,19 @@ from loopscope.sweeps import RowLayout, places_where
 
 
 def counts(layout: RowLayout) -> list[str]:
-    """What can be counted in a run: iterations first; of a loop that one run executes many
-    times, of the longest execution.
+    """Return the columns of counts, iterations first.
+
+    For a loop with several executions per run, the longest execution counts.
     """
-    found = [loop.counts[-1] for loop in layout.loops]
+    names = [loop.counts[-1] for loop in layout.loops]
     for branch in layout.branches:
-        found += [f"then {branch.address}", f"else {branch.address}"]
-    return found
+        names += [f"then {branch.address}", f"else {branch.address}"]
+    return names
 
 
 def drawable(layout: RowLayout, rows: pa.Table) -> list[str]:
-    """The columns with numbers that may stand along an axis: inputs first, those apart that are
-    the same in all runs.
-    """
-    inputs = [one.name for one in layout.inputs if one.kind != "string"]
+    """Return the numeric columns for an axis: varying inputs, other columns, constant inputs."""
+    inputs = [column.name for column in layout.inputs if column.kind != "string"]
     others = [
         name
         for name in rows.column_names
@@ -41,17 +38,17 @@ def drawable(layout: RowLayout, rows: pa.Table) -> list[str]:
 
 
 def said(name: str) -> str:
-    """A column on the screen: addresses as people read them.
+    """Return the title of a column, with readable addresses.
 
     >>> said("iterations main/while_not_one"), said("then main/loop/body/a%2Fif"), said("number")
     ('iterations while_not_one', 'then loop › a › if', 'number')
     """
-    what, found, place = name.partition(" main/")
-    return f"{what} {readable(f'main/{place}')}" if found else name
+    kind, separator, place = name.partition(" main/")
+    return f"{kind} {readable(f'main/{place}')}" if separator else name
 
 
 def problem(rows: pa.Table, condition: str) -> str:
-    """What is wrong with a condition; empty where nothing is."""
+    """Return the error of a condition, or an empty text."""
     try:
         places_where(rows, condition)
     except EngineError as error:
@@ -60,7 +57,7 @@ def problem(rows: pa.Table, condition: str) -> str:
 
 
 def in_words(text: str, rows: pa.Table) -> str:
-    """A sentence of the engine in which columns are called as on the screen."""
+    """Return a sentence of the engine with the titles of columns."""
     for name in sorted(
         (name for name in rows.column_names if " main/" in name), key=len, reverse=True
     ):
@@ -69,33 +66,33 @@ def in_words(text: str, rows: pa.Table) -> str:
 
 
 def short_names(addresses: Sequence[str], longest: int) -> dict[str, str]:
-    """What tells places apart on an axis: for each the shortest end of its words that no other has,
-    its middle left out where that is long.
+    """Return a unique short name for each address: its shortest unique end, with the middle cut out
+    if that is long.
 
-    >>> short_names(["main/a%2Floop/body/if", "main/b%2Floop/body/if", "main/once"], 40)
-    {'main/a%2Floop/body/if': 'a › loop › if', 'main/b%2Floop/body/if': 'b › loop › if',
-    'main/once': 'once'}
-    >>> short_names(["main/a_long_name_of_one_of_them", "main/a_long_name_of_another_one"], 16)
-    {'main/a_long_name_of_one_of_them': 'a_long_…_of_them', 'main/a_long_name_of_another_one':
-    'a_long_…ther_one'}
+    >>> short_names(["main/a%2Floop/body/if", "main/b%2Floop/body/if"], 40)
+    {'main/a%2Floop/body/if': 'a › loop › if', 'main/b%2Floop/body/if': 'b › loop › if'}
+    >>> list(short_names(["main/a_long_name_of_one", "main/a_long_name_of_two"], 12).values())
+    ['a_lon…of_one', 'a_lon…of_two']
     """
     steps = {address: readable_steps(address) for address in addresses}
-    found = {
-        address: _unique_end(own, [other for one, other in steps.items() if one != address])
-        for address, own in steps.items()
+    ends = {
+        address: _unique_end(
+            words_of_place, [other for candidate, other in steps.items() if candidate != address]
+        )
+        for address, words_of_place in steps.items()
     }
     half = longest // 2
     cut = {
         address: words if len(words) <= longest else f"{words[: half - 1]}…{words[-half:]}"
-        for address, words in found.items()
+        for address, words in ends.items()
     }
-    return cut if len(set(cut.values())) == len(cut) else found
+    return cut if len(set(cut.values())) == len(cut) else ends
 
 
-def _unique_end(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
-    counts = range(1, len(own) + 1)
-    least = next(
-        (count for count in counts if all(other[-count:] != own[-count:] for other in others)),
-        len(own),
+def _unique_end(words: Sequence[str], others: Sequence[Sequence[str]]) -> str:
+    counts = range(1, len(words) + 1)
+    shortest = next(
+        (count for count in counts if all(other[-count:] != words[-count:] for other in others)),
+        len(words),
     )
-    return " › ".join(own[-least:])
+    return " › ".join(words[-shortest:])

@@ -1,6 +1,4 @@
-"""What many runs have shown, in words: for each loop and branch a sentence, with the sample that
-it is about.
-"""
+"""Findings of many runs as sentences, each with a sample that shows it."""
 
 from __future__ import annotations
 
@@ -8,47 +6,48 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from loopscope.errors import counted
 from loopscope.ir import readable
 from loopscope.sweeps import SweepSummary
 from loopscope_app.describe.sweep_columns import said
 from loopscope_app.describe.wording import times
 
 _MOST_LISTED = 3
-"""Branches that are told one by one."""
+"""Number of branches that get a sentence of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepFinding:
-    """One sentence."""
+    """A finding."""
 
     title: str
     text: str
     sample: int | None = None
-    """Whose run shows it."""
+    """Sample that shows it."""
     bad: bool = False
 
 
 def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
-    """What stands out: the longest of each loop, branches that none took, the first NaN, the
-    first that failed.
+    """Yield findings: longest executions, branches never taken, the first NaN, the first
+    failure.
     """
     for address, loop in summary.loops.items():
         name = readable(address)
         if loop.most is None:
             yield SweepFinding(name, "never ran in any of these")
             continue
-        usual = f"{loop.total / loop.runs:,.1f} iterations a run"
+        average = f"{loop.total / loop.runs:,.1f} iterations a run"
         if loop.least == loop.most:
             yield SweepFinding(name, f"{times(loop.most)} each time")
         else:
-            given = _given(loop.most_inputs)
+            inputs_text = _inputs_text(loop.most_inputs)
             yield SweepFinding(
                 f"{name}: the longest",
-                f"{times(loop.most)}{given}; {usual}, the least {loop.least:,}",
+                f"{times(loop.most)}{inputs_text}; {average}, the shortest {loop.least:,}",
                 loop.most_sample,
             )
     if summary.rows > summary.failed:
-        yield from _never(summary)
+        yield from _unreached(summary)
     if summary.first_nan is not None:
         sample, address = summary.first_nan
         yield SweepFinding(
@@ -61,55 +60,58 @@ def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
         sample, error = summary.first_failed
         yield SweepFinding(
             "the first that failed",
-            f"{_at_its_place(error)}; {_runs(summary.failed)} failed",
+            f"{_readable_error(error)}; {_runs(summary.failed)} failed",
             sample,
             bad=True,
         )
 
 
-def _never(summary: SweepSummary) -> Iterator[SweepFinding]:
-    """Branches that none took, and Ifs that none came to; many of them in one sentence."""
+def _unreached(summary: SweepSummary) -> Iterator[SweepFinding]:
+    """Yield branches that no run took, and Ifs that no run reached; many of them in one
+    sentence.
+    """
     for title, names in (
         ("never taken", summary.other_never_taken),
         ("never reached", summary.never_ran),
     ):
         words = [said(name) if title == "never taken" else readable(name) for name in names]
-        yield from (SweepFinding(title, one) for one in words[:_MOST_LISTED])
+        yield from (SweepFinding(title, word) for word in words[:_MOST_LISTED])
         if len(words) > _MOST_LISTED:
-            yield SweepFinding(
-                title,
-                f"{len(words) - _MOST_LISTED:,} more {'branches' if title == 'never taken' else 'Ifs'}",
-            )
+            more, noun = len(words) - _MOST_LISTED, "branches" if title == "never taken" else "Ifs"
+            yield SweepFinding(title, f"{more:,} more {noun}")
 
 
-def _at_its_place(error: str) -> str:
-    """The error of a run, which begins with its place, as people read it.
+def _readable_error(error: str) -> str:
+    """Return the error of a run with its address readable.
 
-    >>> _at_its_place("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3"), _at_its_place("input 'x' takes i64")
-    ('a › loop · iteration 2 › x: Add-1 failed: 2 and 3', "input 'x' takes i64")
+    >>> _readable_error("main/a%2Floop[2]/body/x: Add-1 failed: 2 and 3")
+    'a › loop · iteration 2 › x: Add-1 failed: 2 and 3'
+    >>> _readable_error("input 'x' takes i64")
+    "input 'x' takes i64"
     """
     place, colon, rest = error.partition(": ")
     return f"{readable(place)}{colon}{rest}" if place.startswith("main/") else error
 
 
-def _given(inputs: Mapping[str, Any]) -> str:
-    """
-    >>> _given({"n": 27, "x": 0.3421095907688141})
+def _inputs_text(inputs: Mapping[str, Any]) -> str:
+    """Return inputs as text.
+
+    >>> _inputs_text({"n": 27, "x": 0.3421095907688141})
     ', n = 27, x = 0.34211'
     """
-    said = (
+    texts = (
         f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in inputs.items()
     )
-    return f", {', '.join(said)}" if inputs else ""
+    return f", {', '.join(texts)}" if inputs else ""
 
 
 def _runs(count: int) -> str:
-    return f"{count:,} run{'s' * (count != 1)}"
+    return counted(count, "run")
 
 
 def progress(done: int, count: int, seconds: float) -> str:
-    """How far runs under way are.
+    """Return the progress of a sweep.
 
     >>> progress(500, 2000, 2.0), progress(0, 9, 1.0)
     ('500 of 2,000 runs · 250 a second · 6 s left', '0 of 9 runs')
@@ -120,11 +122,11 @@ def progress(done: int, count: int, seconds: float) -> str:
 
 
 def outcome(rows: int, available: int, cut: str, seconds: float) -> str:
-    """What became of a sweep that is over.
+    """Return the result of a finished sweep.
 
     >>> outcome(500, 500, "", 0.23), outcome(20, 500, "it was stopped", 3)
     ('500 runs in 0.2 s', '20 of 500 runs in 3.0 s: it was stopped')
     """
-    told = f" of {available:,}" if rows < available else ""
-    why = f": {cut}" if cut else f": the first {rows:,} are run here" if rows < available else ""
-    return f"{rows:,}{told} run{'s' * (available != 1)} in {seconds:,.1f} s{why}"
+    part = f" of {available:,}" if rows < available else ""
+    reason = f": {cut}" if cut else f": the first {rows:,} are run here" if rows < available else ""
+    return f"{rows:,}{part} run{'' if available == 1 else 's'} in {seconds:,.1f} s{reason}"

@@ -1,6 +1,4 @@
-"""Plain data to show of a tensor: numbers as text, tables, statistics, pictures; nothing here
-knows Streamlit.
-"""
+"""Plain data of a tensor for display: text, tables, statistics, pictures."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from loopscope.ops.stored import plain
 from loopscope.view import channels, number_text
 
 SCANNED = 1 << 22
-"""Elements of which statistics are computed: more would be felt at every step."""
+"""Number of elements for statistics; more would slow every step down."""
 TABLE_ROWS, TABLE_COLUMNS = 400, 64
 BINS = 24
 _PICTURE_SIDE = 512
@@ -26,7 +24,7 @@ _PICTURE_SIDE = 512
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of a numeric tensor; NaN and infinities are counted and left out of the rest."""
+    """Statistics of a numeric tensor; NaN and infinities are only counted."""
 
     least: float
     most: float
@@ -37,12 +35,12 @@ class Statistics:
     infinities: int
 
     def cells(self) -> list[tuple[str, str]]:
-        """Each number with what it is; no least or mean of a tensor that has no finite element."""
-        told = {"min": self.least, "max": self.most, "mean": self.mean, "std": self.deviation}
+        """Return name and text of each statistic; without finite elements only the counts."""
+        statistics = {"min": self.least, "max": self.most, "mean": self.mean, "std": self.deviation}
         cells = (
             []
             if math.isnan(self.least)
-            else [(name, short(number)) for name, number in told.items()]
+            else [(name, short(number)) for name, number in statistics.items()]
         )
         if self.nans or self.infinities:
             cells += [("NaN", f"{self.nans:,}"), ("infinite", f"{self.infinities:,}")]
@@ -50,7 +48,7 @@ class Statistics:
 
 
 def numbers(array: np.ndarray) -> np.ndarray | None:
-    """The elements as float64 (booleans as 0 and 1); None for strings."""
+    """Return the elements as float64 (booleans as 0 and 1); None for strings."""
     if array.dtype.kind in "OUS":
         return None
     if array.dtype.names:
@@ -60,7 +58,9 @@ def numbers(array: np.ndarray) -> np.ndarray | None:
 
 
 def statistics(array: np.ndarray) -> Statistics | None:
-    """Of the first ``SCANNED`` elements; None when there is nothing to count."""
+    """Return the statistics of the first ``SCANNED`` elements; None for an empty or non-numeric
+    tensor.
+    """
     flat = numbers(array.reshape(-1)[:SCANNED])
     if flat is None or not flat.size:
         return None
@@ -83,7 +83,7 @@ def statistics(array: np.ndarray) -> Statistics | None:
 
 
 def short(number: float) -> str:
-    """A statistic in at most about nine characters.
+    """Return a statistic in about nine characters.
 
     >>> short(3.0), short(0.123456789), short(float("nan")), short(1e20)
     ('3', '0.12346', 'NaN', '1e+20')
@@ -100,45 +100,39 @@ def difference(
     against: str = "since",
     where: str = "the iteration before",
 ) -> str:
-    """What changed between two values of one place, in words; ``where`` is what the first one is
-    the value in.
+    """Describe the change between two values of one place; ``where`` is the moment of the first.
 
-    >>> difference(np.array([1.0, 2.0]), np.array([1.0, 4.0])), difference(np.float32(1), np.float32(1))
-    ('since the iteration before: 1 of 2 elements changed, by up to 2', 'as in the iteration
-    before')
+    >>> difference(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    'since the iteration before: 1 of 2 elements changed, by up to 2'
+    >>> difference(np.float32(1), np.float32(1))
+    'unchanged since the iteration before'
     """
     before, now = np.asarray(before), np.asarray(now)
+    unchanged = f"unchanged since {where}" if against == "since" else f"as in {where}"
     if before.shape != now.shape:
         return f"{against} {where}: the shape was {list(before.shape)}"
-    one, other = numbers(before.reshape(-1)[:SCANNED]), numbers(now.reshape(-1)[:SCANNED])
-    if one is None or other is None:
-        return (
-            f"as in {where}"
-            if before.tolist() == now.tolist()
-            else f"{against} {where}: texts changed"
-        )
+    left, right = numbers(before.reshape(-1)[:SCANNED]), numbers(now.reshape(-1)[:SCANNED])
+    if left is None or right is None:
+        return unchanged if before.tolist() == now.tolist() else f"{against} {where}: texts changed"
     with np.errstate(all="ignore"):
-        changed = (one != other) & ~(np.isnan(one) & np.isnan(other))
-        distances = np.abs(other - one)[changed]
+        changed = (left != right) & ~(np.isnan(left) & np.isnan(right))
+        distances = np.abs(right - left)[changed]
     if not changed.any():
-        return f"as in {where}"
+        return unchanged
     if now.dtype == np.bool_ and now.size == 1:
         return f"it was {'true' if before.reshape(-1)[0] else 'false'} in {where}"
     finite = distances[np.isfinite(distances)]
-    by = (
-        f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}" if finite.size else ""
-    )
+    amount = ""
+    if finite.size:
+        amount = f" by {'up to ' if now.size > 1 else ''}{short(float(finite.max()))}"
     if now.size == 1:
-        return f"{against} {where}: changed{by}"
-    return (
-        f"{against} {where}: {int(changed.sum()):,} of {now.size:,} elements changed,{by}".rstrip(
-            ","
-        )
-    )
+        return f"{against} {where}: changed{amount}"
+    elements = f"{int(changed.sum()):,} of {now.size:,} elements changed"
+    return f"{against} {where}: {elements}{',' if amount else ''}{amount}"
 
 
 def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:
-    """The last two axes of a tensor at given positions of the axes before; a vector becomes one
+    """Return the last two axes of a tensor at given positions of the axes before; a vector as one
     column.
     """
     if array.ndim <= 1:
@@ -147,8 +141,9 @@ def plane(array: np.ndarray, leading: Sequence[int]) -> np.ndarray:
 
 
 def table(matrix: np.ndarray, first_row: int = 0, first_column: int = 0) -> pd.DataFrame:
-    """A page of a matrix from a row and column on, as numbers where a table can show them: it
-    has no words for NaN and infinity.
+    """Return a page of a matrix from a row and a column on.
+
+    Numbers become text if the page contains NaN or infinities, which a table cannot show.
     """
     part = matrix[first_row : first_row + TABLE_ROWS, first_column : first_column + TABLE_COLUMNS]
     if part.dtype.kind in "biu" or (
@@ -165,7 +160,7 @@ def table(matrix: np.ndarray, first_row: int = 0, first_column: int = 0) -> pd.D
 
 
 def histogram(array: np.ndarray) -> list[dict[str, float]]:
-    """Bins of the finite elements: ``from``, ``to``, ``count``."""
+    """Return bins of the finite elements: ``from``, ``to``, ``count``."""
     flat = numbers(array.reshape(-1)[:SCANNED])
     if flat is None:
         return []
@@ -190,8 +185,9 @@ _NEGATIVE, _MIDDLE, _POSITIVE, _LOW, _HIGH, _NAN_COLOUR = (
 
 
 def heat_map(matrix: np.ndarray) -> str:
-    """A picture of a matrix as a data URL: orange to blue round zero, or pale to dark where
-    nothing is negative; NaN is red.
+    """Return a picture of a matrix as a data URL.
+
+    Colors are orange to blue around zero, or pale to dark without negative numbers; NaN is red.
     """
     rows, columns = (max(1, math.ceil(length / _PICTURE_SIDE)) for length in matrix.shape)
     values = numbers(matrix[::rows, ::columns])
@@ -220,7 +216,7 @@ def heat_map(matrix: np.ndarray) -> str:
 
 
 def as_code(array: np.ndarray) -> str:
-    """The tensor as a line of numpy code."""
+    """Return the tensor as a line of numpy code."""
     if array.dtype.kind == "O":
         return f"np.array({array.tolist()!r}, dtype=object)"
     if not array.size and array.dtype.isbuiltin == 1:
@@ -238,15 +234,15 @@ def as_code(array: np.ndarray) -> str:
 
 
 def npy(array: np.ndarray) -> bytes:
-    """The tensor as an .npy file that every numpy can read."""
+    """Return the tensor as an .npy file that every numpy can read."""
     file = io.BytesIO()
     np.save(file, plain(array), allow_pickle=False)
     return file.getvalue()
 
 
 def values_for_editing(array: np.ndarray) -> np.ndarray:
-    """An array that a table editor can hold: narrow types as float64 or int64."""
+    """Return an array that a table editor supports: narrow types as float64 or int64."""
     if array.dtype.kind in "biufO" and array.dtype.isbuiltin == 1 and array.dtype != np.float16:
         return array
-    found = numbers(array)
-    return array if found is None else found
+    plain_numbers = numbers(array)
+    return array if plain_numbers is None else plain_numbers

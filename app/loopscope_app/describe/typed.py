@@ -1,6 +1,4 @@
-"""What people type where a place is asked for: any form of an address, also alone in place of an
-expression.
-"""
+"""Places that users type: any form of an address, also alone instead of an expression."""
 
 from __future__ import annotations
 
@@ -10,24 +8,25 @@ from loopscope.ir import Model, addresses_ending, full_address
 
 
 def place(model: Model, text: str) -> str:
-    """The exact address that a text means; the text itself where no node has such an end.
-    ``AddressError`` when several have.
+    """Return the exact address that a text means, or the text itself if no node has such an end.
+
+    Raise ``AddressError`` if several nodes have.
     """
     return full_address(model, text) if text.strip() else text
 
 
 def expression(model: Model, text: str) -> str:
-    """An expression as its language wants it: an address that stands alone gets backticks.
+    """Return an expression in the expression language: a single address gets backticks.
 
-    ``a/b`` stays a quotient where the model has nodes of both names.
+    ``a/b`` remains a quotient if the model has nodes of both names.
     """
     text = text.strip()
-    if "`" in text or not addresses_ending(model, text) or _is_of_names(model, text):
+    if "`" in text or not addresses_ending(model, text) or _names_exist(model, text):
         return text
     return f"`{text}`"
 
 
-def _is_of_names(model: Model, text: str) -> bool:
+def _names_exist(model: Model, text: str) -> bool:
     try:
         return all(addresses_ending(model, name) for name in names_in(text))
     except ExpressionError:

@@ -1,4 +1,4 @@
-"""A loop drawn as copies of its body: as many as a picture has room for."""
+"""A loop drawn as copies of its body, as many as fit into a picture."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from loopscope.view import COPIES, Folding, graph_view, unrolling
 from loopscope_app.describe.node_index import places
 
 MOST_BOXES = 420
-"""Fewer copies are drawn where there would be more boxes than this."""
+"""Limit of boxes, which reduces the number of copies."""
 LATEST = 2**40
-"""First iteration of a window that a link or a file may ask for."""
+"""Last first iteration of a window in a link or a file."""
 
 
 def unrolled(
@@ -20,9 +20,7 @@ def unrolled(
     address: str,
     debugger: loopscope.Debugger | None,
 ) -> Folding:
-    """The folding with a loop as copies of its body, one for each iteration of a window; or once
-    again, when it was unrolled before.
-    """
+    """Return the folding with a loop as copies of its body, or folded again if it was unrolled."""
     folding = before
     for count in range(COPIES, 0, -1):
         folding = unrolling.unroll(model, before, address, debugger, count)
@@ -38,17 +36,17 @@ def at_window(
     root: str,
     window: tuple[str, int, int],
 ) -> Folding:
-    """The folding with a loop as copies of its body: a window of its address, its first iteration
-    and how many there are.
+    """Return the folding with a loop as copies of its body.
 
-    As it was where that is no loop, or is unrolled already.
+    ``window`` is its address, the first iteration and the number of iterations. The folding is
+    unchanged if the address is not a loop or is unrolled already.
     """
     address, first, count = window
-    found = places(model).get(address)
+    node = places(model).get(address)
     if (
-        found is None
-        or not found.node.bodies
-        or found.node.type == IF
+        node is None
+        or not node.node.bodies
+        or node.node.type == IF
         or before.window(address) is not None
     ):
         return before

@@ -1,6 +1,4 @@
-"""What every node has made at the cursor of a run, in a few characters: what is searched, and
-what stands beside lines of code.
-"""
+"""Short texts of all values at the cursor, for the search and for lines of code."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from loopscope.view import value_preview
 from loopscope_app.describe.node_index import places
 
 MOST_VALUES = 1500
-"""Nodes of a model whose values are looked at: with more it would be felt at every step and
-letter.
+"""Number of nodes up to which values are computed; more would slow every step and key press
+down.
 """
 
 _values: WeakKeyDictionary[loopscope.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
@@ -23,33 +21,33 @@ _values: WeakKeyDictionary[loopscope.Debugger, tuple[int, Mapping[str, str]]] = 
 def values_at(
     debugger: loopscope.Debugger, previews: dict[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Previews of the values that the canvas shows at the cursor, by static address; nothing for
-    models with very many nodes.
+    """Return previews of the values at the cursor by static address; nothing for a model with too
+    many nodes.
 
-    ``previews``: texts by concrete address, kept by the caller as long as the run lasts.
+    ``previews`` caches texts by concrete address during a run.
     """
     step = debugger.cursor.step
-    kept = _values.get(debugger)
-    if kept is None or kept[0] != step:
+    cached = _values.get(debugger)
+    if cached is None or cached[0] != step:
         few = len(places(debugger.model)) <= MOST_VALUES
-        kept = _values[debugger] = (
+        cached = _values[debugger] = (
             step,
             dict(_previews(debugger, {} if previews is None else previews)) if few else {},
         )
-    return kept[1]
+    return cached[1]
 
 
 def _previews(debugger: loopscope.Debugger, known: dict[str, str]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     scene, timeline = debugger.scene(), debugger.timeline
     for program in debugger.plan.programs:
-        shown = scene.shown.get(program.index)
-        if shown is None:
+        execution = scene.shown.get(program.index)
+        if execution is None:
             continue
-        graph = timeline.address(program, shown.row)
+        graph = timeline.address(program, execution.row)
         for label, layer in program.layer_of_label.items():
             slot = program.slots.get((layer, 0))
-            if slot is None or program.producer.get(slot, -1) >= shown.position:
+            if slot is None or program.producer.get(slot, -1) >= execution.position:
                 continue
             place = f"{graph}/{label}"
             if place not in known:
@@ -57,5 +55,5 @@ def _previews(debugger: loopscope.Debugger, known: dict[str, str]) -> list[tuple
                     known[place] = value_preview(debugger.value(place))
                 except EngineError:
                     continue
-            found.append((f"{program.address}/{label}", known[place]))
-    return found
+            texts.append((f"{program.address}/{label}", known[place]))
+    return texts

@@ -1,12 +1,13 @@
-"""The words for a run: why a loop ended, which branch ran, where the cursor is."""
+"""Words about a run: why a loop ended, which branch ran, where the cursor is."""
 
 from __future__ import annotations
 
+from loopscope.errors import counted
 from loopscope.ir import decode
 from loopscope.timeline import ControlFlowRecord
 
 DEVICES = ("f16", "bf16")
-"""What devices compute in instead of f32."""
+"""Types that devices compute in instead of f32."""
 
 _REASONS = {
     "trip_count": "the trip count was reached",
@@ -18,13 +19,24 @@ _REASONS = {
     "error": "an operation failed",
     "stopped": "the run was stopped",
 }
-
+"""Ends of sentences, by what ended a loop."""
+SHORT_REASONS = {
+    "trip_count": "trip count reached",
+    "condition": "condition became false",
+    "zero_trip_count": "trip count 0",
+    "initial_condition": "condition false at once",
+    "slices_exhausted": "all slices used",
+    "limit": "limit reached",
+    "endless": "never ends",
+    "error": "failed",
+}
+"""The same for a header, by what ended a loop or by ``endless``."""
 
 _GROUPED = {"int8": "int8 per row", "int4": "int4 per group"}
 
 
 def narrower_type(name: str) -> str:
-    """A type that values are rounded to, as people know it.
+    """Return a type that values are rounded to, as users know it.
 
     >>> narrower_type("int4"), narrower_type("bf16")
     ('int4 per group', 'bf16')
@@ -33,26 +45,26 @@ def narrower_type(name: str) -> str:
 
 
 def times(count: int) -> str:
-    """How many iterations, in words.
+    """Return a number of iterations as text.
 
     >>> times(0), times(1), times(1200)
     ('no iteration', '1 iteration', '1,200 iterations')
     """
-    return "no iteration" if count == 0 else f"{count:,} iteration{'s' if count != 1 else ''}"
+    return "no iteration" if count == 0 else counted(count, "iteration")
 
 
 def reason(ended_by: str | None) -> str:
-    """Why a loop ended, as the end of a sentence."""
+    """Return why a loop ended, as the end of a sentence."""
     return _REASONS.get(ended_by or "", "it is still running")
 
 
 def ending(record: ControlFlowRecord) -> str:
-    """Why the loop of a record ended, as the end of a sentence."""
+    """Return why the loop of a record ended, as the end of a sentence."""
     return "it can never end" if record.endless else reason(record.ended_by)
 
 
 def record_sentence(record: ControlFlowRecord) -> str:
-    """One record of the control flow in one sentence without its address."""
+    """Return a sentence about a record of the control flow, without its address."""
     if record.branch is not None:
         return f"took {record.branch}"
     if record.iterations is None:
@@ -67,7 +79,7 @@ def record_sentence(record: ControlFlowRecord) -> str:
 
 
 def name_of(address: str) -> str:
-    """The readable last name of an address, without iteration and output number.
+    """Return the readable last name of an address, without iteration and output number.
 
     >>> name_of("main/while_3[2]/body/Add%2F1:1")
     'Add/1'

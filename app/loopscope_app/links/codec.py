@@ -1,5 +1,5 @@
-"""A moment as parameters of the page's address, and back: what each is called, how it is
-written, and how much of it has room.
+"""Conversion of a moment to the parameters of the page's address, and back, within length
+limits.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from loopscope.ir import ROOT
 from loopscope_app.describe.backward import Backward
 
 SAMPLE = "sample:"
-"""The prefix of a sample's name, in the field that otherwise holds the path of a model."""
-_LARGE = "large"
-_MANY = "runs"
-_LONGEST = 1200
-"""Characters of a parameter that holds a list or a table."""
+"""Prefix of a sample's name, in the field that otherwise is the path of a model."""
+_LARGE_TYPE = "large"
+_MANY_SCREEN = "runs"
+_MAX_LENGTH = 1200
+"""Length limit of a parameter with a list or a table."""
 LONGEST_QUESTION = 400
-"""Characters of a question to the trace that an address holds."""
+"""Length limit of a formula for the trace in an address."""
 LONGEST_RUNS = 400
-"""Characters that say what many runs are on."""
+"""Length limit of the description of the inputs of many runs."""
 MOST = 20
-"""Breakpoints, and watches, that an address holds."""
+"""Limit of breakpoints, and of watches, in an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A loop that is unrolled: iterations side by side."""
+    """An unrolled loop: iterations side by side."""
 
     address: str
     first: int
@@ -43,53 +43,55 @@ class Unreadable:
     """Parameters of a link that have an unexpected value."""
 
     expected: str
-    """A sentence."""
+    """Description of the expected value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What an address says; everything may come from a stranger."""
+    """Content of an address. It is untrusted."""
 
     model: str = ""
     """``sample:NAME`` or a path."""
     lesson: str = ""
     large: bool = False
-    """Type for the last row of a lecture hall."""
+    """True for text that is readable from the last row of a lecture hall."""
     backward: Backward | Unreadable | None = None
-    """The gradient of that model that is looked at in its place."""
+    """The gradient of the model that is shown instead of the model."""
     input_set: str = ""
     changes: Mapping[str, Any] | Unreadable = field(default_factory=dict[str, Any])
-    """Values that are set by hand, by address: numbers, or nested lists of them."""
+    """Values set by hand, by address: numbers, or nested lists of numbers."""
     step: str = ""
-    """A number, or the address of a moment."""
+    """A step number, or the address of a moment."""
     node: str = ""
-    """What the inspector is pinned to."""
+    """Address that the inspector is pinned to."""
     body: str = ""
-    """The graph that the canvas shows; empty for the outermost."""
+    """The drawn graph; empty for the main graph."""
     unrolled: tuple[Window | Unreadable, ...] = ()
     breakpoints: tuple[Pause | Unreadable, ...] = ()
     watches: tuple[str | Unreadable, ...] = ()
     looks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The ways to look that are not the usual ones. Read from an address: all of its parameters,
-    of which the looks know theirs.
+    """Views that are not the defaults. After reading, all parameters of the address; a view ignores
+    unknown ones.
     """
     question: str = ""
-    """To the trace."""
+    """Formula for the trace."""
     many: bool = False
-    """The screen of many runs is shown."""
+    """True for the screen Many runs."""
     runs: str = ""
-    """What the many runs are on, in words."""
+    """Description of the inputs of many runs."""
 
 
 def written(link: Link) -> dict[str, str]:
-    """The parameters of a link; what is empty, or has no room, is left out."""
+    """Return the parameters of a link without empty and too long ones."""
     lesson = link.lesson
     windows = [
-        [one.address, one.first, one.count] for one in link.unrolled if isinstance(one, Window)
+        [window.address, window.first, window.count]
+        for window in link.unrolled
+        if isinstance(window, Window)
     ]
     parameters = {
         "lesson": lesson,
-        "type": _LARGE if lesson and link.large else "",
+        "type": _LARGE_TYPE if lesson and link.large else "",
         "model": "" if lesson else link.model,
         "backward": _packed(_gradient(link.backward)),
         "set": link.input_set,
@@ -102,14 +104,14 @@ def written(link: Link) -> dict[str, str]:
         "watches": _packed(_with_room(_texts(link.watches))),
         **link.looks,
         "ask": link.question if len(link.question) <= LONGEST_QUESTION else "",
-        "screen": _MANY if link.many else "",
+        "screen": _MANY_SCREEN if link.many else "",
         "runs": link.runs if len(link.runs) <= LONGEST_RUNS else "",
     }
     return {name: text for name, text in parameters.items() if text}
 
 
 def read(parameters: Mapping[str, str]) -> Link:
-    """The link that query parameters describe; they may be written by anybody and are checked."""
+    """Return the link that query parameters describe. They are untrusted and checked."""
 
     def text(name: str) -> str:
         return parameters.get(name, "")
@@ -117,7 +119,7 @@ def read(parameters: Mapping[str, str]) -> Link:
     return Link(
         model=text("model"),
         lesson=text("lesson"),
-        large=text("type") == _LARGE,
+        large=text("type") == _LARGE_TYPE,
         backward=_backward(text("backward")),
         input_set=text("set"),
         changes=_changes(text("whatif")),
@@ -129,52 +131,56 @@ def read(parameters: Mapping[str, str]) -> Link:
         watches=tuple(map(_watch, _listed(text("watches")))),
         looks=parameters,
         question=text("ask")[:LONGEST_QUESTION],
-        many=text("screen") == _MANY,
+        many=text("screen") == _MANY_SCREEN,
         runs=text("runs")[:LONGEST_RUNS],
     )
 
 
 def has_room_for(backward: Backward) -> bool:
-    """Whether an address holds what is differentiated by what."""
+    """Return True if an address has room for the names of a gradient."""
     return bool(_packed(_gradient(backward)))
 
 
 def has_room(changes: Mapping[str, Any]) -> bool:
-    """Whether an address holds these values that are set by hand."""
+    """Return True if an address has room for these changes."""
     return bool(_packed(_plain(changes)))
 
 
 def beyond(items: Sequence[Pause] | Sequence[str], what: str) -> str:
-    """What is to be said of breakpoints or watches that an address has no room for; empty where it
-    holds all.
+    """Return a note about breakpoints or watches that an address has no room for, or an empty text.
 
     >>> beyond(["a"] * 21, "watches")
     "The page's link has room for the first 20 of these 21 watches: the link leaves the others out."
     """
-    all_of_them = [*_pauses(items), *_texts(items)]
-    kept = len(_with_room(all_of_them))
-    if kept == len(all_of_them):
+    everything = [*_pauses(items), *_texts(items)]
+    count = len(_with_room(everything))
+    if count == len(everything):
         return ""
-    room = f"the first {kept}" if kept else "none"
-    return f"The page's link has room for {room} of these {len(all_of_them):,} {what}: the link leaves the others out."
+    room = f"the first {count}" if count else "none"
+    return (
+        f"The page's link has room for {room} of these {len(everything):,} {what}: "
+        "the link leaves the others out."
+    )
 
 
 def _pauses(items: Sequence[object]) -> list[object]:
     return [
-        [one.pattern, one.condition, one.kind, one.on] for one in items if isinstance(one, Pause)
+        [item.pattern, item.condition, item.kind, item.on]
+        for item in items
+        if isinstance(item, Pause)
     ]
 
 
 def _texts(items: Sequence[object]) -> list[object]:
-    return [one for one in items if isinstance(one, str)]
+    return [item for item in items if isinstance(item, str)]
 
 
 def _with_room(items: list[object]) -> list[object]:
-    """As many of them as fit."""
-    kept = items[:MOST]
-    while kept and not _packed(kept):
-        kept.pop()
-    return kept
+    """Return the first items that fit."""
+    fitting = items[:MOST]
+    while fitting and not _packed(fitting):
+        fitting.pop()
+    return fitting
 
 
 def _plain(changes: Mapping[str, Any]) -> dict[str, object]:
@@ -185,29 +191,29 @@ def _plain(changes: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _packed(data: object) -> str:
-    """Plain data as text; empty where there is nothing, or too much for an address."""
+    """Return plain data as text; empty for no data, or for too much data for an address."""
     text = json.dumps(data, separators=(",", ":")) if data else ""
-    return text if len(text) <= _LONGEST else ""
+    return text if len(text) <= _MAX_LENGTH else ""
 
 
 def _unpacked(text: str) -> object:
-    """The data again; None for what is none, or too long."""
+    """Return the data of a text; None if it is invalid or too long."""
     try:
-        return json.loads(text) if len(text) <= _LONGEST else None
+        return json.loads(text) if len(text) <= _MAX_LENGTH else None
     except (ValueError, RecursionError):
         return None
 
 
 def _listed(text: str) -> list[object]:
-    found = _unpacked(text) if text else []
-    return found if isinstance(found, list) else [found]
+    data = _unpacked(text) if text else []
+    return data if isinstance(data, list) else [data]
 
 
 def _changes(text: str) -> Mapping[str, Any] | Unreadable:
-    found = _unpacked(text) if text else {}
+    data = _unpacked(text) if text else {}
     return (
-        found
-        if isinstance(found, dict)
+        data
+        if isinstance(data, dict)
         else Unreadable("a what-if in a link is a table of values by address")
     )
 
@@ -224,24 +230,27 @@ def _backward(text: str) -> Backward | Unreadable | None:
     if not text:
         return None
     match _unpacked(text):
-        case [list(of), list(by)] if of and by and all(isinstance(one, str) for one in (*of, *by)):
+        case [list(of), list(by)] if (
+            of and by and all(isinstance(name, str) for name in (*of, *by))
+        ):
             return Backward(tuple(map(str, of)), tuple(map(str, by)))
     return Unreadable(
         "a gradient in a link is two lists of names: what is differentiated, and by what"
     )
 
 
-def _window(one: object) -> Window | Unreadable:
-    match one:
+def _window(item: object) -> Window | Unreadable:
+    match item:
         case [str(address), int(first), int(count)]:
             return Window(address, first, count)
     return Unreadable(
-        "an unrolled loop in a link is a list of its address, its first iteration and how many are side by side"
+        "an unrolled loop in a link is a list of its address, its first iteration and the number "
+        "of iterations side by side"
     )
 
 
-def _pause(one: object) -> Pause | Unreadable:
-    match one:
+def _pause(item: object) -> Pause | Unreadable:
+    match item:
         case [
             str(pattern),
             str(condition),
@@ -250,13 +259,14 @@ def _pause(one: object) -> Pause | Unreadable:
         ]:
             return Pause(pattern, condition, kind, on)
     return Unreadable(
-        "a breakpoint in a link is a list of its place, its condition, address, nan, infinity or shape, and whether it is on"
+        "a breakpoint in a link is a list of its place, its condition, its kind (address, nan, "
+        "infinity or shape) and whether it is on"
     )
 
 
-def _watch(one: object) -> str | Unreadable:
+def _watch(item: object) -> str | Unreadable:
     return (
-        one
-        if isinstance(one, str)
+        item
+        if isinstance(item, str)
         else Unreadable("a watch in a link is the text of an expression")
     )

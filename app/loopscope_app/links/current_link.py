@@ -1,4 +1,4 @@
-"""The link that reopens what a session looks at."""
+"""The link that reopens the current moment of a session."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from loopscope_app.state.user_session import UserSession
 
 
 def current_link(session: UserSession) -> Link | None:
-    """None where no link can reopen it: nothing is open, it was uploaded, or a long run has it
-    under way.
+    """Return the link; None if nothing is open, the model was uploaded, or a long run is under
+    way.
     """
     opened = session.model.opened
     if opened is None or not opened.link or session.run.running is not None:
@@ -24,17 +24,17 @@ def current_link(session: UserSession) -> Link | None:
 
 
 def look(session: UserSession) -> dict[str, str]:
-    """How the moment is looked at, as parameters of a link: what of it a saved run does not say
-    otherwise.
+    """Return the view of the moment as parameters of a link, without those that a saved run
+    stores.
     """
     return {
         name: text
         for name, text in written(_link(session, "")).items()
-        if name not in _SAID_OF_A_RUN
+        if name not in _STORED_IN_RUN
     }
 
 
-_SAID_OF_A_RUN = frozenset(
+_STORED_IN_RUN = frozenset(
     {"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"}
 )
 
@@ -52,7 +52,8 @@ def _link(session: UserSession, model: str) -> Link:
         node=session.canvas.selected,
         body=session.canvas.root,
         unrolled=tuple(
-            Window(one.address, one.first, one.count) for one in session.canvas.folding.unrolled
+            Window(window.address, window.first, window.count)
+            for window in session.canvas.folding.unrolled
         ),
         breakpoints=pauses(debugger) if debugger else (),
         watches=watches(debugger) if debugger else (),
@@ -64,10 +65,10 @@ def _link(session: UserSession, model: str) -> Link:
 
 
 def pauses(debugger: loopscope.Debugger) -> tuple[Pause, ...]:
-    """The breakpoints of a run."""
-    return tuple(one.as_set for one in debugger.breakpoints.items())
+    """Return the breakpoints of a run."""
+    return tuple(breakpoint.as_set for breakpoint in debugger.breakpoints.items())
 
 
 def watches(debugger: loopscope.Debugger) -> tuple[str, ...]:
-    """The watched expressions of a run."""
+    """Return the watched expressions of a run."""
     return tuple(expression for _, expression in debugger.watches.items())

@@ -1,3 +1,3 @@
-"""What a session holds, and what all sessions share; read by everything above, written by
-``loopscope_app.actions``.
+"""State of a session, and state that all sessions share. Only ``loopscope_app.actions`` changes
+it.
 """

@@ -1,6 +1,4 @@
-"""A run in its own thread: one that the user waits for, or one that finishes a run in the
-background.
-"""
+"""Runs in a thread of their own, which the user waits for or which finish in the background."""
 
 from __future__ import annotations
 
@@ -15,18 +13,21 @@ from loopscope_app.describe.random_inputs import OPEN_LENGTHS, Lengths, lengths_
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened, prepared
 
-OUT_OF_MEMORY = "The server has no memory left for this run just now: it stands at its beginning again. Try again in a minute."
+OUT_OF_MEMORY = (
+    "The server has no memory for this run at the moment: it is back at its beginning. "
+    "Try again in a minute."
+)
 MOST_SECONDS = 60.0
-"""Seconds of computing for a run that finishes without being asked to."""
-_AGAIN = 0.05
-"""Seconds between two words to stop: one that comes before the work has begun is not heard."""
+"""Time limit in seconds of a run that continues by itself."""
+_STOP_INTERVAL = 0.05
+"""Seconds between two stop requests: a request before the work begins has no effect."""
 
 
 class Running:
     """A run in its own thread, so that a long run neither blocks the page nor outlives it."""
 
     doing = "Running"
-    """What is under way, in a word."""
+    """Name of the work, shown to the user."""
 
     def __init__(
         self,
@@ -45,43 +46,46 @@ class Running:
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # of the engine or of Loopscope itself: the page says which
+        except (
+            Exception
+        ) as error:  # an error of the engine or of Loopscope itself: the page shows which
             self.error = error
         if LAUNCH.server:
             self._give_back()
 
     def _give_back(self) -> None:
-        """Who has used up the memory that all users share gives back what it holds of it, before
-        anybody else asks for some.
-        """
+        """If this run exhausted the shared memory budget, free its values at once."""
         exhausted = [
-            one
-            for one in self.debuggers
-            if one.out_of_memory or isinstance(self.error, MemoryError)
+            debugger
+            for debugger in self.debuggers
+            if debugger.out_of_memory or isinstance(self.error, MemoryError)
         ]
         if exhausted:
-            reason = next((f"{one.failure}. " for one in exhausted if one.failure), "")
+            reason = next(
+                (f"{debugger.failure}. " for debugger in exhausted if debugger.failure), ""
+            )
             self.error = EngineError(reason + OUT_OF_MEMORY)
-            for one in exhausted:
-                one.restart()
+            for debugger in exhausted:
+                debugger.restart()
 
     def done(self, patience: float = 0) -> bool:
         self._thread.join(patience)
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        for one in self.debuggers:
-            one.stop()
+        for debugger in self.debuggers:
+            debugger.stop()
 
     @property
     def iterations(self) -> int:
-        """That have been run."""
-        return sum(one.machine.control.reached for one in self.debuggers)
+        """Number of iterations that ran."""
+        return sum(debugger.machine.control.reached for debugger in self.debuggers)
 
 
 class Preparing(Running):
-    """A large model is checked, and the plan of its run made, while people look at its picture;
-    ``then`` hears of it where it is needed.
+    """Check of a large model and construction of its plan, while the user sees its picture.
+
+    ``then`` receives the prepared model.
     """
 
     def __init__(self, opened: Opened, then: Callable[[Opened], None]) -> None:
@@ -95,11 +99,11 @@ class Preparing(Running):
         self.is_stopped = True
 
     def done(self, patience: float = 0) -> bool:
-        """At once when it is stopped: what is left of its present phase ends by itself, in vain."""
+        """Return True at once after a stop: the current phase ends by itself."""
         return self.is_stopped or super().done(patience)
 
     def tell(self) -> None:
-        """Hands over what was made, unless it was stopped."""
+        """Pass the prepared model on, unless the work was stopped."""
         if not self.is_stopped and self.error is None:
             self._then(self._opened)
 
@@ -112,17 +116,18 @@ class Preparing(Running):
 
 
 class Differentiating(Running):
-    """The gradient of a large model is made, while people look at its picture; ``then`` hears of
-    it where it is still wanted.
+    """Construction of the gradient of a large model, while the user sees its picture.
+
+    ``then`` receives the gradient if it is still requested.
     """
 
-    doing = phase = "Making the gradient"
+    doing = phase = "Building the gradient"
 
     def __init__(
         self, make: Callable[[Callable[[], bool]], Opened], then: Callable[[Opened], None]
     ) -> None:
-        """``make`` is given a function that says whether it is still to go on, and ends with an
-        ``EngineError`` soon after it is not.
+        """Begin the work. ``make`` receives a function that returns False once the work is stopped,
+        and then raises ``EngineError`` soon.
         """
         self.is_stopped = False
         self._then = then
@@ -140,27 +145,23 @@ class Differentiating(Running):
         self.is_stopped = True
 
     def done(self, patience: float = 0) -> bool:
-        """At once when it is stopped: the work ends at its next operation, and nobody waits for
-        that.
-        """
+        """Return True at once after a stop: the work ends at its next operation."""
         return self.is_stopped or super().done(patience)
 
     def tell(self) -> None:
-        """Hands over what was made, unless it was stopped."""
+        """Pass the gradient on, unless the work was stopped."""
         if self.made is not None and not self.is_stopped:
             self._then(self.made)
 
 
 class Fitting(Running):
-    """The search for lengths of made-up inputs with which a model runs: a few short trials,
-    while people look at its picture.
-    """
+    """Search for lengths of generated inputs with which a model runs, by a few short trials."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self.trying = self.lengths = OPEN_LENGTHS[0]
         self.over = False
-        """What it has found was looked at."""
+        """True once the result was used."""
         self._stopped = False
         super().__init__((), self._search)
 
@@ -176,9 +177,7 @@ class Fitting(Running):
 
 
 class Comparing(Running):
-    """Runs to their ends, one after the other, and what is then made of them; all of it in vain
-    once it is stopped.
-    """
+    """Runs that finish one after the other, and work on their results; a stop ends both."""
 
     def __init__(
         self,
@@ -187,13 +186,13 @@ class Comparing(Running):
         doing: str = "Comparing",
         after: str = "the runs are done, their values are being compared",
     ) -> None:
-        """``then`` receives a function that says whether the run has been stopped meanwhile;
-        ``after`` says what it does, in words.
+        """Begin the runs. ``then`` receives a function that returns True after a stop; ``after``
+        describes its work.
         """
         self.doing = doing
         self.after = after
         self.is_after = False
-        """The runs have come to their ends."""
+        """True once all runs ended."""
         self._stopped = threading.Event()
         self._then = then
         super().__init__(debuggers, self._compare)
@@ -203,9 +202,9 @@ class Comparing(Running):
         super().stop()
 
     def _compare(self) -> None:
-        for one in self.debuggers:
+        for debugger in self.debuggers:
             if not self._stopped.is_set():
-                one.run()
+                debugger.run()
         self.is_after = True
         try:
             if not self._stopped.is_set():
@@ -225,7 +224,7 @@ class Onward:
         self._running: Running | None = None
 
     def go_on(self, patience: float = 0) -> None:
-        """Runs in a thread until it is halted."""
+        """Continue the run in a thread until it is halted."""
         if self._running is None and not self.over:
             self._running = Running(self.debugger, self._run)
         if self._running is not None and self._running.done(patience):
@@ -233,16 +232,18 @@ class Onward:
             self._settle(self._running)
 
     def halt(self) -> None:
-        """For who wants to look at the debugger: what has run is kept, and it can go on."""
+        """Pause the run so that the debugger can be read; what ran is stored, and the run can
+        continue.
+        """
         if self._running is None:
             return
         while not self._running.done():
             self.debugger.stop()
-            self._running.done(_AGAIN)
+            self._running.done(_STOP_INTERVAL)
         self._settle(self._running)
 
     def _run(self) -> None:
-        step, began = self.debugger.cursor.step, time.monotonic()
+        step, start = self.debugger.cursor.step, time.monotonic()
         alarm = threading.Timer(self._left, self.debugger.stop)
         alarm.daemon = True
         alarm.start()
@@ -252,11 +253,11 @@ class Onward:
             alarm.cancel()
             alarm.join()
             self.debugger.seek(step)
-            self._left -= time.monotonic() - began
+            self._left -= time.monotonic() - start
 
     def _settle(self, running: Running) -> None:
         self._running = None
-        # a word that came when it was over would stop the next run
+        # Clear a late stop request, or it would stop the next run.
         self.debugger.machine.control.stop.clear()
         self.over = self.over or self.debugger.state != "paused" or self._left <= 0
         if running.error is not None:

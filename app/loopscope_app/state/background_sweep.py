@@ -1,4 +1,4 @@
-"""A sweep in its own thread, with the rows that it has made so far."""
+"""A sweep in a thread of its own, with the rows that it produced so far."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from loopscope_app.state.launch import LAUNCH, limits
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one sweep may take."""
+    """Limits of one sweep."""
 
     rows: int
     seconds: float
     of_one_run: float
-    """Seconds."""
+    """Time limit of one run in seconds."""
     most_bytes: int
-    """Of rows."""
+    """Size limit of the rows."""
     workers: int | None = 1
-    """Processes; None: one for each core, once the runs have turned out to take long."""
+    """Number of processes; None for one per core if the runs take long."""
 
 
-_HERE = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20, workers=None)
+_LOCAL = Bounds(rows=100_000, seconds=600.0, of_one_run=30.0, most_bytes=512 * 2**20, workers=None)
 _PER_SESSION = Bounds(rows=20_000, seconds=60.0, of_one_run=10.0, most_bytes=32 * 2**20)
 
 
 def bounds() -> Bounds:
-    """On a server for others, so much that one user leaves enough to the rest."""
-    return _PER_SESSION if LAUNCH.server else _HERE
+    """Return the limits of a sweep; on a server they leave enough for other users."""
+    return _PER_SESSION if LAUNCH.server else _LOCAL
 
 
 class Sweeping:
-    """Many runs of one model, begun at once; they end with their inputs, at a bound, or by
+    """Sweep of one model that starts at once. It ends with its inputs, at a limit, or by
     ``stop``.
     """
 
@@ -50,8 +50,9 @@ class Sweeping:
         within: Bounds,
         rounding: Mapping[str, str] | None = None,
     ) -> None:
-        """``rounding``: types by patterns of addresses. ``EngineError`` for samples that do not
-        fit the model.
+        """Start the sweep. ``rounding`` maps address patterns to types.
+
+        Raise ``EngineError`` for samples that do not fit the model.
         """
         self.model, self.samples, self.within = model, samples, within
         self.sweep: Sweep = loopscope.sweep(
@@ -63,7 +64,7 @@ class Sweeping:
             rounding=rounding,
         )
         self.cut = ""
-        """Why it ended before its inputs did; empty where it did not."""
+        """Reason why the sweep ended early; empty if it did not."""
         self.error: Exception | None = None
         self.held_bytes = 0
         self._batches: list[pa.RecordBatch] = []
@@ -84,7 +85,9 @@ class Sweeping:
                 self.held_bytes += batch.nbytes
                 if self.held_bytes > self.within.most_bytes:
                     self.end(f"its rows take {self.within.most_bytes >> 20} MB")
-        except Exception as error:  # of the engine or of Loopscope itself: the page says which
+        except (
+            Exception
+        ) as error:  # an error of the engine or of Loopscope itself: the page shows which
             self.error = (
                 error
                 if not isinstance(error, MemoryError)
@@ -94,28 +97,28 @@ class Sweeping:
             alarm.cancel()
             self._until = time.monotonic()
 
-    def end(self, why: str) -> None:
-        """Before its inputs do; what is done is kept."""
-        self.cut = self.cut or why
+    def end(self, reason: str) -> None:
+        """End the sweep early; finished rows stay."""
+        self.cut = self.cut or reason
         self.sweep.stop()
 
     def stop(self) -> None:
-        """By its user."""
+        """End the sweep because its user stopped it."""
         self.end("it was stopped")
 
     def done(self, patience: float = 0) -> bool:
-        """Whether it is over, at most so many seconds later."""
+        """Wait at most ``patience`` seconds, and return True if the sweep ended."""
         self._thread.join(patience)
         return not self._thread.is_alive()
 
     @property
     def seconds(self) -> float:
-        """That it has taken so far."""
+        """Elapsed time."""
         return (self._until or time.monotonic()) - self._since
 
     @property
     def rows(self) -> pa.Table:
-        """Those that are there."""
+        """Finished rows."""
         if sum(map(len, self._batches)) != len(self._table):
             self._table = pa.Table.from_batches(
                 tuple(self._batches), self.sweep.schema

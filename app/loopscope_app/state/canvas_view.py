@@ -1,4 +1,4 @@
-"""What a session's canvas shows of the model and the run, and what was heard from it."""
+"""The view of a session's canvas, and the messages received from it."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from loopscope.view import VISIBLE_NODES, Folding, GraphView, Overlay
 
 @dataclass(slots=True)
 class CanvasView:
-    """Part of the session."""
+    """The canvas of a session."""
 
     selected: str = ""
-    """Address that the inspector is pinned to, static but for iterations that it is pinned to as
-    well; empty: it follows the cursor.
+    """Address that the inspector is pinned to, with its pinned iterations; empty if it follows the
+    cursor.
     """
     root: str = ROOT
-    """Static address of the graph that the canvas shows."""
+    """Static address of the drawn graph."""
     folding: Folding = field(default_factory=Folding)
     pictured: tuple[GraphView, Overlay] | None = None
-    """The last picture of a moment: it stays while a long run is under way."""
+    """Last picture of a moment, shown during a long run."""
     followed: int = -1
-    """Step at which the windows of unrolled loops were last moved to the cursor."""
+    """Step at which the windows of unrolled loops last moved to the cursor."""
     prefetch_from: int | None = None
-    """First step that the canvas wants to have sent ahead; None when it asks for nothing."""
+    """First step that the canvas requests in advance; None without a request."""
     reported: int = 0
-    """Number of the last report in which the canvas said how far it has played."""
+    """Number of the last report about playback."""
     picked: int = 0
-    """The choice in the finder, by number, that was heard last."""
+    """Number of the last choice received from the finder."""
     moved: int = 0
-    """Number of the last move by key or button that was made."""
+    """Number of the last move that was made."""
     acted: int = 0
-    """Number of the last act on the canvas that was heard."""
+    """Number of the last event received from the canvas."""
     prefetched: dict[str, object] | None = None
-    """What was sent ahead last."""
+    """Steps that were sent in advance."""
     boxes: int = VISIBLE_NODES
-    """At most about so many boxes are drawn on the canvas."""
+    """Approximate limit of the number of boxes."""
     previews: dict[str, str] = field(default_factory=dict[str, str])
-    """Texts on wires by concrete address; a run's values never change."""
+    """Texts on wires by concrete address. A run's values never change."""
     playing: bool = False
-    """Whether the canvas is playing, as far as it has reported."""
+    """True while the canvas plays, according to its last report."""
     plays: int = 0
-    """How often it was asked to begin or to end that."""
+    """Number of requests to start or stop playing."""
     panels_gone: bool = False
-    """A long run has taken the panels around the picture off the screen."""
+    """True if a long run hid the panels around the picture."""

@@ -1,11 +1,9 @@
-"""What runs are compared with: the widget that holds it, and what it holds where that is no
-input set.
-"""
+"""The widgets of Compare, and their values that are not input sets."""
 
 from __future__ import annotations
 
 CHOICE = "compare_with"
-"""The widget: the name of an input set, or one of these, which are no names."""
+"""The widget that names an input set, or one of the following values, which are not names."""
 BEFORE, UNCHANGED, RUNTIME, MODEL, ROUNDED, SOURCE = (
     "",
     "\n",
@@ -14,14 +12,12 @@ BEFORE, UNCHANGED, RUNTIME, MODEL, ROUNDED, SOURCE = (
     "\n\n\n\n",
     "\n\n\n\n\n",
 )
-"""The inputs before, the run without what was set by hand, the runtime, another model, the same
-model with values rounded, the program that the file was converted from.
-"""
+"""Previous inputs, run without changes, runtime, other model, rounded model, source program."""
 PATTERN, TYPE = "compare_round_what", "compare_round_to"
-"""The widgets that hold what is rounded, and to what."""
+"""The widgets for the rounded values and for their type."""
 WHERE = "compare_source_where"
-"""The widget that holds where the source program is."""
+"""The widget for the location of the source program."""
 CODE = "compare_source_code"
-"""The widget that holds the code which confirms that the source program may run."""
+"""The widget for the code that confirms that the source program may run."""
 LOOP = "compare_drift_of"
-"""The widget that holds the loop whose values the picture of a drift shows."""
+"""The widget for the loop whose values the picture of a drift shows."""

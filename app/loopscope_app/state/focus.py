@@ -1,4 +1,4 @@
-"""Which loop or If the user is looking at, and how far it has got at the cursor."""
+"""The loop or If in focus, and its progress at the cursor."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ class LoopInFocus:
 
     place: IndexedNode
     address: str
-    """Concrete, such as ``main/outer[1]/body/inner``."""
+    """Concrete address, such as ``main/outer[1]/body/inner``."""
     iterations: int
-    """Iterations that have begun, in what has been run so far."""
+    """Number of iterations that began so far."""
     current: int | None
-    """0-based iteration that the cursor is in; None when it is outside."""
+    """Iteration number at the cursor; None if the cursor is outside of the loop."""
     record: ControlFlowRecord | None
 
 
 def loop_in_focus(session: UserSession) -> LoopInFocus | None:
-    """The loop that is pinned or holds what is pinned, else the innermost round the cursor, else
-    the last that ran.
+    """Return the loop in focus.
+
+    That is the loop that is pinned or contains what is pinned, else the innermost loop around the
+    cursor, else the last loop that ran.
     """
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return None
-    at = places(opened.model)
+    by_address = places(opened.model)
     frames = {
         _owner(frame): frame for frame in debugger.frames()[1:] if frame.iteration is not None
     }
     address = (
         _pinned(session, debugger) or next(reversed(frames), "") or _latest(debugger, loops=True)
     )
-    place = at.get(Address.parse(address).static) if address else None
+    place = by_address.get(Address.parse(address).static) if address else None
     if place is None:
         return None
     record = debugger.record(address)
@@ -55,15 +57,16 @@ def loop_in_focus(session: UserSession) -> LoopInFocus | None:
 
 
 def decided_in_focus(session: UserSession, loop: LoopInFocus | None) -> str | None:
-    """The execution whose reasons are shown: the pinned If, else the loop in focus, else the If
-    that runs or ran last.
+    """Return the address of the execution whose reasons are shown.
+
+    That is the pinned If, else the loop in focus, else the If that runs or ran last.
     """
     debugger = session.run.debugger
     if debugger is None:
         return None
-    at = places(debugger.model)
+    by_address = places(debugger.model)
     selected = session.canvas.selected
-    pinned = at.get(without_iterations(selected)) if selected else None
+    pinned = by_address.get(without_iterations(selected)) if selected else None
     branched = debugger.resolve(selected) if pinned is not None and pinned.node.type == IF else None
     return branched or (
         loop.address if loop else _running_if(debugger) or _latest(debugger, loops=False) or None
@@ -71,7 +74,7 @@ def decided_in_focus(session: UserSession, loop: LoopInFocus | None) -> str | No
 
 
 def _running_if(debugger: loopscope.Debugger) -> str:
-    """The innermost If that the cursor is in; empty when it is in none."""
+    """Return the address of the innermost If around the cursor, or an empty text."""
     branches = (
         frame.address
         for frame in reversed(debugger.frames())
@@ -81,7 +84,7 @@ def _running_if(debugger: loopscope.Debugger) -> str:
 
 
 def _owner(frame: OpenGraph) -> str:
-    """The concrete address of the loop whose body a frame is: without its own iteration number.
+    """Return the concrete address of the loop that a frame of its body belongs to.
 
     >>> _owner(OpenGraph("main/a[1]/body/b[2]/body", "main/a/body/b/body", 2, None))
     'main/a[1]/body/b'
@@ -90,11 +93,13 @@ def _owner(frame: OpenGraph) -> str:
 
 
 def _pinned(session: UserSession, debugger: loopscope.Debugger) -> str:
-    """The concrete address of the innermost loop at or round the pinned place, where it has run."""
-    at = places(session.model.opened.model) if session.model.opened else {}
+    """Return the concrete address of the innermost loop at or around the pinned place, if it
+    ran.
+    """
+    by_address = places(session.model.opened.model) if session.model.opened else {}
     path = session.canvas.selected
     while path:
-        place = at.get(without_iterations(path))
+        place = by_address.get(without_iterations(path))
         if place is not None and place.node.is_loop:
             return debugger.resolve(path) or ""
         path = path.rpartition("/")[0]
@@ -102,23 +107,30 @@ def _pinned(session: UserSession, debugger: loopscope.Debugger) -> str:
 
 
 def _latest(debugger: loopscope.Debugger, loops: bool) -> str:
-    """The last loop, or If, of the outermost graph and of what it calls that ran before the
-    cursor.
+    """Return the last loop or If before the cursor that ran in the main graph or in a function that
+    it calls.
     """
-    at = places(debugger.model)
+    by_address = places(debugger.model)
     resolve = debugger.resolver()
-    wanted = (
-        one
-        for one in reversed([*at.values()])
-        if (one.node.is_loop if loops else one.node.type == IF)
+    candidates = (
+        node
+        for node in reversed([*by_address.values()])
+        if (node.node.is_loop if loops else node.node.type == IF)
     )
-    return next((one.address for one in wanted if _runs_once(at, one) and resolve(one.address)), "")
+    return next(
+        (
+            node.address
+            for node in candidates
+            if _runs_once(by_address, node) and resolve(node.address)
+        ),
+        "",
+    )
 
 
-def _runs_once(at: Mapping[str, IndexedNode], place: IndexedNode) -> bool:
-    """Whether it is in no loop and no branch."""
+def _runs_once(by_address: Mapping[str, IndexedNode], place: IndexedNode) -> bool:
+    """Return True if a node is inside no loop and no branch."""
     while place.graph_address != ROOT:
-        place = at[place.graph_address.rpartition("/")[0]]
+        place = by_address[place.graph_address.rpartition("/")[0]]
         if not place.node.is_function:
             return False
     return True

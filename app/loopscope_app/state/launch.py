@@ -1,4 +1,4 @@
-"""How this server was started: what it opens first, and whether its users sit at this machine."""
+"""Start options of this server: the first model, and whether its users are at this machine."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 @dataclass(slots=True)
 class Launch:
-    """Set once by the command, before the server runs; ``streamlit run
+    """Start options.
+
+    The command line sets them once before the server runs; ``streamlit run
     app/loopscope_app/main.py`` leaves the defaults.
     """
 
     model: str = ""
-    """Path of the model to open first; empty for the gallery."""
+    """Path of the first model; empty for the gallery."""
     inputs: str = ""
-    """Path of the .npz file with that model's inputs; empty for made-up ones."""
+    """Path of the .npz file with that model's inputs; empty for generated inputs."""
     overlay: str = ""
     """Path of the JSON file with data about that model's nodes; empty for none."""
     server: bool = False
-    """Users sit elsewhere: paths of this machine are none of their business."""
+    """True if users are at other machines: they must not name paths of this machine."""
 
     @property
     def link(self) -> str:
-        """What the page's address calls the first model: on a server its name, never its folder."""
+        """Name of the first model in the page's address: on a server without its folder."""
         return Path(self.model).name if self.server else self.model
 
 
@@ -39,14 +41,12 @@ _PER_SESSION = loopscope.Limits(iterations=10_000_000, seconds=60, memory_bytes=
 
 
 def limits() -> loopscope.Limits:
-    """What one run may take: on a server for others, so much that one user leaves enough to the
-    rest.
-    """
+    """Return the limits of one run; on a server they leave enough for other users."""
     return _PER_SESSION if LAUNCH.server else loopscope.Limits()
 
 
 def paths_allowed(address: str | None) -> bool:
-    """Whether a user may name a file of this machine: only where no other machine can reach the
+    """Return True if a user may name files of this machine: if no other machine can reach the
     server.
 
     >>> paths_allowed("127.0.0.1"), paths_allowed("0.0.0.0"), paths_allowed(None)
@@ -56,6 +56,6 @@ def paths_allowed(address: str | None) -> bool:
 
 
 def must_be_local() -> None:
-    """``ReadError`` when a user of this server may name no file of its machine."""
+    """Raise ``ReadError`` if users of this server may not name files of its machine."""
     if not paths_allowed(st.get_option("server.address")):
         raise ReadError("this server opens samples and uploads only")

@@ -7,22 +7,20 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Learning:
-    """Part of the session; written by ``loopscope_app.actions.lesson_actions`` only."""
+    """The course of a session. Only ``loopscope_app.actions.lesson_actions`` changes it."""
 
     lesson: str = ""
-    """Name of the lesson on the screen; empty on all other screens."""
+    """Name of the lesson on the screen; empty on other screens."""
     guesses: tuple[str, ...] = ()
-    """What was predicted of this run, one text for each question; empty before, or where no
-    prediction was made.
-    """
+    """Predictions about this run, one for each question; empty without predictions."""
     revealed: bool = False
     hint: str = ""
-    """What was missing when the answer was asked for."""
+    """Reason why the predictions could not be checked."""
     done: set[str] = field(default_factory=set[str])
-    """Names of the lessons in which a prediction was checked."""
+    """Names of the lessons with a checked prediction."""
     large: bool = False
-    """Type for the last row of a lecture hall."""
+    """True for text that is readable from the last row of a lecture hall."""
 
     def restart(self) -> None:
-        """Before another run: nothing is predicted, nothing revealed."""
+        """Drop predictions and answers before another run."""
         self.guesses, self.revealed, self.hint = (), False, ""

@@ -1,4 +1,4 @@
-"""The screen of many runs: which inputs it is to run, and the sweep that it shows."""
+"""The screen Many runs: its inputs and its sweep."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from loopscope_app.state.background_sweep import Sweeping
 
 DATA, GRID, RANDOM_NUMBERS, FILE = "Data set", "Grid", "Random", "File"
 KINDS = (DATA, GRID, RANDOM_NUMBERS, FILE)
-"""Of inputs; the data set is the one that lies beside a sample."""
+"""Kinds of inputs; the data set is the one beside a sample."""
 THE_DATA = "data"
-"""The words for it."""
+"""Text that stands for the data set."""
 
 
 @dataclass(slots=True)
 class ManyRuns:
-    """Part of the session; written by ``loopscope_app.actions.running_many`` only."""
+    """The sweeps of a session. Only ``loopscope_app.actions.running_many`` changes them."""
 
     shown: bool = False
-    """The screen shows it, and not one run."""
+    """True if the screen shows them instead of one run."""
     words: str = ""
-    """The inputs that are to run, as ``loopscope sweep --inputs`` takes them."""
+    """The requested inputs, in the syntax of ``loopscope sweep --inputs``."""
     file: str = ""
-    """Name of the file that the inputs of the sweep came from; empty where they came from words."""
+    """Name of the file with the inputs of the sweep; empty if they came from a text."""
     sweeping: Sweeping | None = None
-    """The last sweep, under way or over."""
+    """The last sweep, running or finished."""
     against: Sweeping | None = None
     """The same inputs in another model, or with values rounded."""
     against_title: str = ""
-    """What that is."""
+    """Description of ``against``."""
     generation: int = 0
-    """Part of the keys of its widgets, which begin afresh with another sweep."""
+    """Part of the keys of widgets that start again with another sweep."""
 
     def forget(self) -> None:
-        """Another model comes, or nobody looks any more."""
+        """Stop and drop all sweeps, because another model is opened or the session ends."""
         self.forget_comparison()
         if self.sweeping is not None:
             self.sweeping.stop()
@@ -41,27 +41,27 @@ class ManyRuns:
         self.generation += 1
 
     def forget_comparison(self) -> None:
-        """The runs are no longer compared with others."""
+        """Stop and drop the second sweep."""
         if self.against is not None:
             self.against.stop()
         self.against, self.against_title = None, ""
 
     @property
     def is_grid(self) -> bool:
-        """Whether the sweep is over all combinations of values."""
+        """True if the sweep covers all combinations of values."""
         return not self.file and self.words != THE_DATA and not self.words.startswith("random:")
 
     @property
     def sweeps(self) -> tuple[Sweeping, ...]:
-        """All that there are, in the order in which they began."""
-        return tuple(one for one in (self.sweeping, self.against) if one is not None)
+        """All sweeps, in the order in which they began."""
+        return tuple(sweep for sweep in (self.sweeping, self.against) if sweep is not None)
 
     @property
     def under_way(self) -> Sweeping | None:
-        """The one that runs."""
-        return next((one for one in self.sweeps if not one.done()), None)
+        """The sweep that runs, or None."""
+        return next((sweep for sweep in self.sweeps if not sweep.done()), None)
 
     @property
     def held_bytes(self) -> int:
-        """Of all rows."""
-        return sum(one.held_bytes for one in self.sweeps)
+        """Size of all rows."""
+        return sum(sweep.held_bytes for sweep in self.sweeps)

@@ -1,5 +1,7 @@
-"""A net below all other limits: asking for nearly all memory of the machine fails in this
-process and does not take the machine down.
+"""Memory limit of the process, below all other limits.
+
+A request for nearly all memory of the machine then fails in this process and does not stop the
+machine.
 """
 
 from __future__ import annotations
@@ -11,26 +13,25 @@ _SHARE = 0.9
 
 
 def bound_memory() -> None:
-    """Bounds the memory of this process, mapped files apart, at nine tenths of the machine's;
-    elsewhere than on Linux nothing happens.
+    """Limit the memory of this process, without mapped files, to nine tenths of the machine's
+    (Linux).
 
-    numpy then raises ``MemoryError``, which a run reports as the failure of the operation that
-    asked for too much.
+    numpy then raises ``MemoryError``, and a run reports it as the failure of the operation.
     """
     if sys.platform != "linux":
         return
     import resource
 
-    most = int(machine_bytes() * _SHARE)
-    # RLIMIT_DATA and not RLIMIT_AS: weights are mapped from files of any size, and mapping them
-    # takes no memory.
+    limit = int(machine_bytes() * _SHARE)
+    # RLIMIT_DATA rather than RLIMIT_AS: weights are mapped from files of any size, and mapped files
+    # use no memory.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if soft == resource.RLIM_INFINITY or soft > most:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    if soft == resource.RLIM_INFINITY or soft > limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def machine_bytes() -> int:
-    """The memory of this machine in bytes; 8 GB where the system does not report it."""
+    """Return the memory of this machine in bytes; 8 GB if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

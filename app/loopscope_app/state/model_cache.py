@@ -1,6 +1,4 @@
-"""Models that were read from files: shared by all who look at them, and for a while kept for the
-next one, within a bound in bytes.
-"""
+"""Cache of models from files, shared by all sessions and limited in bytes."""
 
 from __future__ import annotations
 
@@ -16,29 +14,30 @@ from loopscope.debug import model_bytes
 from loopscope.ir import Model
 
 MOST_BYTES = 64 * 2**20
-"""Of models that nobody looks at."""
+"""Size limit of cached models that no session uses."""
 Age = tuple[int, ...]
 
 
-def _beside(file: Path) -> list[Path]:
-    """The files that a model is read from."""
-    weights = (
-        [file.with_suffix(ending) for ending in (".bin", ".index")] if file.name else []
-    )  # "." and "/" have no name
-    return [one for one in (file, *weights, file / "saved_model.pb") if one.exists()]
+def _files_of_model(file: Path) -> list[Path]:
+    """Return the files that a model is read from."""
+    # The paths "." and "/" have no name.
+    weights = [file.with_suffix(ending) for ending in (".bin", ".index")] if file.name else []
+    parts = (file, *weights, file / "saved_model.pb")
+    return [part for part in parts if part.exists()]
 
 
 @dataclass(eq=False)
-class KeptModels:
-    """Bytes are counted as they are now: weights as they are mapped, and what the plans of runs
-    have made of them since.
+class ModelCache:
+    """Cache of models.
+
+    Sizes are current: mapped weights, and the data that the plans of runs derived from them.
     """
 
     most_bytes: int
     _latest: OrderedDict[str, Model] = field(default_factory=OrderedDict[str, Model])
-    """The latest ones, also when nobody looks at them."""
+    """The most recent models, used or not."""
     _alive: WeakValueDictionary[str, Model] = field(default_factory=WeakValueDictionary[str, Model])
-    """All that somebody holds, by path."""
+    """All models in use, by path."""
     _ages: WeakKeyDictionary[Model, Age] = field(default_factory=WeakKeyDictionary[Model, Age])
     _reports: WeakKeyDictionary[Model, Report] = field(
         default_factory=WeakKeyDictionary[Model, Report]
@@ -46,10 +45,11 @@ class KeptModels:
     _lock: Lock = field(default_factory=Lock)
 
     def read(self, file: Path) -> tuple[Model, Report | None]:
-        """The model of a file, and what the check says of it, once that was noted; read again
-        when the file or its weights have changed.
+        """Return the model of a file and its noted check report.
+
+        The file is read again if it or its weights changed.
         """
-        age = tuple(one.stat().st_mtime_ns for one in _beside(file))
+        age = tuple(part.stat().st_mtime_ns for part in _files_of_model(file))
         with self._lock:
             model = self._alive.get(str(file))
             fresh = model is not None and self._ages.get(model) == age
@@ -64,29 +64,27 @@ class KeptModels:
         return model, report
 
     def note(self, model: Model, report: Report) -> None:
-        """What the check says of a model."""
+        """Store the check report of a model."""
         with self._lock:
             self._reports[model] = report
 
     def trim(self) -> None:
-        """Lets go of the models that were read the longest time ago, until the rest is within
-        the bound; who looks at one keeps it.
-        """
+        """Drop the oldest models until the rest is within the limit; a model in use stays alive."""
         with self._lock:
             latest = list(self._latest.items())
-        left = self.most_bytes
+        remaining = self.most_bytes
         for path, model in reversed(latest):
-            left -= model_bytes(model)
-            if left < 0:
+            remaining -= model_bytes(model)
+            if remaining < 0:
                 with self._lock:
                     self._latest.pop(path, None)
 
     @property
     def held_bytes(self) -> int:
-        """Of all models that are in use or kept."""
+        """Size of all models that are used or cached."""
         with self._lock:
             models = set(self._alive.values())
-        return sum(model_bytes(one) for one in models)
+        return sum(model_bytes(model) for model in models)
 
 
-KEPT = KeptModels(MOST_BYTES)
+MODEL_CACHE = ModelCache(MOST_BYTES)

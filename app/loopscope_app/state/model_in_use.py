@@ -1,4 +1,4 @@
-"""The model that a session has open, and the inputs that it runs on."""
+"""The open model of a session, and its inputs."""
 
 from __future__ import annotations
 
@@ -16,46 +16,40 @@ from loopscope_app.state.uploads import Uploads
 
 @dataclass(slots=True)
 class ModelInUse:
-    """Part of the session."""
+    """The open model of a session."""
 
     opened: Opened | None = None
     unprepared: bool = False
-    """A large model's check was stopped by its user: the picture is all there is, until they ask
-    again.
-    """
+    """True if the user stopped the check of a large model: only its picture is shown."""
     once_prepared: Callable[[], None] | None = None
-    """What a link says of the moment, to be put back when there is a run."""
+    """Action that restores the moment of a link once there is a run."""
     checked_for: frozenset[Runtime] = EVERYBODY
-    """The runtimes whose findings Problems lists."""
+    """Runtimes whose findings Problems lists."""
     input_set: str = ""
-    """Name of the set that is in use; empty when its values were edited."""
+    """Name of the input set in use; empty if its values were edited."""
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     fates: Fates | None = None
-    """What the runtime of the model makes of its loops and branches, once it was asked."""
+    """Loops and branches as the model's runtime runs them, once they are known."""
     node_data: NodeData | None = None
-    """What others say of its nodes, shown as colours."""
+    """A user's data about nodes, shown as colors."""
     other: Opened | None = None
-    """Another model, which runs are compared with."""
+    """Another model to compare with."""
     uploads: Uploads = field(default_factory=Uploads)
     before: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """Inputs of the run before this one."""
+    """Inputs of the previous run."""
     draft: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """Inputs as the user is editing them."""
+    """Inputs in the editor."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
-    """What is wrong with the text in an input's field, by input name; nothing runs until it is
-    corrected.
-    """
+    """Errors of typed inputs by input name; nothing runs until they are corrected."""
 
     @property
     def badges(self) -> dict[str, str]:
-        """What the runtime makes of each loop and branch, in a few words, by static address;
-        empty until it was asked.
-        """
+        """Short fates of loops and branches by static address; empty until they are known."""
         if self.fates is None:
             return {}
-        called = self.fates.runtime.rpartition(" ")[0]
+        runtime = self.fates.runtime.rpartition(" ")[0]
         return {
-            one.address: f"{called}: {one.badge}"
-            for one in self.fates.regions
-            if one.became != "not told"
+            region.address: f"{runtime}: {region.badge}"
+            for region in self.fates.regions
+            if region.became != "not told"
         }

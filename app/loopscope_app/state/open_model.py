@@ -1,6 +1,4 @@
-"""A model as it was opened: from the gallery, a path or an upload, with what the check says of
-it and its named inputs.
-"""
+"""An opened model: from the gallery, a path or an upload, with its check report and input sets."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from loopscope_app.describe.random_inputs import (
     random_inputs,
 )
 from loopscope_app.describe.signatures import bindings, signatures
-from loopscope_app.state.model_cache import KEPT
+from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.uploads import MOST_UNPACKED, Files, model_among
 from loopscope_samples import Sample, sample
 
@@ -38,18 +36,16 @@ MADE_UP = "random_seed_0"
 AS_SAVED = "as_saved"
 _LONGEST_NAME = 60
 _MANY_NODES = 4000
-"""In bodies too: beyond, a check takes longer than a picture."""
+"""Number of nodes, with bodies, above which a check takes longer than a picture."""
 _HEAVY = 64 * 2**20
-"""Bytes of weights beyond which they are not brought into memory before somebody runs the model."""
+"""Size of weights in bytes above which they are loaded only for a run."""
 _NEEDS_WEIGHTS = "as 'weights'"
 """Part of an engine message that addresses callers from Python."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """What a session looks at; shared by sessions that opened the same file, and never written
-    to.
-    """
+    """An opened model. Sessions that opened the same file share it, and none changes it."""
 
     link: str
     """``sample:NAME``, a path, or empty for an upload, which no link can reopen."""
@@ -59,28 +55,28 @@ class Opened:
     sets: Mapping[str, InputSet]
     sample: Sample | None = None
     document: bytes = b""
-    """What an uploaded ONNX file holds, for who asks ONNX Runtime; empty where a path says it,
-    or its weights are elsewhere.
+    """Bytes of an uploaded ONNX model, needed to run it in ONNX Runtime; empty if the model has a
+    path or external weights.
     """
     uploaded_bytes: int = 0
-    """Of the files that were uploaded for it."""
+    """Size of the uploaded files."""
     saved: SavedRun | None = None
-    """The run that its file holds, where it is one of a saved run."""
+    """The saved run in the file; None for a model."""
     backward: Backward | None = None
-    """Of the model that ``link`` names, the gradient that this one is."""
+    """The gradient of the model at ``link`` that this model is; None for the model itself."""
     pending: bool = False
-    """It is so large that it is drawn before it is checked: the report is empty yet, and inputs
-    are still to be made up.
+    """True for a large model that is drawn before it is checked: it has an empty report and no
+    generated inputs yet.
     """
 
     @property
     def seed(self) -> int:
-        """Of the random operations of its runs."""
+        """Seed of the random operations."""
         return self.saved.description.seed if self.saved else 0
 
     def file_name(self, graph: str = ROOT) -> str:
-        """What a file is called that is made of one of its graphs, without the ending: the
-        model's name first, safe on every disk.
+        """Return a file name without ending for one of the model's graphs, valid on every file
+        system.
         """
         words = [
             self.sample.name if self.sample else Path(self.title).stem,
@@ -90,38 +86,38 @@ class Opened:
 
 
 def open_sample(name: str) -> Opened:
-    """``ReadError`` when there is no such sample."""
-    one = sample(name)
-    if one is None:
+    """Open a sample. Raise ``ReadError`` if it does not exist."""
+    entry = sample(name)
+    if entry is None:
         raise ReadError(f"there is no sample named {name!r}")
-    model, found = KEPT.read(one.model)
-    report = found or check(model, CATALOGUE)
+    model, noted = MODEL_CACHE.read(entry.model)
+    report = noted or check(model, CATALOGUE)
     return Opened(
         f"sample:{name}",
-        one.title,
+        entry.title,
         model,
         report,
-        {chosen.name: chosen.arrays() for chosen in one.sets},
-        one,
+        {input_set.name: input_set.arrays() for input_set in entry.sets},
+        entry,
     )
 
 
 def open_path(path: str) -> Opened:
-    """``ReadError`` when no model can be made of the file."""
+    """Open a file. Raise ``ReadError`` if it is not a model."""
     text = path.strip().strip("'\"").strip()
     if not text:
-        raise ReadError("the path of the model is empty: expected that of a file")
+        raise ReadError("the path of the model is empty: expected the path of a file")
     file = Path(text)
-    with contextlib.suppress(RuntimeError):  # there is no user of that name, and so no file
+    with contextlib.suppress(RuntimeError):  # no user has that name, so no file exists
         file = file.expanduser()
     if what_is_at(file) is None:
         raise ReadError(f"{elided(str(file), 200)}: there is no such file")
     if is_run_file(file.name):
-        return _of_run(read_run(file), str(file.resolve()), file.name)
-    model, found = KEPT.read(file)
-    report = found or _checked(model)
+        return _opened_run(read_run(file), str(file.resolve()), file.name)
+    model, noted = MODEL_CACHE.read(file)
+    report = noted or _checked(model)
     if report is not None:
-        KEPT.note(model, report)
+        MODEL_CACHE.note(model, report)
     return _opened(str(file.resolve()), file.name, model, report)
 
 
@@ -133,8 +129,8 @@ def _opened(
     document: bytes = b"",
     uploaded_bytes: int = 0,
 ) -> Opened:
-    """With inputs of the first length that comes to mind, so that nobody waits for a search of
-    one that fits.
+    """Return an opened model with generated inputs of a default length, without searching for a
+    fitting one.
     """
     if report is None:
         return Opened(
@@ -152,37 +148,37 @@ def _opened(
         title,
         model,
         report,
-        _made_up(model),
+        _generated_inputs(model),
         document=document,
         uploaded_bytes=uploaded_bytes,
     )
 
 
 def prepared(opened: Opened, going: Callable[[str], bool]) -> Opened:
-    """A pending one with its report and made-up inputs, and with its plan made, so that a run
-    begins at once.
+    """Return a pending model with its report, generated inputs and plan, so that a run begins at
+    once.
 
-    ``going`` hears what comes next; when it says False, the model is given back as it is.
+    ``going`` receives the next phase. If it returns False, the model is returned unchanged.
     """
     model = opened.model
     if not going("Checking the model"):
         return opened
     report = check(model, CATALOGUE)
-    if not going("Making up inputs"):
+    if not going("Generating inputs"):
         return opened
-    sets = {**opened.sets, **_made_up(model, lengths_by_rules(model))}
+    sets = {**opened.sets, **_generated_inputs(model, lengths_by_rules(model))}
     if not going("Planning the run"):
         return opened
     inputs = next(iter(sets.values()), {})
     if report.ok and len(inputs) == len(model.inputs):
-        with contextlib.suppress(EngineError):  # the run that is begun next says it
+        with contextlib.suppress(EngineError):  # the next run reports the error
             loopscope.Debugger(model, bindings(model, inputs), seed=opened.seed)
-    KEPT.note(model, report)
+    MODEL_CACHE.note(model, report)
     return replace(opened, report=report, sets=sets, pending=False)
 
 
 def is_large(model: Model) -> bool:
-    """Whether checking it, planning its run or a trial of that may keep somebody waiting."""
+    """Return True if checking a model, planning its run or a trial run may take long."""
     nodes = [node for place in graphs(model) for node in place.graph.nodes]
     return (
         len(nodes) > _MANY_NODES
@@ -191,17 +187,17 @@ def is_large(model: Model) -> bool:
 
 
 def _checked(model: Model) -> Report | None:
-    """What the check says; None where that has to wait."""
+    """Return the check report, or None if the check takes long."""
     return None if is_large(model) else check(model, CATALOGUE)
 
 
-def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
-    """The model of a saved run, on its inputs."""
+def _opened_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> Opened:
+    """Return the model of a saved run with the inputs of the run."""
     model = saved.model
     inputs = dict(
         zip(signatures(model), (np.asarray(value) for value in saved.inputs), strict=True)
     )
-    sets = {AS_SAVED: inputs, **_made_up(model)}
+    sets = {AS_SAVED: inputs, **_generated_inputs(model)}
     report = check(model, CATALOGUE)
     return Opened(
         link,
@@ -218,45 +214,44 @@ def _of_run(saved: SavedRun, link: str, name: str, uploaded_bytes: int = 0) -> O
 def with_gradient(
     opened: Opened, backward: Backward, going: Callable[[], bool] = lambda: True
 ) -> Opened:
-    """The model with a gradient as further outputs, on the same inputs; an ``EngineError`` says why
-    there is none.
+    """Return the model with its gradient as further outputs, on the same inputs.
 
-    ``going``: as of ``loopscope.gradients``.
+    Raise ``EngineError`` if the model cannot be differentiated. ``going`` is passed to ``loopscope.gradients``.
     """
     model = loopscope.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)
-    return Opened(
-        opened.link, f"Backward of {opened.title}", model, report, opened.sets, backward=backward
-    )
+    title = f"Gradients of {opened.title}"
+    return Opened(opened.link, title, model, report, opened.sets, backward=backward)
 
 
 def with_inputs(opened: Opened, path: str) -> Opened:
-    """The same with the arrays of an .npz file as its first input set; ``InputError`` when they
-    are none of the model's inputs.
+    """Return the model with the arrays of an .npz file as its first input set.
+
+    Raise ``InputError`` if they are not inputs of the model.
     """
     file = Path(path)
-    given = named(opened.model, read_arrays(file.name, file.read_bytes()))
-    there = signatures(opened.model)
+    arrays = named(opened.model, read_arrays(file.name, file.read_bytes()))
+    by_name = signatures(opened.model)
     return replace(
         opened,
         sets={
-            file.stem: {key: convert_input(array, there[key]) for key, array in given.items()},
+            file.stem: {key: convert_input(array, by_name[key]) for key, array in arrays.items()},
             **opened.sets,
         },
     )
 
 
 def open_upload(files: Files) -> Opened:
-    """A model, with its file of weights where it has one; ``ReadError`` when something is
-    missing.
+    """Open uploaded files: a model, with its weights if it has any.
+
+    Raise ``ReadError`` if a file is missing.
     """
     run = next(((name, data) for name, data in files if is_run_file(name)), None)
     if run is not None:
         if len(files) > 1:
-            raise ReadError(
-                f"{shorten(run[0], _LONGEST_NAME)} is a saved run, which has its model in it: upload it alone"
-            )
-        return _of_run(
+            name = shorten(run[0], _LONGEST_NAME)
+            raise ReadError(f"{name} is a saved run, which contains its model: upload it alone")
+        return _opened_run(
             read_run(run[1], limits=ReadLimits(unpacked_bytes=MOST_UNPACKED)),
             "",
             run[0],
@@ -266,23 +261,24 @@ def open_upload(files: Files) -> Opened:
     try:
         model = loopscope.read_model(data, weights=weights)
     except ReadError as error:
-        short = shorten(name, _LONGEST_NAME)
+        short_name = shorten(name, _LONGEST_NAME)
         if weights is None and _NEEDS_WEIGHTS in str(error):
-            what = (
+            missing = (
                 shorten(f"{Path(name).stem}.bin", _LONGEST_NAME)
                 if name.lower().endswith(".xml")
                 else "the file of its data"
             )
             raise ReadError(
-                f"{short} keeps its constants in a file of weights: choose it and {what} together"
+                f"{short_name} stores its constants in a file of weights: "
+                f"upload it and {missing} together"
             ) from error
-        raise ReadError(f"{short}{', ' if error.where.line else ': '}{error}") from error
+        raise ReadError(f"{short_name}{', ' if error.where.line else ': '}{error}") from error
     document = data if model.dialect == "onnx" and weights is None else b""
     size = sum(len(data) for _, data in files)
     return _opened("", name, model, _checked(model), document, size)
 
 
-def _made_up(model: Model, lengths: Lengths = OPEN_LENGTHS[0]) -> Mapping[str, InputSet]:
+def _generated_inputs(model: Model, lengths: Lengths = OPEN_LENGTHS[0]) -> Mapping[str, InputSet]:
     try:
         return {MADE_UP: random_inputs(model, 0, lengths)}
     except (EngineError, ValueError):

@@ -1,5 +1,5 @@
-"""The files that this machine's user opened last, newest first: a small file of their own, which
-a server for others has no part in.
+"""Recently opened files of this machine's user, newest first. A server for others does not store
+any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """One file that was opened."""
+    """A file that was opened."""
 
     path: str
     when: float
@@ -26,14 +26,12 @@ class Recent:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a saved run rather than a model."""
+        """True for a saved run, False for a model."""
         return self.path.endswith(".loopscope")
 
 
 def folder() -> Path:
-    """Where what belongs to a user, and not to a project, is kept between runs (XDG's state
-    directory).
-    """
+    """Return the folder of a user's state between runs (XDG's state directory)."""
     home = os.environ.get("XDG_STATE_HOME", "")
     return (
         Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "state"
@@ -41,35 +39,32 @@ def folder() -> Path:
 
 
 def files() -> tuple[Recent, ...]:
-    """Those that are still there, newest first; none when nothing can be read."""
+    """Return the files that still exist, newest first; nothing if the list cannot be read."""
     try:
         with (folder() / "recent.json").open("rb") as stored:
             entries = json.loads(stored.read(_LONGEST))
-        known = [Recent(str(one["path"]), float(one["when"])) for one in entries]
-        return tuple(one for one in known if Path(one.path).exists())[:MOST]
+        recent = [Recent(str(entry["path"]), float(entry["when"])) for entry in entries]
+        return tuple(file for file in recent if Path(file.path).exists())[:MOST]
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, RecursionError):
         return ()
 
 
 def remember(path: str) -> None:
-    """Puts a whole path first. That it cannot be written down is no reason to refuse a model:
-    then it is forgotten.
-    """
-    kept = (Recent(path, time.time()), *(one for one in files() if one.path != path))[:MOST]
-    _write([asdict(one) for one in kept])
+    """Put a path first in the list. An error while writing the list is ignored."""
+    others = (file for file in files() if file.path != path)
+    _write([asdict(file) for file in (Recent(path, time.time()), *others)[:MOST]])
 
 
 def forget() -> None:
-    """Empties the list."""
+    """Empty the list."""
     _write([])
 
 
 def _write(entries: list[dict[str, object]]) -> None:
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        with replaced_file(
-            folder() / "recent.json"
-        ) as file:  # of two servers that write, the last wins
+        # If two servers write, the last one wins.
+        with replaced_file(folder() / "recent.json") as file:
             file.write(json.dumps(entries).encode())
     except (OSError, RuntimeError):
         return

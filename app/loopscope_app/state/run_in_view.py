@@ -17,11 +17,11 @@ from loopscope_app.state.background_run import Fitting, Onward, Running
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """Two runs of one model side by side; neither is the one that the user steps through."""
+    """Two runs of one model, besides the run that the user steps through."""
 
     name: str
-    """Input set of the other run; empty: the inputs before the present ones; ``UNCHANGED``:
-    these inputs, without what was set by hand.
+    """Input set of the other run; empty for the previous inputs; ``UNCHANGED`` for the current
+    inputs without changes.
     """
     one: loopscope.Debugger
     other: loopscope.Debugger
@@ -29,32 +29,29 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drifted:
-    """How far another run is from one with the present inputs, value by value and iteration by
-    iteration.
-    """
+    """Differences between a run on the current inputs and another run, by value and iteration."""
 
     name: str
-    """What was compared with, as ``Compared`` has it: another model, the same with values
-    rounded, or a runtime.
-    """
+    """Kind of the other run, as in ``Compared``: another model, rounded values, or a runtime."""
     title: str
-    """The other, in words."""
+    """Description of the other run."""
     drift: Drift
     sentence: str
     one: loopscope.Debugger
     other: loopscope.Debugger | None
-    """None for a runtime, of which there are only ``values``."""
+    """The other run; None for a runtime, which has only ``values``."""
     values: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """What a runtime gave, by address without iterations, a row for each row of the pair."""
+    """Values from a runtime by address without iterations, one row for each row of the pair."""
 
     def there(self, spot: Spot) -> np.ndarray:
-        """The other's value; ``EngineError`` where it is no longer known and cannot be computed
-        again.
+        """Return the other run's value. Raise ``EngineError`` if it is neither stored nor
+        computable.
         """
         pair = self.drift.pairs[spot.pair]
         if self.other is None and pair.one not in self.values:
             raise EngineError(
-                f"{self.title} gave a fingerprint of this value only, by which the two agree: it is too large to be compared whole"
+                f"{self.title} returned only a fingerprint of this value, which is too large to be "
+                "compared whole; the fingerprints agree"
             )
         if self.other is None:
             return np.asarray(self.values[pair.one][spot.row])
@@ -63,10 +60,10 @@ class Drifted:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a run was when it was last looked at."""
+    """State of a run at its last use."""
 
     run: str
-    """Its name, which differs between runs."""
+    """Unique name of the run."""
     step: int
     steps: int
     over: bool
@@ -75,50 +72,44 @@ class Standing:
 
 @dataclass(slots=True)
 class RunInView:
-    """Part of the session."""
+    """The run of a session."""
 
     onward: Onward | None = None
-    """Finishes a run that a link has reopened, in the background, as long as the user does not
-    touch it.
-    """
+    """Background continuation of a run that a link reopened, until the user acts."""
     stepped: loopscope.Debugger | None = None
-    """The run that is stepped through; readers take it from ``debugger``."""
+    """The run that is stepped through; read it from ``debugger``."""
     changes: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """Values that are set by hand in the debugger's run, by address."""
+    """Values set by hand, by address."""
     original: loopscope.Debugger | None = None
-    """The run without them."""
+    """The run without changes."""
     running: Running | None = None
     fitting: Fitting | None = None
-    """Looks for lengths of made-up inputs with which the model runs."""
+    """Search for lengths of generated inputs with which the model runs."""
     standing: Standing | None = None
     scout: loopscope.Debugger | None = None
-    """Runs ahead of the debugger, so that steps can be sent to the canvas before the user sees
-    them.
-    """
+    """Run ahead of the debugger, from which the canvas prefetches steps."""
     compared: Compared | None = None
     drifted: Drifted | None = None
     spot: Spot | None = None
-    """The value and iteration of which both sides are shown."""
+    """Value and iteration whose two sides are shown."""
     other_runtime: ComparisonReport | None = None
-    """The same run in the runtime of its model, once it was asked for."""
+    """Comparison with the model's runtime, once requested."""
     source: SourceReport | SourceAlone | None = None
-    """The same inputs in the program that the file was converted from, once it was asked for."""
+    """Comparison with the source program, once requested."""
     clock: Clock | None = None
-    """Where the time of the same run goes, once it was measured."""
+    """Time of each operation, once measured."""
     asked: str = ""
-    """The last question to the trace."""
+    """The last formula for the trace."""
     generation: int = 0
-    """Part of the keys of widgets that must forget what they showed when another model or input
-    set comes.
-    """
+    """Part of the keys of widgets that start again with another model or input set."""
     held_against_file: bool = False
-    """It is over, and what it gave was held against what the file of a saved run recorded."""
+    """True once the finished run was compared with the file of its saved run."""
     gave_up: bool = False
-    """The run had to give up its values, and its user does not know yet."""
+    """True if the values were dropped and the user was not told yet."""
 
     @property
     def debugger(self) -> loopscope.Debugger | None:
-        """The debugger, to look at or to move; a run in the background pauses for it."""
+        """The debugger; a background continuation is halted first."""
         if self.onward is not None:
             self.onward.halt()
         return self.stepped
@@ -131,10 +122,10 @@ class RunInView:
 
     @property
     def at_rest(self) -> loopscope.Debugger | None:
-        """The debugger to look at; None while a long run has it under way."""
+        """The debugger, or None while a long run uses it."""
         return self.debugger if self.running is None else None
 
     @property
     def is_computing(self) -> bool:
-        """Whether a run is under way in the background."""
+        """True while a run computes in the background."""
         return self.running is not None or (self.onward is not None and not self.onward.over)

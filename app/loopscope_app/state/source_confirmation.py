@@ -19,9 +19,9 @@ _confirmed: set[str] = set()
 
 
 def confirm(program: str, entered: str) -> None:
-    """Return if the code of this program was entered; else print one and raise ``InputError``.
+    """Return if the code of this program was entered; else print a code and raise ``InputError``.
 
-    A wrong code is worth nothing afterwards: the terminal shows another one.
+    After a wrong code, the terminal shows another one.
     """
     with _lock:
         if program in _confirmed:
@@ -38,7 +38,8 @@ def confirm(program: str, entered: str) -> None:
         sys.stdout.write(f"Loopscope: to run the source program {name}, enter {new} in the page\n")
         sys.stdout.flush()
     wrong = "this code does not belong to the program"
-    found = wrong if entered.strip() else "a source program runs code of this machine"
+    reason = wrong if entered.strip() else "a source program runs code of this machine"
     raise InputError(
-        f"{found}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, then press Compare again"
+        f"{reason}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, "
+        "then press Compare again"
     )

@@ -1,4 +1,4 @@
-"""What one user looks at: one typed object, and the only door to Streamlit's session state."""
+"""The session of one user: one typed object, and the only access to Streamlit's session state."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Message:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class UserSession:
-    """Written by ``loopscope_app.actions`` and, on arrival, by a link; the parts of a screen
-    read it.
+    """The session of one user.
+
+    ``loopscope_app.actions`` and, on arrival, a link change it; the parts of a screen read it.
     """
 
     model: ModelInUse = field(default_factory=ModelInUse)
@@ -42,14 +43,12 @@ class UserSession:
     learning: Learning = field(default_factory=Learning)
     many: ManyRuns = field(default_factory=ManyRuns)
     arrived: bool = False
-    """The page's address has been looked at."""
+    """True once the page's address was read."""
     message: Message | None = None
     touched: float = field(default_factory=time.monotonic)
-    """When its page was last drawn, or its user last did something; in seconds of the clock."""
+    """Time of the last drawing or action, by the monotonic clock."""
     touching: Lock = field(default_factory=Lock)
-    """Held while the time of use is noted, and while another thread frees the values of an
-    unused session.
-    """
+    """Lock for ``touched``, and for freeing the values of an unused session."""
 
 
 _sessions: WeakSet[UserSession] = WeakSet()
@@ -57,11 +56,11 @@ _beginning = Lock()
 
 
 def current() -> UserSession:
-    """This user's session."""
+    """Return this user's session."""
     if _KEY not in st.session_state:
         with _beginning:
-            st.session_state[_KEY] = begun = UserSession()
-            _sessions.add(begun)
+            st.session_state[_KEY] = created = UserSession()
+            _sessions.add(created)
     session: UserSession = st.session_state[_KEY]
     with session.touching:
         session.touched = time.monotonic()
@@ -69,16 +68,14 @@ def current() -> UserSession:
 
 
 def every() -> tuple[UserSession, ...]:
-    """The sessions of all users."""
+    """Return the sessions of all users."""
     with _beginning:
         return tuple(_sessions)
 
 
-def end(ended: AppSession) -> None:
-    """Lets go of everything that the session of a closed page holds; what it has under way in
-    the background is stopped.
-    """
-    state = ended.session_state
+def end(app_session: AppSession) -> None:
+    """Free everything that the session of a closed page holds, and stop its background work."""
+    state = app_session.session_state
     session = state.filtered_state.get(_KEY)
     state.clear()
     if isinstance(session, UserSession):
@@ -93,19 +90,17 @@ def end(ended: AppSession) -> None:
 
 
 def widget(key: str) -> Any:
-    """What a widget holds; None when it is not on the screen."""
+    """Return the value of a widget; None if it is not on the screen."""
     return st.session_state.get(key)
 
 
 def place(key: str, value: object) -> None:
-    """Sets what a widget will show; to be called before it is drawn."""
+    """Set the value of a widget before it is drawn."""
     st.session_state[key] = value
 
 
 def keep(*keys: str) -> None:
-    """Lets widgets that are not drawn this time show later what they held: Streamlit would
-    forget it.
-    """
+    """Preserve the values of widgets that are not drawn this time; Streamlit would drop them."""
     for key in keys:
         if st.session_state.get(key) is not None:
             st.session_state[key] = st.session_state[key]

@@ -1,5 +1,5 @@
-"""Ways to look at the moment: each is chosen in a widget, and is a word in the page's address
-when it is not the usual one.
+"""Choices of a view: each is a widget, and a word in the page's address unless it is the
+default.
 """
 
 from __future__ import annotations
@@ -12,26 +12,24 @@ from loopscope_app.state.user_session import place, widget
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One choice between ways to look."""
+    """A choice between views."""
 
     name: str
-    """In the page's address."""
+    """Name in the page's address."""
     key: str
-    """Of its widget."""
+    """Key of the widget."""
     options: tuple[str, ...]
 
     def show(self, option: str) -> None:
-        """Makes the widget show an option when it is drawn next; ignores a value that is not an
-        option.
-        """
-        found = next((one for one in self.options if one.lower() == option.lower()), None)
-        if found is not None:
-            place(self.key, found)
+        """Set the widget to an option; ignore a value that is not an option."""
+        match = next(
+            (candidate for candidate in self.options if candidate.lower() == option.lower()), None
+        )
+        if match is not None:
+            place(self.key, match)
 
     def begin(self, option: str, offered: Sequence[str]) -> None:
-        """Makes a widget that shows nothing yet, or what is not offered here, begin with an
-        option.
-        """
+        """Set the widget to an option if it shows none of those offered."""
         if widget(self.key) not in offered:
             place(self.key, option)
 
@@ -43,19 +41,21 @@ PANEL = Look(
 VIEW = Look("view", "inspector_view", ("Value", "Origin", "Ports", "Attributes"))
 TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
 CLOCK_OF = "clock_of"
-"""The widget that holds what measures: the runtime of the model, or our steps."""
+"""The widget for the source of times: the model's runtime, or our steps."""
 LOOKS = (LENS, PANEL, VIEW, TIMELINE)
 
 
 def chosen() -> Mapping[str, str]:
-    """What is looked at, as words for the page's address; what is usual is left out."""
-    shown = {look.name: (str(widget(look.key) or ""), look.options[0]) for look in LOOKS}
+    """Return the chosen views as words for the page's address, without defaults."""
+    options = {look.name: (str(widget(look.key) or ""), look.options[0]) for look in LOOKS}
     return {
-        name: option.lower() for name, (option, usual) in shown.items() if option not in ("", usual)
+        name: option.lower()
+        for name, (option, default) in options.items()
+        if option not in ("", default)
     }
 
 
 def choose(words: Mapping[str, str]) -> None:
-    """Looks at what the page's address says."""
+    """Choose the views that the page's address names."""
     for look in LOOKS:
         look.show(words.get(look.name, ""))

@@ -28,7 +28,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
     sessions: list[UserSession] = []
     monkeypatch.setattr(memory_budget, "every", lambda: tuple(sessions))
     monkeypatch.setattr(
-        memory_budget, "KEPT", SimpleNamespace(held_bytes=0)
+        memory_budget, "MODEL_CACHE", SimpleNamespace(held_bytes=0)
     )  # what other tests opened is not in question
 
     def made(seconds: float) -> UserSession:

@@ -209,7 +209,7 @@ HOSTILE = [
     (json.dumps({"main/number": 5}), "is an input of the model"),
     (
         json.dumps({f"main/while_not_one[{number}]/body/keep_going": True for number in range(9)}),
-        "set by hand already",
+        "can be set by hand",
     ),
 ]
 

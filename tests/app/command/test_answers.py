@@ -118,8 +118,8 @@ def test_a_saved_run_is_asked_as_its_model_is(
         assert main([command, saved, address, "--json"]) == 0
         assert strictly(capsys.readouterr().out) == asked(command, address, capsys)
     for more, words in (
-        (inputs, "has its inputs in it"),
-        (["--seconds", "3"], "has its limits in it: give --seconds with a model"),
+        (inputs, "has its own inputs"),
+        (["--seconds", "3"], "has its own limits: --seconds applies to a model only"),
     ):
         assert main(["why", saved, "halve_the_interval", *more]) == 2
         assert words in capsys.readouterr().err
@@ -198,7 +198,7 @@ def test_types_that_numpy_lacks_are_written_as_one_that_holds_them(
         str(tmp_path / "y.npy"),
     ]
     assert main(words) == 0
-    assert "which holds every bf16" in capsys.readouterr().out
+    assert "which represents every bf16" in capsys.readouterr().out
     assert np.load(tmp_path / "y.npy", allow_pickle=False).tolist() == [1.5, -2]
 
 

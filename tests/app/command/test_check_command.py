@@ -46,8 +46,8 @@ def test_a_check_tells_of_a_runtime_where_it_is_asked(
     ("unused", "line"),
     [
         (0, ""),
-        (1, "\nA note of what exporters leave unused is not listed; --notes lists it.\n"),
-        (3, "\n3 notes of what exporters leave unused are not listed; --notes lists them.\n"),
+        (1, "\nNot listed: 1 note about parts that exporters leave unused; use --notes.\n"),
+        (3, "\nNot listed: 3 notes about parts that exporters leave unused; use --notes.\n"),
     ],
 )
 def test_habits_of_exporters_are_listed_where_they_are_asked_for(
@@ -73,5 +73,5 @@ def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixtur
     assert main(["check", "--explain", "LS0"]) == 2
     assert (
         capsys.readouterr().err
-        == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists those that there are\n"
+        == "loopscope: there is no rule 'LS0': `loopscope check --explain` lists all rules\n"
     )

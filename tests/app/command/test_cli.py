@@ -377,8 +377,8 @@ def test_a_word_that_is_no_file_may_be_meant_as_a_command(
 @pytest.mark.parametrize(
     ("outputs", "said"),
     [
-        ("", "{folder}: this is a folder, and a file is expected to write to"),
-        ("no/out.npz", "{path}: there is no folder '{folder}/no' to write it to"),
+        ("", "{folder}: expected a file to write to, got a folder"),
+        ("no/out.npz", "{path}: cannot be written, the folder '{folder}/no' does not exist"),
     ],
 )
 def test_outputs_that_have_no_place_are_told_before_the_run(
@@ -534,7 +534,7 @@ def test_generated_code_has_no_place_in_json(capsys: pytest.CaptureFixture[str])
 def test_help_lists_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert f"\n  loopscope {command} " in capsys.readouterr().out
+    assert f"\n  {command} " in capsys.readouterr().out
 
 
 def test_ops_with_a_name_tells_the_meaning_of_each_port_and_attribute(

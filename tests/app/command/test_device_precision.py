@@ -1,5 +1,5 @@
 """Where a runtime runs a loop another number of times, the run with the device's precision is
-offered.
+rounding_suggestion.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from loopscope.peers import against, drift_from_runtime
 from loopscope_app import cli
 from loopscope_app.command import compare, drift
-from loopscope_app.command.device_precision import offered
+from loopscope_app.command.device_precision import rounding_suggestion
 from tests.benchmarks import loop_models
 from tests.engine.read.onnx_models import read
 
@@ -86,7 +86,7 @@ def test_only_what_finishes_is_offered() -> None:
     }"""
     inputs: dict[str | int, object] = {"x": np.array([1, 2, 3], np.float32)}
     model = read(f"narrow {text}")
-    (line,) = offered("m.onnx", "in.npz", model, inputs, 10)
+    (line,) = rounding_suggestion("m.onnx", "in.npz", model, inputs, 10)
     assert "(bf16): loopscope drift m.onnx --inputs in.npz --round '*=bf16'" in line
     wider = text.replace(
         "less = Constant <value_floats = [69998.0]> ()", "less = Constant <value_floats = [1.0]> ()"
@@ -96,4 +96,4 @@ def test_only_what_finishes_is_offered() -> None:
         "k = Cast <to = 7> (also) m = Constant <value_ints = [69998]> () index = Sub (k, m)",
     )
     model = read(f"failing {failing}")
-    assert offered("m.onnx", "", model, inputs, 10) == []
+    assert rounding_suggestion("m.onnx", "", model, inputs, 10) == []

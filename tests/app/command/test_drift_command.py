@@ -52,8 +52,8 @@ def test_two_files_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([MODEL], "takes two models"),
-        ([MODEL, MODEL, "--round", "main/*/S=bf16"], "takes two models"),
+        ([MODEL], "drift needs either a second model"),
+        ([MODEL, MODEL, "--round", "main/*/S=bf16"], "drift needs either a second model"),
         ([MODEL, "--round", "bf16"], "expected PATTERN=TYPE"),
         ([MODEL, "--round", "main/*/S=fp3"], "expected bf16"),
     ],

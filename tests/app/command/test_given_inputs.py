@@ -71,7 +71,7 @@ def test_what_is_not_said_is_made_up_as_the_app_does(capsys: pytest.CaptureFixtu
     np.testing.assert_array_equal(np.asarray(given[1]), made["x"])
     assert given[2] == made["flag"]
     assert (
-        capsys.readouterr().err == f"made up with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
+        capsys.readouterr().err == f"generated with seed 3: n = 4; x [2,3]; flag = {made['flag']}\n"
     )
     drawn = read_inputs("random x=uniform(5,6)", model())[1]
     assert np.all((np.asarray(drawn) >= 5) & (np.asarray(drawn) <= 6))
@@ -134,7 +134,7 @@ def test_a_run_without_inputs_says_how_they_are_given(capsys: pytest.CaptureFixt
     assert found is not None
     assert main(["run", str(found.model)]) == 2
     assert (
-        "give them with --inputs: an .npz file, values such as number=27, or random"
+        "expected --inputs with an .npz file, values such as number=27, or random"
         in capsys.readouterr().err
     )
     assert main(["run", str(found.model), "--inputs", "number=3"]) == 0

@@ -86,7 +86,7 @@ def test_inputs_run_it(training: Path, tmp_path: Path, capsys: pytest.CaptureFix
         in printed
     )
     assert (
-        "  adjoint of `h`: flows: from 2.4 at the end to 2.4 in iteration 0; it stays about the same\n"
+        "  gradient of `h`: flows: from 2.4 at the end to 2.4 in iteration 0; it stays about the same\n"
         in printed
     )
 

@@ -56,7 +56,7 @@ def test_a_failure_is_told_to_the_end(model: Path, capsys: pytest.CaptureFixture
     assert main(["run", str(model)]) == 2
     told = capsys.readouterr().err
     assert "aaa_in'" in told, "the end of a name tells most"
-    assert "f32[2]; give them with --inputs" in told
+    assert "f32[2]; expected --inputs" in told
 
 
 def test_an_f16_model_agrees_with_openvino_and_compare_exits_with_0(

@@ -115,7 +115,7 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
         assert "no file" in told
         failed, told = await text_of(client, "drift", **run)
         assert failed
-        assert "two models, or one and a rounding" in told
+        assert "either `other`, a second model, or `rounding`" in told
 
     talk(folder, conversation)
 
@@ -165,7 +165,7 @@ def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
         assert (await answer(client, "drift", other="bisection/model.xml", **run))["pairs"]
         failed, text = await text_of(client, "run", values={"left": 0}, **run)
         assert failed
-        assert "a saved run has its inputs in it" in text
+        assert "a saved run has its own inputs" in text
         assert not (await answer(client, "open", model="bare.loopscope"))["saved_run"][
             "weights_kept"
         ]
@@ -242,7 +242,7 @@ def test_links_in_a_circle_are_no_files(folder: Path, text: str) -> None:
         with pytest.raises(ReadError, match="expected") as refused:
             open_file(text)
         assert "circle.xml," not in str(refused.value).partition("there are")[2]
-    with pytest.raises(ReadError, match="is no folder"):
+    with pytest.raises(ReadError, match="is not a folder"):
         AllowedFiles([str(folder / "circle.xml")])
     assert main(["mcp", "--folder", str(folder / "circle.xml")]) == 2
     assert main(["mcp", "--folder", str(folder), "--pages", str(folder / "circle.xml")]) == 2
@@ -283,7 +283,7 @@ def test_inputs_of_any_size_are_not_unpacked(folder: Path) -> None:
     async def conversation(client: Client) -> None:
         failed, text = await text_of(client, "run", model="bisection/model.xml", inputs="bomb.npz")
         assert failed
-        assert "are read here" in text
+        assert "expected at most" in text
 
     talk(folder, conversation)
 
@@ -295,7 +295,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(
     assert main(["mcp", "--folder", str(FOLDER)]) == 2
     assert "pip install 'loopscope[agents]'" in capsys.readouterr().err
     assert main(["mcp", "--folder", "nowhere"]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None:
@@ -305,10 +305,13 @@ def test_an_agent_without_files_of_inputs_has_them_made_up(folder: Path) -> None
 
     async def conversation(client: Client) -> None:
         made = await answer(client, "run", model="two.xml", inputs="random seed=3 n=4")
-        assert made["inputs"] == "made up with seed 3: x [2]; n = 4"
+        assert made["inputs"] == "generated with seed 3: x [2]; n = 4"
         assert made["outputs"][1]["value"] == 4
         mixed = await answer(client, "run", model="two.xml", inputs="random", values={"n": 9})
-        assert (mixed["inputs"], mixed["outputs"][1]["value"]) == ("made up with seed 0: x [2]", 9)
+        assert (mixed["inputs"], mixed["outputs"][1]["value"]) == (
+            "generated with seed 0: x [2]",
+            9,
+        )
         said = await answer(client, "value", model="two.xml", address="n", inputs="n=7 x=1")
         assert said["value"] == 7
         assert "inputs" not in await answer(
@@ -329,9 +332,9 @@ def test_words_for_inputs_open_no_file(
     (tmp_path / "random").write_text("no inputs")
     (tmp_path / "low=1").write_text("no inputs")
     named = runs.named("bisection/model.xml")
-    assert runs.given(named, "random", None)
+    assert runs.inputs_of(named, "random", None)
     with pytest.raises(loopscope.EngineError, match="'low' means no input"):
-        runs.given(named, "low=1", None)
+        runs.inputs_of(named, "low=1", None)
 
 
 def test_a_path_of_no_model_is_answered_with_those_that_are_there(folder: Path) -> None:
@@ -339,7 +342,7 @@ def test_a_path_of_no_model_is_answered_with_those_that_are_there(folder: Path) 
         failed, words = await text_of(client, "open", model="nothing.xml")
         assert failed
         assert (
-            "there is no file 'nothing.xml' in the given folders: a path in one of them is expected; there are"
+            "there is no file 'nothing.xml' in the given folders: expected a path in one of them; there are"
             in words
         )
         assert re.findall(r"[\w/]*\.xml", words.partition("there are")[2]) == [

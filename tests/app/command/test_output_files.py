@@ -38,11 +38,11 @@ def test_it_is_refused_before_the_model_runs(
     (tmp_path / name).mkdir()
     assert main([*begin, str(tmp_path / name)]) == 2
     assert capsys.readouterr().err.endswith(
-        f"{tmp_path / name}: this is a folder, and a file is expected to write to\n"
+        f"{tmp_path / name}: expected a file to write to, got a folder\n"
     )
     assert main([*begin, str(tmp_path / "no" / name)]) == 2
     assert capsys.readouterr().err.endswith(
-        f"{tmp_path / 'no' / name}: there is no folder '{tmp_path / 'no'}' to write it to\n"
+        f"{tmp_path / 'no' / name}: cannot be written, the folder '{tmp_path / 'no'}' does not exist\n"
     )
 
 
@@ -58,7 +58,7 @@ def test_a_device_that_models_are_not_compared_with_is_no_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["drift", COLLATZ, "openvino:GPU", "--inputs", "number=3"]) == 2
-    said = "openvino:GPU is no runtime that models are compared with: expected openvino:CPU, onnxruntime or a model file"
+    said = "openvino:GPU is not a runtime that drift compares with: expected openvino:CPU, onnxruntime or a model file"
     assert said in capsys.readouterr().err
 
 

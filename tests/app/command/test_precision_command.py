@@ -33,7 +33,7 @@ def test_what_has_to_stay(
     assert (f"nncf.IgnoredScope(names={json.dumps(scope)})" in lines) == bool(scope)
     assert (
         lines[-1].startswith(
-            "1 of what has to stay is inside loops or branches: NNCF compresses nothing there"
+            "1 of those that must not be rounded is inside loops or branches: NNCF compresses"
         )
     ) == bool(stay)
 

@@ -43,7 +43,7 @@ def test_a_finished_run_and_one_at_its_limit(
     ("more", "sentence"),
     [
         (["--save", "run.zip"], "expected one that ends with .loopscope"),
-        (["--save", "nowhere/run.loopscope"], "there is no folder 'nowhere'"),
+        (["--save", "nowhere/run.loopscope"], "the folder 'nowhere' does not exist"),
     ],
 )
 def test_other_places_are_refused(

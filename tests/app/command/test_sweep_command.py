@@ -25,7 +25,7 @@ def test_rows_and_summary_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[2].startswith(
         "2: number 3, iterations main/while_not_one 7, ended main/while_not_one condition, then main/"
     )
-    assert lines[10] == "... 18 more; --out runs.parquet keeps all of them"
+    assert lines[10] == "... 18 more; --out runs.parquet stores all of them"
     assert "most in sample 26 (number = 27)" in lines[12]
 
 
@@ -147,7 +147,7 @@ def test_failed_runs_are_told_and_change_the_exit_code(
         (["--inputs", "y=1..3"], "'y' means no input"),
         (
             ["--inputs", "number=1..3", "--resume"],
-            "--resume goes on with the rows in the file of --out",
+            "--resume continues with the rows in the file of --out",
         ),
         (
             ["--inputs", "number=1..3", "--scheduler-tls", "a", "b", "c"],

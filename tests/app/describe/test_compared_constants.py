@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 import loopscope
-from loopscope_app.describe.random_inputs import made_up_again, random_inputs
+from loopscope_app.describe.random_inputs import random_inputs, regenerate
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 IF = "y = If (e) <then_branch = a () => (float[2] t) {{ {} }}, else_branch = b () => (float[2] f) {{ f = Neg (x) }}>"
@@ -63,7 +63,7 @@ def test_a_constant_that_an_input_is_compared_with_is_taken(text: str, values: l
     model = loopscope.read_model(parser.parse_model(HEAD + text).SerializeToString())
     for seed in range(3):
         made = random_inputs(model, seed)
-        again = made_up_again(model, made, seed)
+        again = regenerate(model, made, seed)
         assert np.array_equal(made["sr"], again["sr"])
         number = int(made["sr"].reshape(-1)[0])
         assert number == values[seed] if values else 0 <= number <= 9

@@ -27,7 +27,7 @@ def multiplying(body: Draft, state: Ref) -> Ref:
 
 
 def test_it_is_looked_for_once_and_thoroughly_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looked, "_AT_THE_END", 0.0)
+    monkeypatch.setattr(looked, "_SECONDS_ENDED", 0.0)
     debugger = looping(multiplying, 3000, start=np.zeros((1, 1)))
     found = first_odd(debugger, "infinity")
     assert (found.step, found.is_certain) == (None, False)

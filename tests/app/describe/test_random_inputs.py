@@ -103,8 +103,8 @@ TOO_LARGE = {
     "many together": (
         ["4194304"] * 20,
         (
-            "^input 'x16' of shape .4194304. would bring the made-up inputs to 285,212,672 bytes, "
-            "more than the 268,435,456 that they may take together: upload them as an .npz file$"
+            "^input 'x16' of shape .4194304. would bring the generated inputs to 285,212,672 bytes, "
+            "more than the limit of 268,435,456: upload them as an .npz file$"
         ),
     ),
     "no array": (

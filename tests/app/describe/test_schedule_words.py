@@ -10,8 +10,8 @@ from loopscope.explain import OperationExecution, dependences, schedule
 from loopscope_app.describe.schedule_words import cut, sentences
 from tests.engine.explain.runs import finished
 
-GAINS_NOTHING = "More workers gain nothing: operations that wait for each other take that long."
-GAINS_NO_WINDOW = "One iteration at a time takes no longer: this window gains nothing here."
+GAINS_NOTHING = "More workers save nothing: each operation waits for the one before."
+GAINS_NO_WINDOW = "Overlapping iterations saves nothing here."
 SAID = {
     ("counter_ahead", "main/while_below_n", 10, 1): [
         "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
@@ -31,7 +31,7 @@ SAID = {
     ],
     ("records_scan", "main/each_row", 1, 4): [
         "**20 ticks** for 30 operations of 5 iterations, 1.5 times as fast as one operation at a time.",
-        "More workers gain nothing, a wider window does.",
+        "More workers save nothing, a wider window does.",
     ],
 }
 

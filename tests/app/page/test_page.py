@@ -360,7 +360,7 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(
     )
     assert "no graph 'main/nowhere'" in capsys.readouterr().err
     assert main(["page", str(tmp_path / "run.loopscope"), "-o", str(tmp_path / "page.txt")]) == 2
-    assert "does not end in .html" in capsys.readouterr().err
+    assert "must end in .html" in capsys.readouterr().err
 
 
 def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(

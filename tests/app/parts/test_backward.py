@@ -79,7 +79,7 @@ def test_an_address_opens_it_again(opened: Visit) -> None:
     app = opened(model="sample:gated_memory", backward=GATED, set="gate_open", step="100")
     session = session_of(app)
     assert session.model.opened is not None
-    assert session.model.opened.title == "Backward of A gate lets the gradient through"
+    assert session.model.opened.title == "Gradients of A gate lets the gradient through"
     link = current_link(session)
     assert link is not None
     assert json.loads(written(link)["backward"]) == json.loads(GATED)
@@ -207,7 +207,7 @@ def test_a_gradient_that_takes_long_is_made_while_the_page_answers(
     session = session_of(app)
     running = session.run.running
     assert isinstance(running, Differentiating)
-    assert "Making the gradient" in page_text(app)
+    assert "Building the gradient" in page_text(app)
     assert backward_of(app) is None
     slow.set()
     settle(app)
@@ -222,7 +222,7 @@ def test_a_gradient_that_takes_long_can_be_stopped(opened: Visit, slow: threadin
     app.button("progress_stop").click().run()
     assert session_of(app).run.running is None
     assert backward_of(app) is None
-    assert "The way back was stopped" in app.info[0].value
+    assert "The gradient was stopped" in app.info[0].value
     slow.set()
     app.run()
     assert backward_of(app) is None
@@ -235,7 +235,7 @@ def test_an_address_shows_the_picture_while_its_gradient_is_made(
     session = session_of(app)
     running = session.run.running
     assert isinstance(running, Differentiating)
-    assert "Making the gradient" in page_text(app)
+    assert "Building the gradient" in page_text(app)
     assert session.model.opened is not None
     assert session.model.opened.title == "A gate lets the gradient through"
     app.run()
@@ -253,7 +253,7 @@ def test_the_gradient_of_an_address_can_be_stopped(opened: Visit, slow: threadin
     running = session_of(app).run.running
     assert isinstance(running, Differentiating)
     app.button("progress_stop").click().run()
-    assert "The way back was stopped" in app.info[0].value
+    assert "The gradient was stopped" in app.info[0].value
     assert backward_of(app) is None
     slow.set()
     Running.done(running, 30)

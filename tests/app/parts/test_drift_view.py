@@ -83,7 +83,7 @@ def test_another_model(opened: Visit, monkeypatch: pytest.MonkeyPatch, tmp_path:
     app = opened(model=str(written(tmp_path, "before", 1.5, 40.0)), step="9999", lens="compare")
     app.selectbox("compare_with").select(MODEL).run()
     app.button("compare_run").click().run()
-    assert "choose the other model first" in app.error[0].value
+    assert "expected another model" in app.error[0].value
     app.text_input("compare_other_path").set_value(str(written(tmp_path, "after", 1.2, 80.0))).run()
     assert "The other model: <b>after.xml</b>" in page_text(app)
     app.button("compare_run").click().run()

@@ -54,10 +54,7 @@ def test_a_file_must_be_there_and_belong_to_a_model(
     assert found is not None
     assert main([word.format(model=found.model) for word in words]) == 2
     told = capsys.readouterr().err
-    assert (
-        "--overlay is of the nodes of a model, and no model is given" in told
-        or "nowhere.json: No such file" in told
-    )
+    assert "--overlay needs a model" in told or "nowhere.json: No such file" in told
 
 
 @pytest.mark.browser

@@ -38,7 +38,7 @@ def beside(
         def stored(*_: object) -> SourceRun:
             return case.did()
 
-        for module in ("beside_source", "source_alone"):
+        for module in ("compare_source", "source_runner"):
             monkeypatch.setattr(f"loopscope.peers.source.{module}.run_source", stored)
         monkeypatch.setattr(
             "loopscope_app.actions.other_runs.bindings",
@@ -87,9 +87,7 @@ def test_a_file_that_does_what_its_source_does(beside: Callable[[Case, str], App
 def test_the_source_is_shown_where_the_run_here_does_not_finish(
     beside: Callable[[Case, str], AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "loopscope_app.actions.other_runs.limits", lambda: loopscope.Limits(iterations=1)
-    )
+    monkeypatch.setattr("loopscope_app.actions.runs.limits", lambda: loopscope.Limits(iterations=1))
     app = beside(THREE, "programs:Doubling")
     assert "The run of the file did not finish in Loopscope" in page_text(app)
     assert sent(app, "source_table")["cells"] == [
@@ -102,7 +100,7 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("", "name the source first"),
+        ("", "expected a source"),
         ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)"),
     ],
 )

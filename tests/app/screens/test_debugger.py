@@ -158,7 +158,9 @@ def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
 
 
 def test_a_link_to_inputs_that_are_not_there_says_so(opened: Visit) -> None:
-    assert "which is not here" in opened(model="sample:collatz", set="six", step="3").info[0].value
+    assert (
+        "which does not exist" in opened(model="sample:collatz", set="six", step="3").info[0].value
+    )
 
 
 @pytest.mark.parametrize("panel", ["Inspect", "Lesson", "Inputs", "Breakpoints", "Problems"])

@@ -77,7 +77,7 @@ def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> N
     page.locator(".st-key-compare_run button").click()
     progress = page.locator(".st-key-progress")
     expect(progress).to_contain_text(
-        "the run here is done, OpenVINO runs the model too", timeout=LONG
+        "the run here is done, OpenVINO is running the model", timeout=LONG
     )
     expect(progress).not_to_contain_text("per second")
     expect(page.get_by_text("What OpenVINO", exact=False).first).to_be_visible(timeout=LONG)

@@ -16,7 +16,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.debug import model_bytes
-from loopscope_app.state.model_cache import KeptModels
+from loopscope_app.state.model_cache import ModelCache
 from loopscope_samples import FOLDER
 
 
@@ -29,7 +29,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_the_models_opened_last_are_kept_by_their_bytes(files: list[Path]) -> None:
-    kept = KeptModels(2 * model_bytes(loopscope.read_model(str(files[0]))))
+    kept = ModelCache(2 * model_bytes(loopscope.read_model(str(files[0]))))
     there = [weakref.ref(kept.read(file)[0]) for file in files]
     assert [one() is not None for one in there] == [False, True, True]
     assert kept.read(files[1])[0] is there[1]()
@@ -42,7 +42,7 @@ def test_the_models_opened_last_are_kept_by_their_bytes(files: list[Path]) -> No
 
 
 def test_who_looks_at_a_model_shares_it_however_large_it_is(files: list[Path]) -> None:
-    kept = KeptModels(10)
+    kept = ModelCache(10)
     model, _ = kept.read(files[0])
     report = loopscope.check(model)
     kept.note(model, report)
@@ -70,7 +70,7 @@ def test_what_plans_have_made_of_constants_counts(tmp_path: Path) -> None:
     ):
         text = text.replace(f'offset="{offset}"', f'offset="{offset + 1}"')
     (tmp_path / "odd.xml").write_text(text)
-    kept = KeptModels(10**6)
+    kept = ModelCache(10**6)
     model, _ = kept.read(tmp_path / "odd.xml")
     before = model_bytes(model)
     assert before >= len(weights)
@@ -88,7 +88,7 @@ def test_a_meta_graph_is_read_again_when_its_values_have_changed(tmp_path: Path)
         "weights.*"
     ):
         shutil.copyfile(file, tmp_path / file.name)
-    kept = KeptModels(10**6)
+    kept = ModelCache(10**6)
     first = kept.read(tmp_path / "weights.meta")[0]
     assert kept.read(tmp_path / "weights.meta")[0] is first
     os.utime(tmp_path / "weights.index", ns=(0, 0))

@@ -61,7 +61,7 @@ def test_a_large_model_is_checked_after_its_picture(no_runs: list[str], tmp_path
         return True
 
     after = prepared(opened, going)
-    assert phases == ["Checking the model", "Making up inputs", "Planning the run"]
+    assert phases == ["Checking the model", "Generating inputs", "Planning the run"]
     assert (after.pending, after.report.ok, list(after.sets)) == (False, True, [MADE_UP])
     assert no_runs == ["check"]
     assert not open_path(opened.link).pending, "the second one to open it need not wait"

@@ -84,7 +84,7 @@ def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"model.xml": XML}, "choose it and model.bin together"),
+        ({"model.xml": XML}, "upload it and model.bin together"),
         ({"broken.xml": XML[:900], "model.bin": BIN}, "not well-formed XML"),
         ({"page.xml": b"<html/>"}, "expected <net>"),
         ({"empty.xml": b""}, "empty file"),
@@ -97,7 +97,7 @@ def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
         ({"escape.zip": zipped({"../saved_model.pb": b"x"})}, "leads out of the archive"),
         ({"nothing.zip": zipped({"readme.txt": b"hello"})}, "no model in it"),
         ({"two.zip": zipped({"a.xml": XML, "b.xml": XML})}, "2 models"),
-        ({"lone.zip": zipped({"model.xml": XML})}, "choose it and model.bin together"),
+        ({"lone.zip": zipped({"model.xml": XML})}, "upload it and model.bin together"),
     ],
 )
 def test_a_broken_upload_is_a_sentence(opened: Visit, files: dict[str, bytes], told: str) -> None:

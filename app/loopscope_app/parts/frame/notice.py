@@ -14,7 +14,7 @@ _LINES = 6
 
 
 def show(session: UserSession) -> None:
-    memory_budget.tell_who_gave_up(session)
+    memory_budget.report_dropped_values(session)
     reopening.tell_difference(session)
     message = session.message
     if message is None:

@@ -11,7 +11,7 @@ import streamlit as st
 from loopscope.ir import IF, REAL_FLOATS, Model, Port
 from loopscope.ops import NARROWER
 from loopscope_app.actions import other_runs, side_by_side
-from loopscope_app.actions.report_errors import told
+from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.describe.node_index import IndexedNode, places
 from loopscope_app.describe.wording import name_of, narrower_type
 from loopscope_app.parts.widgets import markup
@@ -43,7 +43,7 @@ def show(model: Model, at: IndexedNode) -> None:
     )
 
 
-@told
+@show_errors
 def _round() -> None:
     side_by_side.round_this(
         str(widget(WHAT) or other_runs.EVERYTHING), str(widget(TO) or NARROWER[0])

@@ -80,7 +80,7 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
             )
 
 
-@report_errors.told
+@report_errors.show_errors
 def _go(decision: FragileDecision) -> None:
     moves.seek(decision.step)
     selection.reveal_place(

@@ -113,7 +113,7 @@ def _texts(session: UserSession, opened: Opened, runtime: str) -> dict[str, str]
     return texts
 
 
-@report_errors.afresh
+@report_errors.clear_and_show_errors
 def _run() -> None:
     side_by_side.compare_with(str(widget(CHOICE)))
 

@@ -1,4 +1,6 @@
-"""What a run's loops and branches did and why, as JSON: all that the screen says of them."""
+"""Explanation of a run's loops and branches as JSON: everything that the screen shows about
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +13,39 @@ from loopscope.errors import EngineError
 from loopscope.explain import ExecutionHistory, Fact, Margin, Verdict, deciding, executions, verdict
 from loopscope_app.command.value_data import strict, value_data
 
-_FIRST, _LAST = 4, 4
-"""Executions of each loop and If that are explained; `loopscope why` explains any other."""
+_FIRST_EXECUTIONS, _LAST_EXECUTIONS = 4, 4
+"""Number of executions of each loop and If that are explained; `loopscope why` explains any."""
 
 
-def explained(debugger: loopscope.Debugger, most: int | None = None) -> list[dict[str, Any]]:
-    """An entry for each loop and If of the model, an outer one before those inside it; also
-    those that never ran. ``most``: of so many.
+def explain_regions(debugger: loopscope.Debugger, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return an entry for each loop and If, outer ones first, including those that never ran.
+
+    ``limit`` bounds the number of entries.
     """
-    return [_region(debugger, region) for region in islice(executions(debugger), most)]
+    return [_region(debugger, region) for region in islice(executions(debugger), limit)]
 
 
 def _region(debugger: loopscope.Debugger, region: ExecutionHistory) -> dict[str, Any]:
     chosen = sorted(
-        {*range(min(_FIRST, region.count)), *range(max(0, region.count - _LAST), region.count)}
+        {
+            *range(min(_FIRST_EXECUTIONS, region.count)),
+            *range(max(0, region.count - _LAST_EXECUTIONS), region.count),
+        }
     )
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "address": region.static,
         "kind": region.kind,
         "executions": region.count,
     }
     if region.kind == "If":
-        told["tape"] = [list(run) for run in region.tape()]
+        entry["tape"] = [list(run) for run in region.tape()]
     verdicts = [_verdict_or_reason(debugger, region.address(number)) for number in chosen]
-    return {**told, "verdicts": verdicts, "verdicts_left_out": region.count - len(chosen)}
+    return {**entry, "verdicts": verdicts, "verdicts_left_out": region.count - len(chosen)}
 
 
 def _verdict_or_reason(debugger: loopscope.Debugger, address: str) -> dict[str, Any]:
-    """One execution that cannot be explained, such as one that holds what was not kept, takes
-    nothing from the others.
+    """Return the verdict of one execution, or the reason why there is none, such as values not
+    stored.
     """
     try:
         return verdict_data(debugger, verdict(debugger, address))
@@ -47,36 +53,38 @@ def _verdict_or_reason(debugger: loopscope.Debugger, address: str) -> dict[str, 
         return {"address": address, "sentence": str(error), "decided_by": [], "proof": []}
 
 
-def verdict_data(debugger: loopscope.Debugger, found: Verdict) -> dict[str, Any]:
-    """A verdict: its sentence, what decided, and the whole proof, each operand with its value."""
-    record = found.record
-    told: dict[str, Any] = {
-        "address": found.address,
+def verdict_data(debugger: loopscope.Debugger, result: Verdict) -> dict[str, Any]:
+    """Return a verdict: its sentence, the deciding facts, and the whole proof with operand
+    values.
+    """
+    record = result.record
+    data: dict[str, Any] = {
+        "address": result.address,
         "kind": record.kind,
-        "sentence": found.sentence,
+        "sentence": result.sentence,
     }
     if record.kind == "If":
-        told["branch"] = record.branch
+        data["branch"] = record.branch
     else:
-        told |= {
+        data |= {
             "iterations": record.iterations,
             "ended_by": record.ended_by,
             "endless": record.endless,
-            "declared": found.declared,
+            "declared": result.declared,
         }
-    if found.pattern is not None:
-        told["pattern"] = found.pattern.sentence
-    told["margin"] = _margin(found.margin)
+    if result.pattern is not None:
+        data["pattern"] = result.pattern.sentence
+    data["margin"] = _margin(result.margin)
     return {
-        **told,
-        "decided_by": _facts(debugger, deciding(found.proof)),
-        "proof": _facts(debugger, found.proof),
+        **data,
+        "decided_by": _facts(debugger, deciding(result.proof)),
+        "proof": _facts(debugger, result.proof),
     }
 
 
 def _margin(margin: Margin | None) -> dict[str, Any] | None:
-    """How narrowly floats were compared, and the types in which the comparison would come out
-    otherwise.
+    """Return how narrowly floats were compared, and the types in which the comparison would
+    flip.
     """
     return (
         None
@@ -104,7 +112,7 @@ def _facts(debugger: loopscope.Debugger, facts: Iterable[Fact]) -> list[dict[str
 
 
 def value_or_reason(debugger: loopscope.Debugger, address: str) -> dict[str, Any]:
-    """The value at an address; why there is none, where there is none."""
+    """Return the value at an address, or the reason why there is none."""
     try:
         return value_data(debugger.value(address))
     except EngineError as error:
