@@ -46,6 +46,7 @@ def test_the_reference_builds_and_runs(
     shown: list[tuple[object, ...]] = []
     monkeypatch.setattr(loopscope, "show", lambda *arguments: shown.append(arguments))
     block = python_of("docs/reference/python.md")
-    exec(block, names := {})
+    names: dict[str, object] = {}
+    exec(block, names)
     assert capsys.readouterr().out.split() == re.findall(r"# (\d+)$", block, re.MULTILINE)
     assert shown == [(names["model"], [100])]

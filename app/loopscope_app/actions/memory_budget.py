@@ -31,7 +31,7 @@ LEFT_ALONE: tuple[float, ...] = (30.0, 3.0)
 """Seconds without use after which a run is idle. Idle runs lose their values first, then other
 runs that do not compute.
 """
-Result = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def budget() -> int:

@@ -276,9 +276,7 @@ def test_an_overlay_that_does_not_fit_is_told() -> None:
     ):
         with pytest.raises(loopscope.ReadError, match=words):
             loopscope.widget(model, overlay=given)
-    with pytest.raises(
-        loopscope.InputError, match="expected a model or a Debugger, got str"
-    ):
+    with pytest.raises(loopscope.InputError, match="expected a model or a Debugger, got str"):
         loopscope.widget("model.xml")  # type: ignore[arg-type]  # what a beginner may write
 
 

@@ -117,7 +117,9 @@ def test_carried_value_that_changes_its_type(
     named = {name: str(ELEMENT_TYPES[name]) for name in (carried, other)}
     wide = "f64" if "f64" in named.values() or carried == "int64" else "f32"
     messages = [one.message for one in report.errors if one.code == "LS502"]
-    assert messages == [f"The carried value starts as {named[carried]} and becomes {wide} in the body."]
+    assert messages == [
+        f"The carried value starts as {named[carried]} and becomes {wide} in the body."
+    ]
     assert [one.code for one in report.warnings if one.code == "LS704"] == ["LS704"]
 
 

@@ -165,7 +165,10 @@ def test_seek_by_number_and_address() -> None:
 
 
 def test_a_recording_has_a_budget_from_0_on() -> None:
-    with pytest.raises(loopscope.InputError, match="record budget: expected a number of bytes of at least 0, got -1"):
+    with pytest.raises(
+        loopscope.InputError,
+        match="record budget: expected a number of bytes of at least 0, got -1",
+    ):
         loopscope.Record(budget_bytes=-1)
 
 

@@ -180,7 +180,10 @@ REFUSED = {
         tokens(SENTENCES, separators=[""], mincharnum=2),
         "expected 1 for single characters",
     ),
-    "a pattern that is none": (tokens(SENTENCES, tokenexp="(a"), "the pattern '(a' is not valid in RE2"),
+    "a pattern that is none": (
+        tokens(SENTENCES, tokenexp="(a"),
+        "the pattern '(a' is not valid in RE2",
+    ),
     "a character without a row": (
         Case("WordConvEmbedding", [CHARACTERS + 3, reals(4, 1, 2, 3), reals(4), reals(6, 3)]),
         "words of 5 characters of 6 kinds",

@@ -150,9 +150,7 @@ def test_bodies_that_lie_too_deep_are_told() -> None:
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 150)
     try:
-        with pytest.raises(
-            loopscope.BuildError, match="are nested too deeply"
-        ):
+        with pytest.raises(loopscope.BuildError, match="are nested too deeply"):
             loopscope.gradients(model, "next", "a")
     finally:
         sys.setrecursionlimit(usual)

@@ -278,9 +278,7 @@ def test_regions_of_greatest_samples_are_refused() -> None:
     model = graph(
         22, "float[2,2,5,6] x, float[3,4] w", f'{images} v = RoiAlign<mode = "max">(x, w, images)'
     )
-    with pytest.raises(
-        loopscope.BuildError, match="its mode is max: only avg has a derivative"
-    ):
+    with pytest.raises(loopscope.BuildError, match="its mode is max: only avg has a derivative"):
         loopscope.gradients(model, "s", "x")
 
 

@@ -20,9 +20,9 @@ from loopscope.builder.structure import align_leaves, leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
+from loopscope.ir.gradient_info import NO_WAY_BACK
 from loopscope.ir.model import ModelGraph as Finished
 from loopscope.ir.shape import is_of_an_array
-from loopscope.ir.gradient_info import NO_WAY_BACK
 
 
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, name: str | None = None) -> list[Tensor]:
