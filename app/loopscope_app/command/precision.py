@@ -56,7 +56,7 @@ def _found(
             to=options.to,
             tolerance=options.tolerance,
             seconds=options.seconds,
-            told=told,
+            report=told,
         )
 
 

@@ -1,6 +1,4 @@
-"""How code writes each value of a plan: as an identifier like its name, or as the constant
-itself.
-"""
+"""Spelling of a plan's values in code: as identifiers like their names, or as constants."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ _RESERVED = frozenset(
 
 @dataclass(eq=False)
 class Operands:
-    """The identifiers that are given so far, by slot, and the constants that they took."""
+    """Identifiers assigned so far, by slot, and the constants that they refer to."""
 
     plan: Plan
     names: dict[int, str] = field(default_factory=dict[int, str])
@@ -64,7 +62,7 @@ class Operands:
         return Defaults(self.plan)
 
     def meet(self, program: Program) -> None:
-        """Remembers label, address and type of every slot of a graph."""
+        """Store label, address and type of every slot of a graph."""
         labels = {layer: label for label, layer in program.layer_of_label.items()}
         for (layer, output), slot in program.slots.items():
             if layer not in program.results and slot not in self.labels:
@@ -75,13 +73,13 @@ class Operands:
                 ).element_type
 
     def new(self, slot: Slot) -> str:
-        """The identifier that a slot is assigned to."""
+        """Return the identifier that a slot is assigned to."""
         if slot not in self.names:
             self.names[slot] = self.identifiers.give(self.labels.get(slot, "value"))
         return self.names[slot]
 
     def read(self, slot: Slot) -> str:
-        """How code writes the value of a slot."""
+        """Return the code that reads the value of a slot."""
         if slot == ABSENT:
             return "None"
         if slot not in self.names and slot in self.plan.constant:
@@ -95,24 +93,25 @@ class Operands:
         return self.new(slot)
 
     def of(self, instruction: Instruction) -> list[str]:
-        """The operands of an expression: small constants as plain numbers where another operand
-        fixes their type.
+        """Return the operands of an expression.
+
+        Small constants become plain numbers if another operand determines their type.
         """
-        fixing = {
+        operand_types = {
             self.types.get(slot) for slot in instruction.inputs if slot not in self.plan.constant
         }
         texts: list[str] = []
         for slot in instruction.inputs:
             literal = (
                 inline_text(self.plan.constant[slot])
-                if slot in self.plan.constant and self.types.get(slot) in fixing
+                if slot in self.plan.constant and self.types.get(slot) in operand_types
                 else ""
             )
             texts.append(literal or self.read(slot))
         return texts
 
     def attribute(self, value: Any) -> str:
-        """How code writes an attribute; a large tensor is a weight."""
+        """Return the code for an attribute; a large tensor becomes a weight."""
         if not isinstance(value, np.ndarray) or fits_in_code(value):
             return attribute_text(value)
         name = self.identifiers.give("value")
@@ -120,8 +119,9 @@ class Operands:
         return array_text(name, value)
 
     def zero(self, program: Program, layer: LayerId) -> str:
-        """How code writes what was never computed; the array itself, which may have any shape
-        that a file claims, is not made.
+        """Return the code for a value that was never computed.
+
+        The array is not allocated, because a file may declare any shape.
         """
         element_type, shape = self.defaults.known_result(program.address, layer)
         return zeros_text(element_type or ElementType.F32, shape.lengths_or_zeros())

@@ -97,7 +97,6 @@ def clock(
 
 
 # -- OpenVINO
-# ---------------------------------------------------------------------------------------------------------
 
 
 def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> Clock:
@@ -121,7 +120,6 @@ def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 # -- ours
-# -------------------------------------------------------------------------------------------------------------
 
 
 def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:

@@ -17,7 +17,7 @@ from loopscope.comparison.drift import (
     Drift,
     MatchedSlots,
     first_over,
-    made,
+    matched_slots,
     values_apart,
 )
 from loopscope.comparison.largest_logit import other_choice
@@ -182,7 +182,7 @@ def _pair_of(
         (probe.slot, probe.slot),
         probe.position + 1,
     )
-    return made(run, some, asked, found, tolerance)
+    return matched_slots(run, some, asked, found, tolerance)
 
 
 def _ended(run: Run, probe: Probe, times: int, common: int) -> Divergence:

@@ -95,7 +95,7 @@ def _mirrored(run: Run) -> Iterator[Mirrored]:
         now = None if back is None else end - first - 1 - back
         if now is None or now >= 0:
             names = (
-                f"{address(tie.home, home)}/{tie.forward.label}",
+                f"{address(tie.forward_program, home)}/{tie.forward.label}",
                 f"{address(tie.program, around.row)}/{tie.backward.label}",
             )
             yield Mirrored(tie, *names, end - first, first, now)

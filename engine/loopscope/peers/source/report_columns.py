@@ -213,7 +213,6 @@ class _Walk:
         return self.run.timeline.step_at(body, row, len(body.instructions))
 
     # -- values
-    # ---------------------------------------------------------------------------------------------------------
 
     def _value(self, pair: MatchedRegions, loop: LoopRegion, number: int) -> ValueAcross:
         value = self.source.regions[pair.number].values[number]
@@ -307,7 +306,6 @@ def _sampled_rows(column: np.ndarray) -> np.ndarray:
 
 
 # -- outputs
-# ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
