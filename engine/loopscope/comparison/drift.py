@@ -205,7 +205,7 @@ def drift(
     Loops and values are matched by name (in ONNX by tensor name first), then structure, then shape.
     Several values of one shape are matched by correlation. Loops of different iteration counts are
     compared up to the smaller count. Errors are relative to the largest magnitude in either tensor.
-    Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run has not
+    Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run is not
     finished, or if ``stopped`` returns True between two graphs or rows.
     """
     for run in (left, right):

@@ -26,7 +26,7 @@ def write_table(result: Drift, run: Run, path: str | Path) -> int:
     if target.suffix.lower() not in FORMATS:
         ending = target.suffix or "a file without ending"
         raise EngineError(f"a drift is written as {' or '.join(FORMATS)}, not as {ending}")
-    import pandas as pd  # Imported here because the import takes half a second and only tables need it.
+    import pandas as pd  # imported here: it takes half a second, and only tables need it
 
     columns = ("address", "other", "matched", "iteration", "absolute", "relative", "cosine")
     frame = pd.DataFrame(_rows(result, run), columns=list(columns)).astype({"iteration": "Int64"})

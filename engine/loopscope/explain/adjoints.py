@@ -127,7 +127,7 @@ def walked_back(run: Run, address: str) -> WalkedBack:
 
     Iterations of enclosing loops that the address omits are those at the cursor. Raise
     ``AddressError`` if the loop is not part of a forward/backward pair, ``ValueUnavailable`` if the
-    backward loop has not begun.
+    backward loop did not begin.
     """
     return _walked(run, passes_of(run, address))
 

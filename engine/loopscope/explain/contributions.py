@@ -185,7 +185,8 @@ def _sentence(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray, rea
         return f"{len(nonzero):,} of {len(norms):,} iterations contribute; {largest}"
     if first == last:
         return f"only {iteration_words(int(iterations[first]))} contributes"
-    return f"only {iteration_range(int(iterations[first]), int(iterations[last]))} contribute; {largest}"
+    contributing = iteration_range(int(iterations[first]), int(iterations[last]))
+    return f"only {contributing} contribute; {largest}"
 
 
 def _largest_contribution(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray) -> str:

@@ -51,7 +51,7 @@ def computed_again(run: Run, address: str) -> tuple[str, ...]:
 
 
 def copies_of(plan: Plan, address: str) -> tuple[str, ...]:
-    """Return the static addresses that recompute the operation at an address, ignoring iterations."""
+    """Return the static addresses that recompute an operation, for any of its iterations."""
     return tuple(
         _copy_addresses(plan, Address.parse(Address.parse(address).static), lambda loop: None)
     )

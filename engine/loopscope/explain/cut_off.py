@@ -139,7 +139,7 @@ def unused_inputs(
 
 
 def _inputs_unused_by(tie: RegionPair, branch: str) -> tuple[Slot, ...]:
-    """Return the inputs of a forward If that have a gradient and that only the other branch uses."""
+    """Return the inputs of a forward If with a gradient that only the other branch uses."""
     region = tie.branches
     assert region is not None
     used, unused = (

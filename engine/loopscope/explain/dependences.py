@@ -87,7 +87,7 @@ def dependences(run: Run, address: str, limit: int = 100_000) -> Dependences:
     An address is written as ``main/outer[1]/body/inner``. An operation waits for its operands, and
     for the condition that starts its iteration or branch. Accesses to a variable and draws of one
     random generator stay in order. Values from outside the loop are available from the start. Raise
-    ``AddressError`` if there is no loop, ``ValueUnavailable`` if it has not begun.
+    ``AddressError`` if the loop does not exist, ``ValueUnavailable`` if it did not begin.
     """
     program, row = run.rows_of(Address.parse(address))
     layer = program.layer_of_label.get(Address.parse(address).segments[-1].label)

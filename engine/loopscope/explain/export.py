@@ -81,7 +81,7 @@ class _StoredTensor:
 
 
 def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    import pandas as pd  # Imported here because the import takes half a second and only tables need it.
+    import pandas as pd  # imported here: it takes half a second, and only tables need it
 
     frame = pd.DataFrame([_parquet_row(row) for row in rows], columns=list(_COLUMNS), dtype=object)
     frame = frame.astype({"mean": "float64", "not_finite": "int64"})

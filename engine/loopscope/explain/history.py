@@ -128,7 +128,7 @@ class History:
 
     @cached_property
     def _changes(self) -> np.ndarray:
-        """Iterations after which shape, type or content changes; NaN equals NaN, and -0 equals 0."""
+        """Iterations after which shape, type or content changes; NaN equals NaN, -0 equals 0."""
         if self.column is None:
             pairs = enumerate(pairwise(self.values))
             return np.array(

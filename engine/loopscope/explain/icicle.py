@@ -38,8 +38,9 @@ class IcicleSpan:
     iterations.
     """
     region: str
-    """In spans of the outermost graph, label of the running node with bodies; empty for plain
-    operations.
+    """Label of the running node with bodies, in spans of the outermost graph.
+
+    Empty for plain operations.
     """
 
     @property

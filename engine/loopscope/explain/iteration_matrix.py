@@ -125,7 +125,7 @@ def iteration_matrix(
 def step_of_cell(run: Run, matrix: Matrix, row: MatrixRow, iteration: int) -> int:
     """Return the step before which the value of a row in an iteration was computed.
 
-    Raise ``AddressError`` for an iteration that has not begun.
+    Raise ``AddressError`` for an iteration that did not begin.
     """
     if not 0 <= iteration < matrix.total:
         raise AddressError(

@@ -257,7 +257,8 @@ class LoopCode:
         ]
         assigned = [(to, value) for to, value in pairs if to != value]
         if assigned:
-            yield f"{', '.join(to for to, _ in assigned)} = {', '.join(value for _, value in assigned)}"
+            targets = ", ".join(to for to, _ in assigned)
+            yield f"{targets} = {', '.join(value for _, value in assigned)}"
 
     def _after(self) -> Iterator[str]:
         """Yield the lines that join the collected parts."""

@@ -50,7 +50,7 @@ class NotFinite:
     finite values. If no operation made any, the first input that contains one.
     """
     kind: UnusualFloat | None = None
-    """Kind of value searched for; None for a NaN or an infinity, whichever is first."""
+    """Kind of value searched for; None for NaN and infinity."""
 
     @property
     def is_certain(self) -> bool:

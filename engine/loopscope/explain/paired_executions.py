@@ -94,7 +94,7 @@ def backward_row(run: Run, tie: RegionPair, row: int) -> int:
     """Return the row of the backward region's graph that walks back a row of the forward region's
     graph.
 
-    Raise ``ValueUnavailable`` if it has not begun.
+    Raise ``ValueUnavailable`` if it did not begin.
     """
     if tie.forward_program is tie.program:
         return row

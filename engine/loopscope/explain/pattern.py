@@ -60,7 +60,7 @@ class Pattern:
 def pattern(run: Run, static: str) -> Pattern:
     """Return the pattern of the Loop, TensorIterator or Scan at a static address.
 
-    Raise ``ValueError`` if there is no loop at the address.
+    Raise ``ValueError`` if the address is not a loop.
     """
     program, instruction = region_at(run.plan, static)
     region = instruction.region

@@ -170,7 +170,8 @@ class _Prover:
         """
         place = boolean.place
         if is_changed(self.run, place.program, place.row, place.slot):
-            text = f"{self._named(place)} was set to {_text(self._value(place), boolean.position)} by hand"
+            value = _text(self._value(place), boolean.position)
+            text = f"{self._named(place)} was set to {value} by hand"
             return Fact(
                 self.walk.address(place),
                 self._kind(place),
@@ -311,7 +312,8 @@ class _Prover:
         text = self._words(outcome, decided, boolean) if decided else ""
         if not text:
             descriptions = [self._whole(place) for place in places if place.slot != ABSENT]
-            text = f"{instruction.node.type}({', '.join(descriptions)}) gave {_text(output, boolean.position)}"
+            call = f"{instruction.node.type}({', '.join(descriptions)})"
+            text = f"{call} gave {_text(output, boolean.position)}"
             return self._fact(
                 boolean, text, tuple(place for place in places if place.slot != ABSENT)
             ), []
@@ -408,14 +410,15 @@ class _Prover:
         if len(operands) == 1 or any(
             is_changed(self.run, place.program, place.row, place.slot) for place, _ in operands
         ):
-            return f"and {', '.join(self._was(place, position, exact=exact) for place, position in operands)}"
+            clauses = (self._was(place, position, exact=exact) for place, position in operands)
+            return f"and {', '.join(clauses)}"
         left, right = (
             _text(self._value(place), position, exact=exact) for place, position in operands
         )
         return f"and both were {left}" if left == right else f"and they were {left} and {right}"
 
     def _is_literal(self, place: SlotPart) -> bool:
-        """Return True for a Const with one element: a sentence shows its value instead of its name."""
+        """Return True for a Const with one element, which sentences show by value."""
         return self._is_fixed(place) and self._value(place).size == 1
 
     def _are_booleans(self, decided: list[tuple[SlotPart, int]]) -> bool:
@@ -466,7 +469,7 @@ class _Prover:
         return _quoted(self.walk.address(place))
 
     def _element(self, place: SlotPart, position: int) -> str:
-        """Return the name of an element, followed by its index if the tensor has several elements."""
+        """Return the name of an element, with its index if the tensor has several."""
         value = self._value(place)
         if np.size(value) == 1:
             return self._named(place)

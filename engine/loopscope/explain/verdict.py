@@ -57,7 +57,7 @@ def verdict(run: Run, address: str) -> Verdict:
     ``main/outer[2]/body/inner``.
 
     An omitted iteration is the one at the cursor. Raise ``AddressError`` or ``ValueUnavailable`` if
-    there is no such execution.
+    the execution does not exist.
     """
     expect_run(run, "loopscope.verdict")
     program, row, instruction = _region_execution(run, address)
@@ -282,7 +282,8 @@ def _sentence(
                 if declared is not None and declared > count
                 else ""
             )
-            return f"{f'Ran {times}' if count else 'Never started'}: {ran_out(proof, count)}{requested}."
+            start = f"Ran {times}" if count else "Never started"
+            return f"{start}: {ran_out(proof, count)}{requested}."
         case "zero_trip_count":
             if declared is not None and declared < 0:
                 return (
