@@ -22,8 +22,9 @@ class Deviations:
     """Deviations of compared rows; each array contains one element per row."""
 
     absolute: np.ndarray
-    """Largest distance of two elements; infinite if only one of them is NaN or infinite, or they
-    differ.
+    """Largest distance of two elements.
+
+    Infinite if an element is NaN or infinite and its counterpart is not the same.
     """
     relative: np.ndarray
     """Absolute deviation divided by the largest finite magnitude in either tensor."""

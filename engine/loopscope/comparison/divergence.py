@@ -48,8 +48,8 @@ class Divergence:
 class AlignedRows:
     """Aligned rows of two graphs, one element per row."""
 
-    one: np.ndarray
-    other: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
     execution: np.ndarray
     """Execution of the innermost enclosing loop; 0 outside loops."""
     iteration: np.ndarray
@@ -71,15 +71,15 @@ def align(
     divergences: list[Divergence] = []
     for graph in graphs:
         if graph.opened is not None:
-            rows[_key(graph.one, graph.other)] = _align_opened((left, right), graph.opened, rows)
+            rows[_key(graph.left, graph.right)] = _align_opened((left, right), graph.opened, rows)
         for pair in graph.pairs:
             if pair.one.region is not None:
                 inner_rows, inner_divergences = _align_region(
-                    (left, right), graph, pair, rows[_key(graph.one, graph.other)]
+                    (left, right), graph, pair, rows[_key(graph.left, graph.right)]
                 )
                 rows.update(inner_rows)
                 divergences += inner_divergences
-    return {graph: rows[_key(graph.one, graph.other)] for graph in graphs}, sorted(
+    return {graph: rows[_key(graph.left, graph.right)] for graph in graphs}, sorted(
         divergences, key=lambda parting: parting.step
     )
 
@@ -103,13 +103,13 @@ def _align_opened(
     region = opened.region
     if not isinstance(region, IfRegion):
         return outer
-    own_rows = outer.other if opened.side else outer.one
+    own_rows = outer.right if opened.side else outer.left
     taken, inner = (
         column[own_rows] for column in runs[opened.side].timeline.executions.branch_rows(region)
     )
     both = np.flatnonzero(taken.astype(bool) == (opened.program is region.then.program))
     left, right = (
-        (outer.one[both], inner[both]) if opened.side else (inner[both], outer.other[both])
+        (outer.left[both], inner[both]) if opened.side else (inner[both], outer.right[both])
     )
     return AlignedRows(left, right, outer.execution[both], outer.iteration[both])
 
@@ -141,25 +141,25 @@ def _align_loop(
     starts = [
         run.timeline.executions.loop_starts(loop) for run, loop in zip(runs, loops, strict=True)
     ]
-    begins = [start[rows] for start, rows in zip(starts, (outer.one, outer.other), strict=True)]
+    begins = [start[rows] for start, rows in zip(starts, (outer.left, outer.right), strict=True)]
     counts = [
         start[rows + 1] - start[rows]
-        for start, rows in zip(starts, (outer.one, outer.other), strict=True)
+        for start, rows in zip(starts, (outer.left, outer.right), strict=True)
     ]
     common = np.minimum(*counts)
-    execution = np.repeat(outer.one, common)
+    execution = np.repeat(outer.left, common)
     iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
     left, right = (np.repeat(begin, common) + iteration for begin in begins)
     rows = AlignedRows(left, right, execution, iteration)
     divergences = []
     for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
         row, words = (
-            int(outer.one[place]),
+            int(outer.left[place]),
             [_iteration_words(int(count[place])) for count in counts],
         )
         step = _step_of(runs[0], graph, pair, row)
         if common[place]:
-            last = int(rows.one[np.cumsum(common)[place] - 1])
+            last = int(rows.left[np.cumsum(common)[place] - 1])
             step = runs[0].timeline.step_at(
                 loops[0].program, last, len(loops[0].program.instructions)
             )
@@ -168,7 +168,7 @@ def _align_loop(
         else:
             narrowly = _margin_sentence(
                 runs[1],
-                f"{runs[1].timeline.address(graph.other, int(outer.other[place]))}"
+                f"{runs[1].timeline.address(graph.right, int(outer.right[place]))}"
                 f"/{pair.other.label}",
             )
         divergences.append(
@@ -196,10 +196,10 @@ def _align_branches(
     ]
     taken = [
         branch[0][rows].astype(bool)
-        for branch, rows in zip(branches, (outer.one, outer.other), strict=True)
+        for branch, rows in zip(branches, (outer.left, outer.right), strict=True)
     ]
     inner = [
-        branch[1][rows] for branch, rows in zip(branches, (outer.one, outer.other), strict=True)
+        branch[1][rows] for branch, rows in zip(branches, (outer.left, outer.right), strict=True)
     ]
     inner_rows: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {}
     for is_then, programs in (
@@ -213,7 +213,7 @@ def _align_branches(
     divergences = []
     for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
         row, words = (
-            int(outer.one[place]),
+            int(outer.left[place]),
             ["the then branch" if side[place] else "the else branch" for side in taken],
         )
         address = _address(runs[0], graph, pair, row)
@@ -239,11 +239,11 @@ def _margin_sentence(run: Run, address: str) -> str:
 
 
 def _address(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> str:
-    return f"{run.timeline.address(graph.one, row)}/{pair.one.label}"
+    return f"{run.timeline.address(graph.left, row)}/{pair.one.label}"
 
 
 def _step_of(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> int:
-    return run.timeline.step_at(graph.one, row, pair.one.position)
+    return run.timeline.step_at(graph.left, row, pair.one.position)
 
 
 def _iteration_words(count: int) -> str:

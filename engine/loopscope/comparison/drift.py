@@ -79,7 +79,7 @@ class ComparedSlot:
 
     def moment(self, run: Run, row: int) -> Moment:
         """Return the deviation in a row (index into ``rows``); ``run`` is the first run."""
-        number, iteration = int(self.rows.one[row]), int(self.rows.iteration[row])
+        number, iteration = int(self.rows.left[row]), int(self.rows.iteration[row])
         address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
         errors = (
             float(column[row])
@@ -114,7 +114,7 @@ class MatchedSlots(ComparedSlot):
 
     def address_beside(self, run: Run, row: int) -> str:
         """Return the address of the second value in a row; ``run`` is the second run."""
-        graph = run.timeline.address(self.beside, int(self.rows.other[row]))
+        graph = run.timeline.address(self.beside, int(self.rows.right[row]))
         return f"{graph}/{self.other.rpartition('/')[2]}"
 
 
@@ -160,7 +160,7 @@ class Drift:
     @property
     def sentence(self) -> str:
         """Summary in one to three sentences."""
-        parts = [self._beginning, *(parting.sentence for parting in self.partings[:1])]
+        parts = [self._first_sentence, *(parting.sentence for parting in self.partings[:1])]
         if self.first is not None and not math.isnan(self.outputs):
             parts.append(
                 "An output has another shape, or is finite on one side only."
@@ -178,7 +178,7 @@ class Drift:
         return f"{places} unrounded: only shapes, indices, trip counts or bounds of slices follow."
 
     @property
-    def _beginning(self) -> str:
+    def _first_sentence(self) -> str:
         values = sum(len(pair.deviations.absolute) for pair in self.pairs)
         if self.first is None or self.first.first is None:
             worst = self.worst
@@ -221,17 +221,21 @@ def drift(
     comparing = _Comparing((left, right), tolerance, stopped)
     pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
     unmatched = (
-        tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(
-            f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other
+            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
+        ),
+        tuple(
+            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
         ),
     )
     unpacking = (
         tuple(
-            f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[0]
+            f"{graph.left.address}/{entry.label}"
+            for graph in graphs
+            for entry in graph.unpacking[0]
         ),
         tuple(
-            f"{graph.other.address}/{entry.label}"
+            f"{graph.right.address}/{entry.label}"
             for graph in graphs
             for entry in graph.unpacking[1]
         ),
@@ -275,17 +279,17 @@ class _Comparing:
     def pairs(self, graph: MatchedGraphs, rows: AlignedRows) -> Iterator[MatchedSlots]:
         candidates = [
             ComparedValues(
-                f"{graph.one.address}/{named(pair.one, number)}",
-                f"{graph.other.address}/{named(pair.other, number)}",
+                f"{graph.left.address}/{named(pair.one, number)}",
+                f"{graph.right.address}/{named(pair.other, number)}",
                 pair.how,
-                (graph.one, graph.other),
+                (graph.left, graph.right),
                 (left_slot, right_slot),
                 pair.one.position + 1,
             )
             for pair in graph.pairs
             for number, left_slot, right_slot in value_pairs(pair)
         ]
-        if not len(rows.one):
+        if not len(rows.left):
             if candidates:
                 self.left_out["that did not run in both"] += len(candidates)
             return
@@ -297,7 +301,7 @@ class _Comparing:
             if values in deviations:
                 yield matched_slots(self.runs[0], rows, values, deviations[values], self.tolerance)
 
-    def _go_on(self) -> None:
+    def _check_stopped(self) -> None:
         if self.stopped():
             raise EngineError("the comparison was stopped")
 
@@ -305,20 +309,20 @@ class _Comparing:
         self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
     ) -> dict[ComparedValues, Deviations]:
         """Compare the values whose rows are recorded, or follow elementwise from recorded rows."""
-        if graph.one.parent is None or graph.other.parent is None:
+        if graph.left.parent is None or graph.right.parent is None:
             return {}
         sides = [
             Columns(Recorded(run.timeline), program, numbers)
             for run, program, numbers in zip(
-                self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True
+                self.runs, (graph.left, graph.right), (rows.left, rows.right), strict=True
             )
         ]
         deviations: dict[ComparedValues, Deviations] = {}
         for values in candidates:
-            self._go_on()
+            self._check_stopped()
             columns = [side.column(slot) for side, slot in zip(sides, values.slots, strict=True)]
             arrays = [
-                as_public(column.of(len(rows.one))) for column in columns if column is not None
+                as_public(column.of(len(rows.left))) for column in columns if column is not None
             ]
             if (
                 len(arrays) == 2
@@ -339,9 +343,9 @@ class _Comparing:
             candidate: []
             for candidate in sorted(candidates, key=lambda candidate: -candidate.position)
         }
-        programs = graph.one, graph.other
-        for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
-            self._go_on()
+        programs = graph.left, graph.right
+        for numbers in zip(rows.left.tolist(), rows.right.tolist(), strict=True):
+            self._check_stopped()
             for candidate in [*parts]:
                 sides = zip(self.runs, programs, numbers, candidate.slots, strict=True)
                 values = [
@@ -365,7 +369,7 @@ class _Comparing:
 def _not_compared(arrays: Sequence[np.ndarray]) -> str:
     """Return why two values cannot be compared; empty if they can."""
     if not arrays:
-        return "that are no tensors"
+        return "that are not tensors"
     if not all(map(is_comparable, arrays)):
         return "that are texts"
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""

@@ -44,8 +44,8 @@ class MatchedGraphs:
     partner.
     """
 
-    one: Program
-    other: Program
+    left: Program
+    right: Program
     pairs: tuple[Matched, ...]
     only_one: tuple[Entry, ...]
     only_other: tuple[Entry, ...]
@@ -122,14 +122,14 @@ class _Level:
             MatchState.of(self.runs[1], self.graphs[1]),
         )
         outer = _Matching(*sides, self.numbers)
-        outer.put_regions(partners)
+        outer.match_partners(partners)
         nested_partners = [
             {*partners} - _instructions(sides[0].matched),
             {*partners.values()} - _instructions(sides[1].matched),
         ]
         for side, instructions in zip(sides, nested_partners, strict=True):
             side.reserved |= {entry for entry in side.entries if entry.instruction in instructions}
-        outer.by_names()
+        outer.match_by_names()
         for number, side in enumerate(sides):
             single = _instructions(sides[1 - number].unmatched)
             inner = {
@@ -139,22 +139,22 @@ class _Level:
                 for entry in _nested_operations(region)
             }
             side.reserved |= {entry for entry in side.unmatched if entry.label in inner}
-        outer.by_structure()
-        outer.by_values()
+        outer.match_by_structure()
+        outer.match_by_values()
         for side in sides:
             side.reserved.clear()
-        opened = self._opened(sides, partners)
+        opened = self._opened_branches(sides, partners)
         for matching, _ in opened:
-            matching.by_names()
+            matching.match_by_names()
         for matching, _ in opened:
-            matching.by_structure()
+            matching.match_by_structure()
         reported: set[MatchState] = set()
         return [
             outer.graphs(None, reported),
             *(matching.graphs(within, reported) for matching, within in opened),
         ]
 
-    def _opened(
+    def _opened_branches(
         self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]
     ) -> list[tuple[_Matching, Opened]]:
         """Return matchings of the branches and functions of unmatched nodes with graphs of the
@@ -172,12 +172,12 @@ class _Level:
                         inner = side.opened(entry, branch)
                         if inner.rows:
                             states[number].append(inner)
-                            matchings += self._beside(
+                            matchings += self._branch_matchings(
                                 number, entry.region, side, inner, states[1 - number], partners
                             )
         return matchings
 
-    def _beside(
+    def _branch_matchings(
         self,
         number: Literal[0, 1],
         region: Region,
@@ -193,7 +193,7 @@ class _Level:
                 if number
                 else _Matching(inner, other, self.numbers)
             )
-            matching.put_regions(partners)
+            matching.match_partners(partners)
             yield matching, Opened(enclosing, number, region, inner.program)
 
 
@@ -252,7 +252,7 @@ class _Matching:
             *graphs, pairs, missing[0], missing[1], (unpacking[0], unpacking[1]), within
         )
 
-    def put_regions(self, partners: Mapping[Instruction, Instruction]) -> None:
+    def match_partners(self, partners: Mapping[Instruction, Instruction]) -> None:
         """Match the partner regions that are in both graphs."""
         others = {
             entry.instruction: entry for entry in self.right.unmatched if entry.region is not None
@@ -261,29 +261,31 @@ class _Matching:
             partner = partners.get(entry.instruction) if entry.instruction is not None else None
             if partner is not None and partner in others:
                 other = others[partner]
-                self._put(entry, other, "name" if entry.label == other.label else "structure")
+                self._add_match(entry, other, "name" if entry.label == other.label else "structure")
 
-    def by_names(self) -> None:
-        self._by_tensor()
-        self._by_name()
+    def match_by_names(self) -> None:
+        self._match_by_tensor()
+        self._match_by_name()
 
-    def by_structure(self) -> None:
-        self._by(MatchState.binding, "structure")
-        while self._by(MatchState.structure, "structure") or self._by_result():
+    def match_by_structure(self) -> None:
+        self._match_by_key(MatchState.binding, "structure")
+        while self._match_by_key(MatchState.structure, "structure") or self._match_by_result():
             pass
 
-    def by_values(self) -> None:
-        while self._by_single_shape() or self._by_correlation():
-            self._by_structure()
-        self._by(lambda side, entry: side.shape_if_uncorrelated(entry, self._rows), "shape")
-        self._by_structure()
+    def match_by_values(self) -> None:
+        while self._match_by_single_shape() or self._match_by_correlation():
+            self._match_by_structure()
+        self._match_by_key(
+            lambda side, entry: side.shape_if_uncorrelated(entry, self._rows), "shape"
+        )
+        self._match_by_structure()
 
     @property
     def _rows(self) -> int:
         """Number of rows that both graphs have."""
         return min(self.left.rows, self.right.rows)
 
-    def _put(self, left: Entry, right: Entry, how: How) -> None:
+    def _add_match(self, left: Entry, right: Entry, how: How) -> None:
         self.matches[left] = Matched(left, right, how)
         self.left.matched.add(left)
         self.right.matched.add(right)
@@ -292,7 +294,7 @@ class _Matching:
             self.left.same.setdefault(left_slot, number)
             self.right.same.setdefault(right_slot, number)
 
-    def _by_tensor(self) -> None:
+    def _match_by_tensor(self) -> None:
         """Match floats with the same tensor name but operations of different type or name.
 
         A quantizer moves the tensor name to the dequantized value, and the operation's name to the
@@ -310,9 +312,9 @@ class _Matching:
             if entry.type != partner.type and _are_like_floats(
                 self.left.shape(entry), self.right.shape(partner)
             ):
-                self._put(entry, partner, "tensor")
+                self._add_match(entry, partner, "tensor")
 
-    def _by_name(self) -> None:
+    def _match_by_name(self) -> None:
         by_label = {candidate.label: candidate for candidate in self.right.entries}
         is_foreign = self.left.run.model.dialect != self.right.run.model.dialect
         for entry in self.left.entries:
@@ -332,17 +334,17 @@ class _Matching:
                 or is_foreign
                 or (entry.region and partner.region)
             ):
-                self._put(entry, partner, "name")
+                self._add_match(entry, partner, "name")
 
-    def _by_structure(self) -> None:
-        while self._by(MatchState.structure, "structure"):
+    def _match_by_structure(self) -> None:
+        while self._match_by_key(MatchState.structure, "structure"):
             pass
 
-    def _by_result(self) -> bool:
+    def _match_by_result(self) -> bool:
         same_count = len(self.left.program.results) == len(self.right.program.results)
-        return same_count and self._by(MatchState.result, "structure")
+        return same_count and self._match_by_key(MatchState.result, "structure")
 
-    def _by(self, key: Key, how: How) -> bool:
+    def _match_by_key(self, key: Key, how: How) -> bool:
         """Match the unmatched entries with an equal key that occurs equally often in both graphs.
 
         Several entries with one key are paired by their values, the rest in execution order. Return
@@ -358,10 +360,10 @@ class _Matching:
                     )
                     pairs.append((left, right, "correlation" if is_reordered else how))
         for left, right, reason in pairs:
-            self._put(left, right, reason)
+            self._add_match(left, right, reason)
         return bool(pairs)
 
-    def _by_correlation(self) -> bool:
+    def _match_by_correlation(self) -> bool:
         """Match entries of one shape whose values are each other's best correlation; return True if
         there was a match.
         """
@@ -371,7 +373,7 @@ class _Matching:
             for pair in self._correlated_pairs(lefts, rights).items()
         ]
         for left, right in pairs:
-            self._put(left, right, "correlation")
+            self._add_match(left, right, "correlation")
         return bool(pairs)
 
     def _groups(self, key: Key) -> list[tuple[list[Entry], list[Entry]]]:
@@ -398,10 +400,10 @@ class _Matching:
             left: right
             for group in groups.values()
             if max(map(len, group)) <= _MAX_CANDIDATES
-            for left, right in self._best(*group)
+            for left, right in self._best_pairs(*group)
         }
 
-    def _best(
+    def _best_pairs(
         self, lefts: Sequence[Entry], rights: Sequence[Entry]
     ) -> Iterator[tuple[Entry, Entry]]:
         vectors = (
@@ -410,7 +412,7 @@ class _Matching:
         )
         yield from ((lefts[row], rights[column]) for row, column in correlated(*vectors))
 
-    def _by_single_shape(self) -> bool:
+    def _match_by_single_shape(self) -> bool:
         """Match shapes with exactly one unmatched entry in each graph; return True if there was a
         match.
         """
@@ -420,7 +422,7 @@ class _Matching:
             if len(lefts) == len(rights) == 1
         ]
         for left, right in pairs:
-            self._put(left, right, "shape")
+            self._add_match(left, right, "shape")
         return bool(pairs)
 
 

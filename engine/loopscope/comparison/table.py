@@ -45,7 +45,7 @@ def _rows(
         name = pair.one.rpartition("/")[2]
         numbers = (pair.deviations.absolute, pair.deviations.relative, pair.deviations.cosine)
         places = zip(
-            pair.rows.one.tolist(),
+            pair.rows.left.tolist(),
             pair.rows.iteration.tolist(),
             *(column.tolist() for column in numbers),
             strict=True,

@@ -33,7 +33,7 @@ class AdjointFate:
     """Place of ``start``: the iteration at whose beginning it is measured, or the count for the
     end.
     """
-    at: int
+    last_place: int
     """Place of ``last``; for a cut-off adjoint, the iteration that cuts it off."""
     count: int
     """Iteration count of the forward loop."""
@@ -52,11 +52,11 @@ class AdjointFate:
             case "does not flow":
                 return f"does not flow{because or ': it is 0 in every iteration'}"
             case "is cut off":
-                return f"is cut off in {iteration_words(self.at)}{because}"
+                return f"is cut off in {iteration_words(self.last_place)}{because}"
             case "is not a number":
-                return f"is not a number from {iteration_words(self.at)} back"
+                return f"is not a number from {iteration_words(self.last_place)} back"
             case _:
-                ends = ((self.start, self.begins), (self.last, self.at))
+                ends = ((self.start, self.begins), (self.last, self.last_place))
                 way = " to ".join(
                     f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends
                 )

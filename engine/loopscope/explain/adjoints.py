@@ -220,7 +220,7 @@ def _reason(
     run: Run, passes: PairedExecutions, port: CarriedValue, adjoint_fate: AdjointFate
 ) -> str:
     if adjoint_fate.kind == "is cut off":
-        return what_cut_off(run, passes, adjoint_fate.at, port)
+        return what_cut_off(run, passes, adjoint_fate.last_place, port)
     if adjoint_fate.kind == "does not flow":
         return why_unused(
             run, passes.tie.forward_program, passes.tie.forward.outputs, (passes.forward_row,)

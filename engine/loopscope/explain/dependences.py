@@ -130,14 +130,14 @@ class _Walk:
         for iteration, body_row in enumerate(range(first, end)):
             size = len(self.operations)
             body = _bind_parameters(region, _SlotNodes(), bodies[-1] if bodies else None)
-            self._go(self._graph(region.program, body_row, body, begin, iteration))
+            self._traverse(self._graph(region.program, body_row, body, begin, iteration))
             is_full = len(self.operations) >= self.limit
             is_cut = is_full and not iteration
             if is_full and iteration:
                 del self.operations[size:], self.needs[size:]
                 break
             self.begins.append(begin)
-            self.ends.append(self._end(size, self.ends[-1:]))
+            self.ends.append(self._join(size, self.ends[-1:]))
             bodies.append(body)
             if is_cut:
                 break
@@ -153,7 +153,7 @@ class _Walk:
             window=window_of(instruction.node),
         )
 
-    def _go(self, start: _Traversal) -> None:
+    def _traverse(self, start: _Traversal) -> None:
         """Run a traversal with an explicit stack, because graphs nest to any depth."""
         stack = [start]
         while stack:
@@ -171,7 +171,7 @@ class _Walk:
         self.awaited.append(False)
         return len(self.operations) - 1
 
-    def _end(self, start: Node, others: Sequence[Node] = ()) -> Node:
+    def _join(self, start: Node, others: Sequence[Node] = ()) -> Node:
         """Add a joint that waits for all nodes from ``start`` that no other node waits for yet."""
         return self._node(
             None,
@@ -277,7 +277,7 @@ class _Walk:
             yield self._graph(region.program, body_row, body, begin, iteration)
             if len(self.operations) >= self.limit:
                 return
-            ends.append(self._end(size, ends[-1:]))
+            ends.append(self._join(size, ends[-1:]))
             begin = self._node(None, (begin, *_nodes_of(body, region.condition_result)))
             bodies.append(body)
         for output in region.outputs:

@@ -193,7 +193,7 @@ def _row(stored: _StoredTensor, *, in_text: bool) -> dict[str, Any]:
     single = _shortest(array.reshape(-1).tolist()[0], array.dtype) if array.size == 1 else None
     extremes = [
         _shortest(extreme, array.dtype) if in_text else extreme
-        for extreme in (summary.least, summary.most)
+        for extreme in (summary.minimum, summary.maximum)
     ]
     columns = (
         stored.element_type,

@@ -33,9 +33,9 @@ class TensorSummary:
     """Summary of a tensor in one iteration; min, max and mean are None without finite numbers."""
 
     shape: tuple[int, ...]
-    least: float | None
+    minimum: float | None
     """Smallest finite element; an exact integer for integers and booleans."""
-    most: float | None
+    maximum: float | None
     mean: float | None
     not_finite: int
     """Number of NaN and infinite elements."""

@@ -28,7 +28,7 @@ def trip_fact(run: Run, program: Program, row: int, slot: Slot) -> Fact:
     operands = (
         ()
         if walk.is_fixed(place)
-        else tuple(walk.address(source) for source, _ in walk.made_of(place))
+        else tuple(walk.address(source) for source, _ in walk.sources_of(place))
     )
     text = (
         f"{_name(walk, place)} was set to {count} by hand"

@@ -27,11 +27,11 @@ class LoopCode:
     region: LoopRegion
     address: str
     depth: int
-    _go: str = ""
+    _condition: str = ""
     """Identifier of the loop's condition; empty if the loop is certain to start."""
-    _again: str = ""
+    _saved_condition: str = ""
     """Identifier of a condition that is saved before the back edges overwrite it."""
-    _collected: dict[int, str] = field(default_factory=dict[int, str])
+    _part_lists: dict[int, str] = field(default_factory=dict[int, str])
     """Identifier of the list of parts, by output index."""
 
     @property
@@ -47,43 +47,47 @@ class LoopCode:
         iteration.
         """
         region, operands = self.region, self.operands
-        for text in (*self._invariants(), *self._before()):
+        for text in (*self._invariants(), *self._initial_values()):
             yield self._line(self.pad, text)
         number = operands.identifiers.give("i")
         if region.condition is not None and not self._is_true(region.condition):
-            self._go = operands.identifiers.give("go")
-            yield self._line(self.pad, f"{self._go} = {operands.read(region.condition)}")
+            self._condition = operands.identifiers.give("go")
+            yield self._line(self.pad, f"{self._condition} = {operands.read(region.condition)}")
         counts = (
             region.counters or region.sliced or region.kind != LOOP or self._trips() != UNLIMITED
         )
         yield self._line(
             self.pad,
-            f"for {number} in {self._count()}:" if counts else f"while {self._go or 'True'}:",
+            f"for {number} in {self._iteration_source()}:"
+            if counts
+            else f"while {self._condition or 'True'}:",
         )
-        if self._go and counts:
-            yield self._line(self.inside, f"if not {self._go}:")
+        if self._condition and counts:
+            yield self._line(self.inside, f"if not {self._condition}:")
             yield self._line(self.inside, "    break")
-        yield from self._beginning(number)
+        yield from self._iteration_start(number)
 
     def closing(self) -> Iterator[CodeLine]:
         """Yield the assignments of outputs and back edges, the condition, and the lines after the
         loop.
         """
         region = self.region
-        for text in self._end():
+        for text in self._iteration_end():
             yield self._line(self.inside, text)
         if not region.program.instructions and not region.outputs:
             yield self._line(self.inside, "pass")
         again = region.condition_result
         decides = again is not None and not self._is_true(again)
-        if again is not None and decides and self._go:
-            yield self._line(self.inside, f"{self._go} = {self.operands.read(again)}")
+        if again is not None and decides and self._condition:
+            yield self._line(self.inside, f"{self._condition} = {self.operands.read(again)}")
         for text in self._back_edges():
             yield self._line(self.inside, text)
-        if again is not None and decides and not self._go:
-            yield self._line(self.inside, f"if not {self._again or self.operands.read(again)}:")
+        if again is not None and decides and not self._condition:
+            yield self._line(
+                self.inside, f"if not {self._saved_condition or self.operands.read(again)}:"
+            )
             yield self._line(self.inside, "    break")
-        for text in self._after():
+        for text in self._joined_outputs():
             yield self._line(self.pad, text)
 
     def _line(self, pad: str, text: str) -> CodeLine:
@@ -93,13 +97,13 @@ class LoopCode:
         """Yield conversions of invariant inputs; an unconverted input reuses its outer name."""
         for invariant in self.region.invariants:
             outer = self.operands.read(invariant.source)
-            text = self._entering(invariant.parameter, invariant.source, outer)
+            text = self._received_value(invariant.parameter, invariant.source, outer)
             if text == outer:
                 self.operands.names[invariant.parameter] = text
             else:
                 yield f"{self.operands.new(invariant.parameter)} = {text}"
 
-    def _entering(self, parameter: Slot, source: int | None, text: str) -> str:
+    def _received_value(self, parameter: Slot, source: int | None, text: str) -> str:
         """Return the value that a Parameter receives from an outer slot.
 
         The value is converted if a TensorIterator's Parameter declares a different type.
@@ -108,7 +112,7 @@ class LoopCode:
         same = declared is None or source is None or self.operands.types.get(source) is declared
         return text if same or declared is None else f"converted({text}, {declared.value!r})"
 
-    def _before(self) -> Iterator[str]:
+    def _initial_values(self) -> Iterator[str]:
         """Yield the initial values of carried values and outputs, and empty lists for joined
         outputs.
         """
@@ -119,7 +123,7 @@ class LoopCode:
                 if carried.initial is None
                 else self.operands.read(carried.initial)
             )
-            entering = self._entering(carried.parameter, carried.initial, initial)
+            entering = self._received_value(carried.parameter, carried.initial, initial)
             yield f"{self.operands.new(carried.parameter)} = {entering}"
         for unfed in self.region.unfed:
             zero = self.operands.zero(program, unfed.layer)
@@ -134,10 +138,10 @@ class LoopCode:
                 )
                 yield f"{name} = {initial}"
             else:
-                self._collected[number] = self.operands.identifiers.give(f"all_{name}")
-                yield f"{self._collected[number]} = []"
+                self._part_lists[number] = self.operands.identifiers.give(f"all_{name}")
+                yield f"{self._part_lists[number]} = []"
 
-    def _count(self) -> str:
+    def _iteration_source(self) -> str:
         """Return the expression that iterates over the iteration numbers."""
         counts = [self._parts(number) for number in range(len(self.region.sliced))]
         limit = f"min({', '.join(counts)})" if len(counts) > 1 else counts[0] if counts else ""
@@ -213,12 +217,12 @@ class LoopCode:
         source = self.operands.read(self.region.sliced[number].source)
         return f"parts({source}, {self._slicing(number, count=True)})"
 
-    def _beginning(self, number: str) -> Iterator[CodeLine]:
+    def _iteration_start(self, number: str) -> Iterator[CodeLine]:
         """Yield the assignments of sliced parts and of the iteration number."""
         for index, sliced in enumerate(self.region.sliced):
             source = self.operands.read(sliced.source)
             cut = f"part({source}, {number}, {self._slicing(index, count=False)})"
-            entering = self._entering(sliced.parameter, sliced.source, cut)
+            entering = self._received_value(sliced.parameter, sliced.source, cut)
             text = f"{self.operands.new(sliced.parameter)} = {entering}"
             yield CodeLine(self.inside + text, self.operands.addresses.get(sliced.parameter, ""))
         for counter in self.region.counters:
@@ -231,11 +235,11 @@ class LoopCode:
             text = f"{self.operands.new(counter.parameter)} = {value}"
             yield CodeLine(self.inside + text, self.operands.addresses.get(counter.parameter, ""))
 
-    def _end(self) -> Iterator[str]:
+    def _iteration_end(self) -> Iterator[str]:
         """Yield the lines that append to each joined output or assign the last value."""
         for number, output in enumerate(self.region.outputs):
             result = self.operands.read(output.result)
-            joined = self._collected.get(number)
+            joined = self._part_lists.get(number)
             yield (
                 f"{joined}.append({result})"
                 if joined
@@ -249,8 +253,8 @@ class LoopCode:
         """
         again = self.region.condition_result
         if again is not None and any(carried.parameter == again for carried in self.region.carried):
-            self._again = self.operands.identifiers.give("again")
-            yield f"{self._again} = {self.operands.read(again)}"
+            self._saved_condition = self.operands.identifiers.give("again")
+            yield f"{self._saved_condition} = {self.operands.read(again)}"
         pairs = [
             (self.operands.new(carried.parameter), self.operands.read(carried.result))
             for carried in self.region.carried
@@ -260,7 +264,7 @@ class LoopCode:
             targets = ", ".join(to for to, _ in assigned)
             yield f"{targets} = {', '.join(value for _, value in assigned)}"
 
-    def _after(self) -> Iterator[str]:
+    def _joined_outputs(self) -> Iterator[str]:
         """Yield the lines that join the collected parts."""
         for number, output in enumerate(self.region.outputs):
             if isinstance(output, Concatenated):
@@ -276,5 +280,5 @@ class LoopCode:
                 keywords = "".join(
                     f", {name}=True" for name in ("reverse", "stacked") if getattr(output, name)
                 )
-                pieces = f"{self._collected[number]}, {empty}, axis={output.axis}{keywords}"
+                pieces = f"{self._part_lists[number]}, {empty}, axis={output.axis}{keywords}"
                 yield f"{self.operands.new(output.slot)} = join({pieces})"

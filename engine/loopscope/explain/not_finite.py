@@ -125,33 +125,35 @@ class _Search:
             for program in self.run.plan.programs
             if self.timeline.executions.rows[program.index]
         ]
-        unchecked = list(self._look_at_outermost())
+        unchecked = list(self._check_outermost())
         for program in programs:
-            self._look_at_carried(program)
-        slow = {program.index: self._look_at_columns(program) for program in programs}
+            self._check_carried(program)
+        slow = {program.index: self._check_columns(program) for program in programs}
         waiting = [program for program in programs if slow[program.index]]
         for number, program in enumerate(waiting):
             remaining = max(0.0, self.deadline - time.monotonic())
-            unchecked += self._look_row_by_row(
+            unchecked += self._check_row_by_row(
                 program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number)
             )
-        self._look_at_open_rows(programs)
+        self._check_open_rows(programs)
         step, address = self.best or (None, "")
         return NotFinite(
             step,
             address,
             tuple(unchecked),
-            self._source(address) if address else self._odd_input(),
+            self._source(address) if address else self._unusual_input(),
             self.kind,
         )
 
-    def _odd_input(self) -> str:
+    def _unusual_input(self) -> str:
         """Return the address of the first input that contains a NaN or infinity; empty if none
         does.
         """
         walk, main = ProvenanceWalk(self.run), self.run.plan.main
         inputs = (SlotPart(main, 0, slot) for slot in main.parameters.values())
-        return next((walk.address(part) for part in inputs if self._is_odd(walk.value(part))), "")
+        return next(
+            (walk.address(part) for part in inputs if self._is_unusual(walk.value(part))), ""
+        )
 
     def _source(self, address: str) -> str:
         """Return the address of the unusual input, constant or hand-set value that an operation
@@ -163,11 +165,11 @@ class _Search:
         place = walk.place(address)
         if walk.operation(place) == BY_HAND:
             return address
-        for operand, _ in walk.made_of(place):
-            if self._is_odd(walk.part_value(operand)):
+        for operand, _ in walk.sources_of(place):
+            if self._is_unusual(walk.part_value(operand)):
                 while (
                     operand.slot not in operand.program.producer
-                    and (before := next(walk.made_of(operand), None)) is not None
+                    and (before := next(walk.sources_of(operand), None)) is not None
                 ):
                     operand = before[0]
                 return (
@@ -177,12 +179,12 @@ class _Search:
                 )
         return ""
 
-    def _is_odd(self, value: Any) -> bool:
+    def _is_unusual(self, value: Any) -> bool:
         return holds_unusual(value, self.kind)
 
     # -- bounds
 
-    def _take(self, candidate: tuple[int, str] | None) -> None:
+    def _offer(self, candidate: tuple[int, str] | None) -> None:
         if candidate is not None and (self.best is None or candidate < self.best):
             self.best = candidate
 
@@ -204,7 +206,7 @@ class _Search:
                 upper = middle
         return upper
 
-    def _look_at_carried(self, program: Program) -> None:
+    def _check_carried(self, program: Program) -> None:
         """Check the recorded carried values of a program.
 
         An unusual carried value was made in the previous iteration, or in an earlier one that
@@ -218,22 +220,22 @@ class _Search:
                 is_unusual.any()
                 and self.timeline.executions.parent_row(program, int(is_unusual.argmax()))[1]
             ):
-                self._take(self._first_in(program, int(is_unusual.argmax()) - 1))
+                self._offer(self._unusual_in_row(program, int(is_unusual.argmax()) - 1))
 
-    def _first_in(self, program: Program, row: int) -> tuple[int, str] | None:
+    def _unusual_in_row(self, program: Program, row: int) -> tuple[int, str] | None:
         """Return step and address of the first unusual value that an operation of a row gave."""
         candidates = (
-            self._made_by(program, row, number, instruction)
+            self._unusual_output(program, row, number, instruction)
             for number, instruction in enumerate(program.instructions)
         )
         return next((candidate for candidate in candidates if candidate is not None), None)
 
-    def _made_by(
+    def _unusual_output(
         self, program: Program, row: int, number: int, instruction: Instruction
     ) -> tuple[int, str] | None:
         """Return step and address of the first unusual output of an operation in a row."""
         for output, slot in _computed_outputs(instruction):
-            if self.run.has_run(program, row, slot) and self._is_odd(
+            if self.run.has_run(program, row, slot) and self._is_unusual(
                 self._value(program, row, slot)
             ):
                 place = f"{self.timeline.address(program, row)}/{instruction.label}" + (
@@ -250,7 +252,7 @@ class _Search:
 
     # -- looking
 
-    def _look_at_outermost(self) -> Iterator[str]:
+    def _check_outermost(self) -> Iterator[str]:
         """Check the values of the outermost graph, which are all stored; yield what was not checked
         in time.
         """
@@ -262,11 +264,11 @@ class _Search:
                     f"operations were looked at"
                 )
                 return
-            if (candidate := self._made_by(main, 0, number, instruction)) is not None:
-                self._take(candidate)
+            if (candidate := self._unusual_output(main, 0, number, instruction)) is not None:
+                self._offer(candidate)
                 return
 
-    def _look_at_columns(self, program: Program) -> list[Slot]:
+    def _check_columns(self, program: Program) -> list[Slot]:
         """Check rows in columns as far as possible; return the slots that must be replayed row by
         row.
         """
@@ -291,17 +293,17 @@ class _Search:
                 values = np.asarray(column.values)
                 widest = max(widest, values.size // len(rows) if column.varies else 1)
                 is_unusual |= (
-                    rows_with(values, self.kind) if column.varies else self._is_odd(values)
+                    rows_with(values, self.kind) if column.varies else self._is_unusual(values)
                 )
             for row in np.flatnonzero(is_unusual):
-                candidate = self._first_in(program, int(rows[row]))
+                candidate = self._unusual_in_row(program, int(rows[row]))
                 if candidate is not None:
-                    self._take(candidate)
+                    self._offer(candidate)
                     break
             begin, count = int(rows[-1]) + 1, max(1, min(_MAX_ROWS, _MAX_ELEMENTS // widest))
         return slow
 
-    def _look_row_by_row(
+    def _check_row_by_row(
         self, program: Program, slots: Sequence[Slot], deadline: float
     ) -> Iterator[str]:
         """Check slots that are not available as columns; yield what was not checked in time."""
@@ -314,16 +316,16 @@ class _Search:
                     f"executions were looked at"
                 )
                 return
-            if any(self._is_odd(self._value(program, row, slot)) for slot in backwards):
-                self._take(self._first_in(program, row))
+            if any(self._is_unusual(self._value(program, row, slot)) for slot in backwards):
+                self._offer(self._unusual_in_row(program, row))
             row += 1
 
-    def _look_at_open_rows(self, programs: Sequence[Program]) -> None:
+    def _check_open_rows(self, programs: Sequence[Program]) -> None:
         """Check the rows that are still running."""
         executions = self.timeline.executions
         for program in programs:
             if program.index in executions.open and program.parent is not None:
-                self._take(self._first_in(program, executions.rows[program.index] - 1))
+                self._offer(self._unusual_in_row(program, executions.rows[program.index] - 1))
 
     def _floats(self, program: Program) -> list[Slot]:
         """Return the slots of operations that may contain floats."""

@@ -93,8 +93,9 @@ def pattern(run: Run, static: str) -> Pattern:
 
 
 def _known_condition(condition: Any) -> bool | None:
-    """Return a known condition; None if it is unknown or not a boolean scalar (the run reports
-    that).
+    """Return a known condition; None if it is unknown.
+
+    A value that is not a single element is unknown too; the run reports it.
     """
     return is_true(condition) if np.size(condition) == 1 and condition is not None else None
 

@@ -182,26 +182,29 @@ class _Prover:
             ), []
         number = place.program.producer.get(place.slot)
         if number is None:
-            return self._of_parameter(boolean)
+            return self._parameter_fact(boolean)
         instruction = place.program.instructions[number]
         if instruction.region is not None:
-            return self._of_region(boolean, instruction)
-        return self._of_operation(boolean, instruction)
+            return self._region_fact(boolean, instruction)
+        return self._operation_fact(boolean, instruction)
 
     # -- what is handed on
 
-    def _of_parameter(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
+    def _parameter_fact(self, boolean: _Boolean) -> tuple[Fact | None, list[tuple[SlotPart, int]]]:
         place = boolean.place
         source, role, position = self._source(boolean)
         if source is None or role is None:
-            return (None if boolean.depth else self._fact(boolean, self._end(boolean), ())), []
+            return (
+                None if boolean.depth else self._fact(boolean, self._terminal_sentence(boolean), ())
+            ), []
         if isinstance(self._value(source), tuple):  # an ONNX sequence, whose elements are tensors
             return self._fact(
                 boolean,
-                f"{self._was(place, boolean.position)}, as an element of {self._named(source)}",
+                f"{self._value_clause(place, boolean.position)}, "
+                f"as an element of {self._named(source)}",
                 (source,),
             ), []
-        if role == "back edge" and self._is_handed_on(place, source):
+        if role == "back edge" and self._is_loop_constant(place, source):
             _, iteration = self.run.timeline.executions.parent_row(place.program, place.row)
             source = SlotPart(place.program, place.row - (iteration or 0), place.slot)
         text = _ROLE_TEMPLATES.get(role, "{0} was {1}").format(
@@ -209,12 +212,12 @@ class _Prover:
         )
         return self._fact(boolean, text, (source,)), [(source, position)]
 
-    def _end(self, boolean: _Boolean) -> str:
+    def _terminal_sentence(self, boolean: _Boolean) -> str:
         """Return the sentence about a condition that no other value decided."""
         if self._is_fixed(boolean.place):
             value = _text(self._value(boolean.place), boolean.position)
             return f"{self._named(boolean.place)} is the constant {value}"
-        return self._was(boolean.place, boolean.position)
+        return self._value_clause(boolean.place, boolean.position)
 
     def _source(self, boolean: _Boolean) -> tuple[SlotPart | None, Role | None, int]:
         """Return the slot that an element was passed on from, its role, and its flat index in that
@@ -224,13 +227,13 @@ class _Prover:
         """
         place = boolean.place
         part = element(np.shape(self._value(place)), boolean.position)
-        source, role = next(iter(self.walk.made_of(replace(place, part=part))), (None, None))
+        source, role = next(iter(self.walk.sources_of(replace(place, part=part))), (None, None))
         if source is None:
             return None, None, 0
         position = source.part.first if source.part is not None else 0
         return replace(source, part=None), role, position
 
-    def _is_handed_on(self, place: SlotPart, source: SlotPart) -> bool:
+    def _is_loop_constant(self, place: SlotPart, source: SlotPart) -> bool:
         """Return True if a Parameter has the same value in every iteration."""
         slot = source.slot
         while (
@@ -239,12 +242,12 @@ class _Prover:
             slot = place.program.instructions[number].inputs[0]
         return slot == place.slot and not self.run.overrides.slots
 
-    def _of_region(
+    def _region_fact(
         self, boolean: _Boolean, instruction: Instruction
     ) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         place, region = boolean.place, instruction.region
         value = self._true_or_false(place, boolean.position)
-        links = list(self.walk.made_of(place))
+        links = list(self.walk.sources_of(place))
         result, role, position = self._source(boolean)
         if result is not None and role == "concatenated":
             _, iteration = self.run.timeline.executions.parent_row(result.program, result.row)
@@ -279,15 +282,15 @@ class _Prover:
 
     # -- what is computed
 
-    def _of_operation(
+    def _operation_fact(
         self, boolean: _Boolean, instruction: Instruction
     ) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         if instruction.variable is not None:
-            return self._of_variable(boolean)
+            return self._variable_fact(boolean)
         program, row = boolean.place.program, boolean.place.row
         places = [SlotPart(program, row, slot) for slot in instruction.inputs]
         values = [self._value(place) for place in places]
-        if instruction.node.type in REDUCTIONS and self._made_of_booleans(places[0]):
+        if instruction.node.type in REDUCTIONS and self._derives_from_booleans(places[0]):
             values[0] = values[0].astype(bool)
         output = self._value(boolean.place)
         first = boolean.place.slot == instruction.outputs[0]
@@ -309,9 +312,9 @@ class _Prover:
                 ),
             )
         decided = [(places[number], position) for number, position in outcome.elements]
-        text = self._words(outcome, decided, boolean) if decided else ""
+        text = self._describe(outcome, decided, boolean) if decided else ""
         if not text:
-            descriptions = [self._whole(place) for place in places if place.slot != ABSENT]
+            descriptions = [self._value_text(place) for place in places if place.slot != ABSENT]
             call = f"{instruction.node.type}({', '.join(descriptions)})"
             text = f"{call} gave {_text(output, boolean.position)}"
             return self._fact(
@@ -338,11 +341,11 @@ class _Prover:
         )
         return margin(left, right, outcome.sign)
 
-    def _of_variable(self, boolean: _Boolean) -> tuple[Fact, list[tuple[SlotPart, int]]]:
+    def _variable_fact(self, boolean: _Boolean) -> tuple[Fact, list[tuple[SlotPart, int]]]:
         """Return the fact about the value that a variable had or was assigned."""
         source, role, position = self._source(boolean)
         if source is None:
-            return self._fact(boolean, self._was(boolean.place, boolean.position), ()), []
+            return self._fact(boolean, self._value_clause(boolean.place, boolean.position), ()), []
         words = {"assigned": "{0}, assigned before, was {1}", "operand": "{0} was {1}"}[
             role or "operand"
         ]
@@ -351,7 +354,7 @@ class _Prover:
         )
         return self._fact(boolean, text, (source,)), [(source, position)]
 
-    def _words(
+    def _describe(
         self, outcome: Decision, decided: list[tuple[SlotPart, int]], boolean: _Boolean
     ) -> str:
         """Describe a decision."""
@@ -378,9 +381,8 @@ class _Prover:
             case "choice":
                 return f"{names[0]} was {truths[0]} and chose {names[1]}, which was {truths[1]}"
             case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:
-                return (
-                    f"{self._was(*decided[0])}{', which is not 0' if truths[0] == 'true' else ''}"
-                )
+                ending = ", which is not 0" if truths[0] == "true" else ""
+                return f"{self._value_clause(*decided[0])}{ending}"
             case _:
                 return f"{names[0]} was {truths[0]}"
 
@@ -403,14 +405,16 @@ class _Prover:
                 if not is_literal
             )
         )
-        answer = self._met(variables, exact=exact) if variables else f"which is {truth}"
+        answer = self._operand_values(variables, exact=exact) if variables else f"which is {truth}"
         return f"{sides[0]} {sign} {sides[1]}, {answer}"
 
-    def _met(self, operands: list[tuple[SlotPart, int]], *, exact: bool) -> str:
+    def _operand_values(self, operands: list[tuple[SlotPart, int]], *, exact: bool) -> str:
         if len(operands) == 1 or any(
             is_changed(self.run, place.program, place.row, place.slot) for place, _ in operands
         ):
-            clauses = (self._was(place, position, exact=exact) for place, position in operands)
+            clauses = (
+                self._value_clause(place, position, exact=exact) for place, position in operands
+            )
             return f"and {', '.join(clauses)}"
         left, right = (
             _text(self._value(place), position, exact=exact) for place, position in operands
@@ -424,11 +428,11 @@ class _Prover:
     def _are_booleans(self, decided: list[tuple[SlotPart, int]]) -> bool:
         """Return True if all values are booleans, or numbers made from booleans."""
         return all(
-            self._value(place).dtype == bool or self._made_of_booleans(place)
+            self._value(place).dtype == bool or self._derives_from_booleans(place)
             for place, _ in decided
         )
 
-    def _made_of_booleans(self, place: SlotPart) -> bool:
+    def _derives_from_booleans(self, place: SlotPart) -> bool:
         """Return True if a value represents booleans as numbers."""
         while (number := place.program.producer.get(place.slot)) is not None:
             instruction = place.program.instructions[number]
@@ -476,7 +480,7 @@ class _Prover:
         indices = ", ".join(str(index) for index in np.unravel_index(position, value.shape))
         return f"{self._named(place)}[{indices}]"
 
-    def _shown(self, place: SlotPart, position: int) -> str:
+    def _assignment_text(self, place: SlotPart, position: int) -> str:
         """Return ``name = value`` of an element; the value alone for a Const with one element.
 
         A value that was set by hand is described as such.
@@ -487,7 +491,7 @@ class _Prover:
             return f"{self._element(place, position)}, which was set to {text} by hand,"
         return text if self._is_literal(place) else f"{self._element(place, position)} = {text}"
 
-    def _was(self, place: SlotPart, position: int, *, exact: bool = False) -> str:
+    def _value_clause(self, place: SlotPart, position: int, *, exact: bool = False) -> str:
         """Return ``name was value`` of an element, or ``name was set to value by hand``."""
         text = _text(self._value(place), position, exact=exact)
         by_hand = is_changed(self.run, place.program, place.row, place.slot)
@@ -495,11 +499,11 @@ class _Prover:
             f"{self._element(place, position)} was {f'set to {text} by hand' if by_hand else text}"
         )
 
-    def _whole(self, place: SlotPart) -> str:
+    def _value_text(self, place: SlotPart) -> str:
         """Return ``name = value`` of a value with one element, otherwise the name alone."""
         value = self._value(place)
         return (
-            self._shown(place, 0)
+            self._assignment_text(place, 0)
             if isinstance(value, np.ndarray) and value.size == 1
             else self._named(place)
         )

@@ -179,20 +179,22 @@ class ProvenanceWalk:
         Yield nothing if the value was set by hand.
         """
         if not self._is_changed(place):
-            yield from self.made_of(place)
-            yield from self._decided_by(place)
+            yield from self.sources_of(place)
+            yield from self._deciding_values(place)
 
-    def made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+    def sources_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         """Yield the values from which a value was made, and the condition of the If that chose it.
 
         Yield nothing if the value was set by hand or omitted.
         """
         if not self._is_changed(place):
             yield from (
-                (source, role) for source, role in self._made_of(place) if source.slot != ABSENT
+                (source, role)
+                for source, role in self._direct_sources(place)
+                if source.slot != ABSENT
             )
 
-    def _made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+    def _direct_sources(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)
@@ -234,7 +236,7 @@ class ProvenanceWalk:
         program, row = place.program, place.row
         instruction = program.instructions[number]
         if instruction.variable is not None:
-            yield from self._of_variable(place, number)
+            yield from self._variable_source(place, number)
             return
         operands = [SlotPart(program, row, slot) for slot in instruction.inputs]
         if place.part is None and not moves(instruction):
@@ -256,7 +258,7 @@ class ProvenanceWalk:
             (replace(operands[index], part=part), "operand") for index, part in sources
         )
 
-    def _of_variable(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
+    def _variable_source(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         """Yield the source of an Assign or ReadValue.
 
         An Assign passes its input on. A ReadValue returns the input of the last Assign before it,
@@ -308,7 +310,7 @@ class ProvenanceWalk:
         rows = range(*self.timeline.executions.rows_of(region, place.row))
         return pieces(self.run, region, output, rows, place.part if rows else None)
 
-    def _decided_by(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+    def _deciding_values(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         """Yield the values that decided how often a loop ran.
 
         For an output of a loop: trip count and conditions. For a condition: the condition before
@@ -317,7 +319,7 @@ class ProvenanceWalk:
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
         if isinstance(region, LoopRegion):
-            yield from self._decided_loop(place, region)
+            yield from self._loop_deciding_values(place, region)
         enclosing = place.program.loop
         if (
             enclosing is not None
@@ -328,7 +330,9 @@ class ProvenanceWalk:
             if iteration:
                 yield SlotPart(place.program, place.row - 1, place.slot), "condition"
 
-    def _decided_loop(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
+    def _loop_deciding_values(
+        self, place: SlotPart, region: LoopRegion
+    ) -> Iterator[tuple[SlotPart, Role]]:
         if region.trip_count is not None:
             yield SlotPart(place.program, place.row, region.trip_count), "trip count"
         if region.condition is not None:

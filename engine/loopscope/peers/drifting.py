@@ -113,7 +113,7 @@ def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Runti
 def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
     rows = {
-        graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
+        graph.left.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
     }
     left_out = dict(both.left_out)
     pairs: list[MatchedSlots] = []
@@ -171,7 +171,7 @@ def _pair_of(
 ) -> MatchedSlots:
     whole, count = rows[probe.program.index], len(deviations.relative)
     aligned = AlignedRows(
-        whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count]
+        whole.left[:count], whole.right[:count], whole.execution[:count], whole.iteration[:count]
     )
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
     values = ComparedValues(

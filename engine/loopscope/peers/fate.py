@@ -126,7 +126,7 @@ class _Search:
 
     def fate(self) -> tuple[RuntimeFate, Inside]:
         name = elided(self.node.name)
-        layer = self._under_its_name()
+        layer = self._layer_by_name()
         if layer is not None and layer.kind in _kept_kinds(self.node):
             return self._fate(
                 "kept", layer.kind, f"{self.runtime} keeps {name!r} as {_article(layer.kind)}."
@@ -137,15 +137,15 @@ class _Search:
             if others:
                 merged = ", ".join(repr(elided(other)) for other in others[:3])
                 sentence = f"{self.runtime} merged {name!r} with {merged} into one {layer.kind}."
-                return self._fate("merged", layer.kind, sentence), self._all_inside(reason)
+                return self._fate("merged", layer.kind, sentence), self._unknown_inside(reason)
             return self._fate(
                 "replaced", layer.kind, f"{self.runtime} runs {name!r} as one {layer.kind}."
-            ), self._all_inside(reason)
+            ), self._unknown_inside(reason)
         copies = self._copies()
         if copies:
             words = "copy" if copies == 1 else "copies"
             sentence = f"{self.runtime} unrolled {name!r}: it runs {copies:,} {words} of its body."
-            return self._fate("unrolled", "", sentence), self._all_inside(
+            return self._fate("unrolled", "", sentence), self._unknown_inside(
                 f"{self.runtime} unrolled {name!r}, which holds it"
             )
         branch = self._only_branch()
@@ -154,21 +154,21 @@ class _Search:
                 f"{self.runtime} folded {name!r} to its {branch} branch: "
                 f"the condition is constant there."
             )
-            return self._fate("folded", f"{branch} branch", sentence), self._all_inside(
+            return self._fate("folded", f"{branch} branch", sentence), self._unknown_inside(
                 f"{self.runtime} folded {name!r}, which holds it"
             )
         sentence = (
             f"{self.runtime} runs nothing under the name {name!r}: "
             f"it was merged, unrolled, removed or renamed, which cannot be told apart."
         )
-        return self._fate("not found", "", sentence), self._all_inside(
+        return self._fate("not found", "", sentence), self._unknown_inside(
             f"{name!r}, which holds it, was not found in what {self.runtime} runs"
         )
 
     def _fate(self, became: Became, runs_as: str, sentence: str) -> RuntimeFate:
         return RuntimeFate(self.address, self.node.type, became, runs_as, sentence)
 
-    def _all_inside(self, why: str) -> Inside:
+    def _unknown_inside(self, why: str) -> Inside:
         return {body.name: why for body in self.node.bodies}
 
     def _inside(self, layer: Layer) -> Inside:
@@ -179,7 +179,7 @@ class _Search:
             for body in self.node.bodies
         }
 
-    def _under_its_name(self) -> Layer | None:
+    def _layer_by_name(self) -> Layer | None:
         """Return the layer that represents the operation; None if there is none, or if its name is
         not unique.
         """
@@ -193,11 +193,11 @@ class _Search:
             layers = [
                 layer
                 for layer in self.layers
-                if layer.kind in _kept_kinds(self.node) and self._gives(layer, names)
+                if layer.kind in _kept_kinds(self.node) and self._is_known_by_output(layer, names)
             ]
         return layers[0] if len(layers) == 1 else None
 
-    def _gives(self, layer: Layer, names: Mapping[str, int]) -> bool:
+    def _is_known_by_output(self, layer: Layer, names: Mapping[str, int]) -> bool:
         """Return True if a layer is known by an output of the operation.
 
         ONNX requires names only for outputs. OpenVINO names a loop that lost outputs after a

@@ -94,7 +94,7 @@ class _ProbeWriter:
                 program = outer
                 continue
             out = f"{name}/{program.index}"
-            self._give(program, value, out, kind)
+            self._add_output(program, value, out, kind)
             region = owner(program)
             if isinstance(region, IfRegion):
                 other = (
@@ -105,7 +105,7 @@ class _ProbeWriter:
                 graph = self.graphs[other.index]
                 zeros = numpy_helper.from_array(np.zeros(shape, probe.expected.dtype))
                 graph.node.append(helper.make_node("Constant", [], [f"{out}/zeros"], value=zeros))
-                self._give(other, f"{out}/zeros", f"{out}/not", kind)
+                self._add_output(other, f"{out}/zeros", f"{out}/not", kind)
             elif isinstance(region, LoopRegion):
                 shape = (times(self.run, region), *shape)
             value = f"{out}/all"
@@ -115,9 +115,9 @@ class _ProbeWriter:
                     self.graphs[outer.index], value, np.zeros(shape, probe.expected.dtype)
                 )
             program = outer
-        self._give(program, value, name, kind)
+        self._add_output(program, value, name, kind)
 
-    def _give(self, program: Program, value: str, name: str, kind: int) -> None:
+    def _add_output(self, program: Program, value: str, name: str, kind: int) -> None:
         graph = self.graphs[program.index]
         graph.node.append(helper.make_node("Identity", [value], [name]))
         graph.output.append(helper.make_tensor_value_info(name, kind, None))

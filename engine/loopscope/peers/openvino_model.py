@@ -171,26 +171,28 @@ class _GraphBuilder:
 
     def _fingerprint(self, value: OutputRef, scheme: Fingerprint) -> OutputRef:
         """Add the few operations that compute ``Fingerprint.of``."""
-        buckets = self._shaped(
-            self._made("Convert", (value,), destination_type="f32"), 1, *scheme.shape
+        buckets = self._reshape(
+            self._operation("Convert", (value,), destination_type="f32"), 1, *scheme.shape
         )
         axes = self.constant(np.arange(1, 3, dtype=np.int64))
-        largest = self._made("ReduceMax", (self._made("Abs", (buckets,)), axes), keep_dims="false")
+        largest = self._operation(
+            "ReduceMax", (self._operation("Abs", (buckets,)), axes), keep_dims="false"
+        )
         length = OutputRef(
             self.add(
                 "ReduceL2", (buckets, axes), 1, attributes={"keep_dims": "false"}, version="opset4"
             ),
             0,
         )
-        products = self._made("MatMul", (buckets, self.constant(scheme.signs)))
-        return self._made("Concat", (largest, length, self._shaped(products, -1)), axis="0")
+        products = self._operation("MatMul", (buckets, self.constant(scheme.signs)))
+        return self._operation("Concat", (largest, length, self._reshape(products, -1)), axis="0")
 
-    def _shaped(self, value: OutputRef, *shape: int) -> OutputRef:
-        return self._made(
+    def _reshape(self, value: OutputRef, *shape: int) -> OutputRef:
+        return self._operation(
             "Reshape", (value, self.constant(np.array(shape, np.int64))), special_zero="false"
         )
 
-    def _made(self, type: str, sources: Sequence[OutputRef], **attributes: str) -> OutputRef:
+    def _operation(self, type: str, sources: Sequence[OutputRef], **attributes: str) -> OutputRef:
         return OutputRef(self.add(type, sources, 1, attributes=attributes), 0)
 
     def add_results(
@@ -224,8 +226,8 @@ class _GraphBuilder:
         """Return the parts of a value, padded with zeros to the maximum number."""
         shape, source = request.shape, request.source
         if 0 not in shape:  # the runtime does not know the shape for a loop without iterations
-            source = self._shaped(source, -1, *shape[1:])
-        longer = self._made(
+            source = self._reshape(source, -1, *shape[1:])
+        longer = self._operation(
             "Concat",
             (source, self.constant(np.zeros(shape, request.probe.expected.dtype))),
             axis="0",

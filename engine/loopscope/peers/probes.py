@@ -173,7 +173,7 @@ class ProbeSelection:
         self.recorded = Recorded(run.timeline)
         self.left_out: dict[str, int] = {}
         """Complete only after all candidates became probes, because some fail then."""
-        self.candidates = self._chosen()
+        self.candidates = self._select_candidates()
         """Candidates in graph order; those of one loop or If must become probes together."""
 
     def probes(self, candidates: Sequence[ProbeCandidate]) -> tuple[Probe, ...]:
@@ -182,19 +182,19 @@ class ProbeSelection:
         """
         probes: list[Probe] = []
         for _, of_graph in groupby(candidates, key=lambda candidate: candidate.program.index):
-            probes += self._of(tuple(of_graph))
+            probes += self._graph_probes(tuple(of_graph))
         self.run.values.forget_computed()
         return tuple(probes)
 
-    def _chosen(self) -> tuple[ProbeCandidate, ...]:
+    def _select_candidates(self) -> tuple[ProbeCandidate, ...]:
         candidates: list[ProbeCandidate] = []
         for program in self.run.plan.programs:
             reason = self._reason(program)
             if reason:
-                self._leave_out(reason, sum(1 for _ in _values_of(program)))
+                self._exclude(reason, sum(1 for _ in _values_of(program)))
             else:
                 candidates += self._candidates(program)
-        large = self._large(candidates)
+        large = self._select_fingerprinted(candidates)
         self.run.values.forget_computed()
         return tuple(
             replace(candidate, fingerprint=Fingerprint.of_size(candidate.like.size))
@@ -218,9 +218,9 @@ class ProbeSelection:
                 position >= 0
                 and program.instructions[position].node.outputs[output].form != "tensor"
             ):
-                self._leave_out("that is not a tensor")
+                self._exclude("that is not a tensor")
             elif np.asarray(first).dtype.kind not in "biuf":
-                self._leave_out(
+                self._exclude(
                     "of text"
                     if np.asarray(first).dtype == object
                     else "of a type that numpy does not have"
@@ -232,7 +232,9 @@ class ProbeSelection:
                 )  # broadcast, so that no value is stored
                 yield ProbeCandidate(program, layer, output, slot, position, like, rows)
 
-    def _large(self, candidates: Sequence[ProbeCandidate]) -> frozenset[ProbeCandidate]:
+    def _select_fingerprinted(
+        self, candidates: Sequence[ProbeCandidate]
+    ) -> frozenset[ProbeCandidate]:
         """Return the candidates to request as fingerprints: the largest, until the rest fits the
         limit.
         """
@@ -246,7 +248,7 @@ class ProbeSelection:
                 remaining -= candidate.nbytes
         return frozenset(large)
 
-    def _leave_out(self, reason: str, count: int = 1) -> None:
+    def _exclude(self, reason: str, count: int = 1) -> None:
         if count:
             self.left_out[reason] = self.left_out.get(reason, 0) + count
 
@@ -283,7 +285,7 @@ class ProbeSelection:
         taken = self.run.timeline.executions.taken(region).astype(bool)
         return np.asarray(outer[taken if program is region.then.program else ~taken])
 
-    def _of(self, candidates: Sequence[ProbeCandidate]) -> Iterator[Probe]:
+    def _graph_probes(self, candidates: Sequence[ProbeCandidate]) -> Iterator[Probe]:
         """Yield the probes of one graph, from columns if possible, otherwise row by row."""
         program, rows = candidates[0].program, candidates[0].rows
         columns = Columns(self.recorded, program, np.arange(rows))
@@ -308,9 +310,7 @@ class ProbeSelection:
         }
         waiting = [candidate for candidate in candidates if candidate not in values]
         if rows > _MAX_REPLAYED_ROWS:
-            self._leave_out(
-                f"in loops of more than {_MAX_REPLAYED_ROWS:,} iterations", len(waiting)
-            )
+            self._exclude(f"in loops of more than {_MAX_REPLAYED_ROWS:,} iterations", len(waiting))
         else:
             values |= self._row_by_row(waiting)
         for candidate in candidates:
@@ -353,7 +353,7 @@ class ProbeSelection:
                     values[candidate][row] = (
                         value if candidate.fingerprint is None else candidate.fingerprint.of(value)
                     )
-        self._leave_out("of a shape that changes", len(candidates) - len(values))
+        self._exclude("of a shape that changes", len(candidates) - len(values))
         return values
 
     def _is_nameless(self, program: Program, position: int, output: int) -> bool:

@@ -1,5 +1,6 @@
-"""Scale of an operation's results, for results that are all small: a sigmoid near 0 is a sum near 1
-minus its rest.
+"""Scale against which small results of an operation are compared.
+
+A sigmoid near 0 has the rounding errors of a sum near 1, so its differences are relative to 1.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def test_onnx() -> None:
     found = drift_from_runtime(debugger, inputs, document=document)
     assert found.drift.first is None
     assert found.drift.partings == ()
-    assert {len(pair.rows.one) for pair in found.drift.pairs if "/body/" in pair.one} == {6}
+    assert {len(pair.rows.left) for pair in found.drift.pairs if "/body/" in pair.one} == {6}
 
 
 @pytest.mark.parametrize(("runtime", "code"), [("openvino:CPU", 0), ("onnxruntime", 2)])

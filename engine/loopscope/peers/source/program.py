@@ -151,12 +151,12 @@ def source_of(text: str) -> Source:
         return Source("pt2", text)
     if not path.exists() and _PYTHON_NAME.fullmatch(text):
         return Source("python", text)
-    problem = "there is no such file" if not path.exists() else "it is none"
+    problem = "there is no such file" if not path.exists() else "it is not one"
     expected = (
         "expected a .pt2 file of torch.export, the folder of a TensorFlow SavedModel, "
         "or module:function"
     )
-    raise InputError(f"{elided(text)!r} is no source program ({problem}): {expected}")
+    raise InputError(f"{elided(text)!r} is not a source program ({problem}): {expected}")
 
 
 def run_source(source: Source, model: Model, inputs: Inputs, patience: Patience) -> SourceRun:
@@ -212,7 +212,7 @@ def _as_numpy(name: str, value: Any) -> np.ndarray:
     """
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biufV":
         raise EngineError(
-            f"the input {elided(name)!r} is no tensor of numbers, "
+            f"the input {elided(name)!r} is not a tensor of numbers, "
             f"and a source program is only given those"
         )
     array = np.asarray(value)

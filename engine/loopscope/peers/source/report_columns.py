@@ -33,8 +33,8 @@ _MAX_REPLAYED = 5_000
 class PairedRows:
     """Aligned executions of two graphs, one element per execution."""
 
-    here: np.ndarray
-    there: np.ndarray
+    own: np.ndarray
+    source: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,9 @@ class _RegionComparison:
             outer = self.rows[region.parent, region.body]
             match pair.file_region.region:
                 case LoopRegion() as loop:
-                    yield self._loop(pair, loop, outer)
+                    yield self._compare_loop(pair, loop, outer)
                 case IfRegion() as branches:
-                    yield self._branch(pair, branches, outer)
+                    yield self._compare_branch(pair, branches, outer)
 
     def _compare_executions(
         self,
@@ -145,25 +145,29 @@ class _RegionComparison:
             path(self.source, pair.number), kind, address, pair.how, *counts, first, values
         )
 
-    def _loop(self, pair: MatchedRegions, loop: LoopRegion, outer: PairedRows) -> RegionAcross:
+    def _compare_loop(
+        self, pair: MatchedRegions, loop: LoopRegion, outer: PairedRows
+    ) -> RegionAcross:
         counts = np.array(self.source.regions[pair.number].counts, np.int64)
         begins = np.concatenate([[0], np.cumsum(counts)])
         starts = self.run.timeline.executions.loop_starts(loop)
-        own_counts, source_counts = np.diff(starts)[outer.here], counts[outer.there]
+        own_counts, source_counts = np.diff(starts)[outer.own], counts[outer.source]
         common = np.minimum(own_counts, source_counts)
         iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
-        own_rows = np.repeat(starts[:-1][outer.here], common) + iteration
-        source_rows = np.repeat(begins[:-1][outer.there], common) + iteration
+        own_rows = np.repeat(starts[:-1][outer.own], common) + iteration
+        source_rows = np.repeat(begins[:-1][outer.source], common) + iteration
         self.rows[pair.number, "body"] = PairedRows(own_rows, source_rows)
         # The source evaluates the condition once before the first iteration; the file's body
         # evaluates it after each.
         self.rows[pair.number, "condition"] = PairedRows(
-            own_rows, source_rows + np.repeat(outer.there, common) + 1
+            own_rows, source_rows + np.repeat(outer.source, common) + 1
         )
         first = None
         for place in np.flatnonzero(own_counts != source_counts)[:1].tolist():
-            row, last = int(outer.here[place]), int(starts[outer.here[place]] + common[place]) - 1
-            step = self._end_of(loop.program, last) if common[place] else self._begin(pair, row)
+            row, last = int(outer.own[place]), int(starts[outer.own[place]] + common[place]) - 1
+            step = (
+                self._end_step(loop.program, last) if common[place] else self._begin_step(pair, row)
+            )
             first = Apart(
                 self._address(pair, row),
                 step,
@@ -171,52 +175,54 @@ class _RegionComparison:
                 f"{int(own_counts[place]):,}",
             )
         values = [
-            self._value(pair, loop, number)
+            self._compare_value(pair, loop, number)
             for number in range(len(self.source.regions[pair.number].values))
         ]
         return self._compare_executions(
             pair, source_counts.tolist(), own_counts.tolist(), first, *values
         )
 
-    def _branch(self, pair: MatchedRegions, branches: IfRegion, outer: PairedRows) -> RegionAcross:
+    def _compare_branch(
+        self, pair: MatchedRegions, branches: IfRegion, outer: PairedRows
+    ) -> RegionAcross:
         taken, rows = self.run.timeline.executions.branch_rows(branches)
         all_taken = np.array(self.source.regions[pair.number].taken, np.int64)
-        own_taken, source_taken = taken[outer.here].astype(np.int64), all_taken[outer.there]
+        own_taken, source_taken = taken[outer.own].astype(np.int64), all_taken[outer.source]
         then = np.cumsum(all_taken)
         inner = np.where(all_taken == 1, then - 1, np.arange(len(all_taken)) - then)
         for name, branch in (("then", 1), ("else", 0)):
             both = np.flatnonzero((own_taken == branch) & (source_taken == branch))
             self.rows[pair.number, name] = PairedRows(
-                rows[outer.here[both]].astype(np.int64), inner[outer.there[both]]
+                rows[outer.own[both]].astype(np.int64), inner[outer.source[both]]
             )
         first = None
         for place in np.flatnonzero(own_taken != source_taken)[:1].tolist():
             row, words = (
-                int(outer.here[place]),
+                int(outer.own[place]),
                 [
                     "the then branch" if side[place] else "the else branch"
                     for side in (source_taken, own_taken)
                 ],
             )
-            first = Apart(self._address(pair, row), self._begin(pair, row), *words)
+            first = Apart(self._address(pair, row), self._begin_step(pair, row), *words)
         return self._compare_executions(pair, source_taken.tolist(), own_taken.tolist(), first)
 
     def _address(self, pair: MatchedRegions, row: int) -> str:
         graph = self.run.timeline.address(pair.file_region.program, row)
         return f"{graph}/{pair.file_region.instruction.label}"
 
-    def _begin(self, pair: MatchedRegions, row: int) -> int:
+    def _begin_step(self, pair: MatchedRegions, row: int) -> int:
         program = pair.file_region.program
         return self.run.timeline.step_at(
             program, row, program.instructions.index(pair.file_region.instruction)
         )
 
-    def _end_of(self, body: Program, row: int) -> int:
+    def _end_step(self, body: Program, row: int) -> int:
         return self.run.timeline.step_at(body, row, len(body.instructions))
 
     # -- values
 
-    def _value(self, pair: MatchedRegions, loop: LoopRegion, number: int) -> ValueAcross:
+    def _compare_value(self, pair: MatchedRegions, loop: LoopRegion, number: int) -> ValueAcross:
         value = self.source.regions[pair.number].values[number]
         match = next(
             ((file_value, how) for other, file_value, how in pair.values if other == number),
@@ -229,8 +235,8 @@ class _RegionComparison:
         file_value, how = match
         rows = self.rows[pair.number, "body"]
         stored = 0 if value.rows is None else len(value.rows)
-        available = rows.there < stored
-        own_rows, source_rows = rows.here[available], rows.there[available]
+        available = rows.source < stored
+        own_rows, source_rows = rows.own[available], rows.source[available]
         refused = ""
         if not available.all():
             done = counted(int(available.sum()), "iteration")
@@ -242,7 +248,7 @@ class _RegionComparison:
             iterations = counted(len(own_rows), "iteration")
             refused = f"the file's value changes its shape, or cannot be computed for {iterations}"
             return ValueAcross(value.name, file_value.label, how, left_out=refused)
-        return self._compared(
+        return self._compare_values(
             loop.program,
             (value, file_value, how),
             PairedRows(own_rows, source_rows),
@@ -250,7 +256,7 @@ class _RegionComparison:
             refused,
         )
 
-    def _compared(
+    def _compare_values(
         self, body: Program, match: _Match, rows: PairedRows, column: np.ndarray, refused: str
     ) -> ValueAcross:
         value, file_value, how = match
@@ -265,18 +271,18 @@ class _RegionComparison:
                 file_value.label,
                 how,
                 0,
-                self._difference(body, int(rows.here[0]), file_value, source_text, own_text),
+                self._difference(body, int(rows.own[0]), file_value, source_text, own_text),
             )
         flat, size = _sampled_rows(column), math.prod(value.shape)
         is_whole = flat.shape[1] == size
         own_values = column if is_whole else flat
-        source_values = value.rows[rows.there].reshape(own_values.shape)
+        source_values = value.rows[rows.source].reshape(own_values.shape)
         place = first_apart(own_values, source_values, self.tolerance)
         first = None
         if place is not None:
             own_text, source_text = element_texts(own_values, source_values, place)
             first = self._difference(
-                body, int(rows.here[place[0]]), file_value, source_text, own_text
+                body, int(rows.own[place[0]]), file_value, source_text, own_text
             )
         remark = "; ".join(
             part
@@ -289,7 +295,7 @@ class _RegionComparison:
         self, body: Program, row: int, value: FileValue, source_text: str, own_text: str
     ) -> Apart:
         address = f"{self.run.timeline.address(body, row)}/{value.label}"
-        return Apart(address, self._end_of(body, row), source_text, own_text)
+        return Apart(address, self._end_step(body, row), source_text, own_text)
 
     def _own_values(self, body: Program, value: FileValue, rows: np.ndarray) -> np.ndarray | None:
         """Return our values after each iteration, one per row.
@@ -404,9 +410,9 @@ def _output(
     name: str, source: str, own: object, source_value: np.ndarray | None, tolerance: float
 ) -> OutputAcross:
     if source_value is None:
-        return OutputAcross(name, source, "", "", "the source's value is no tensor of numbers")
+        return OutputAcross(name, source, "", "", "the source's value is not a tensor of numbers")
     if not is_tensor(own):
-        return OutputAcross(name, source, "", "", "the file's value is no tensor")
+        return OutputAcross(name, source, "", "", "the file's value is not a tensor")
     own_array = np.asarray(own)
     if own_array.dtype.kind not in "biufV":
         return OutputAcross(name, source, "", "", f"the file's value is of type {own_array.dtype}")

@@ -104,7 +104,7 @@ def framework(source: Any, where: str) -> str:
     if not frameworks:
         raise ValueError(
             f"{where} gives a value of type {type(source).__name__}, "
-            f"which is no program of torch or TensorFlow"
+            f"which is not a program of torch or TensorFlow"
         )
     return "torch" if "torch" in frameworks else "tensorflow"
 

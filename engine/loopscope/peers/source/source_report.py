@@ -85,12 +85,12 @@ class SourceReport:
         return sorted([*counts, *values], key=lambda entry: entry[0].step)
 
     @property
-    def _called(self) -> str:
+    def _framework_name(self) -> str:
         return self.framework.partition(" ")[0]
 
     def _count_difference(self, first: Apart) -> str:
         address = elided(readable(first.address))
-        return f"{self._called}: {first.there}; the file: {first.here} ({address})."
+        return f"{self._framework_name}: {first.there}; the file: {first.here} ({address})."
 
     def _value_difference(self, first: Apart) -> str:
         where = elided(readable(first.address))

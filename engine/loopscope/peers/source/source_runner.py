@@ -131,7 +131,7 @@ def _outputs(
     for number, (name, value) in zip(
         order(source_run, names, runtime_outputs), source_run.outputs, strict=True
     ):
-        source_words = _words(value) if value is not None else "no tensor of numbers"
+        source_words = _words(value) if value is not None else "not a tensor of numbers"
         runtime = _words(runtime_outputs[number]) if number is not None and runtime_outputs else ""
         yield elided(names[number][0] if number is not None else name), source_words, runtime
 
@@ -139,7 +139,7 @@ def _outputs(
 def _words(value: Any) -> str:
     """Return the first elements of a tensor, with its shape if it has dimensions."""
     if not is_tensor(value):
-        return "no tensor"
+        return "not a tensor"
     array = np.asarray(value)
     elements = [
         f"{float(element):.7g}" if array.dtype.kind == "f" else str(element)

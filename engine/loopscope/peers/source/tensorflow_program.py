@@ -258,7 +258,9 @@ class TensorFlowGraph:
                 "Placeholder",
             ):
                 continue
-            results = self._given(operation, [values[tensor.ref()] for tensor in operation.inputs])
+            results = self._execute(
+                operation, [values[tensor.ref()] for tensor in operation.inputs]
+            )
             values.update(
                 {
                     tensor.ref(): value
@@ -267,7 +269,7 @@ class TensorFlowGraph:
             )
         return [values[tensor.ref()] for tensor in self.graph.outputs]
 
-    def _given(self, operation: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    def _execute(self, operation: Any, arguments: Sequence[Any]) -> Sequence[Any]:
         graphs = self.inside.get(operation.name, [])
         if operation.type in CALL:
             return graphs[0].run(arguments)

@@ -109,14 +109,14 @@ class Watch:
             raise ValueError(f"{region.name} runs more than {MOST_EXECUTIONS:,} times")
         region.counts.append(0)
         for column, value in zip(region.columns, values, strict=False):
-            self._put(column, column.starts, value)
+            self._store(column, column.starts, value)
 
     def iterated(self, number: int, values: Sequence[Any]) -> None:
         """Record the end of an iteration: carried values, then outputs."""
         region = self.regions[number]
         region.counts[-1] += 1
         for column, value in zip(region.columns, values, strict=True):
-            self._put(column, column.rows, value)
+            self._store(column, column.rows, value)
 
     def took(self, number: int, first: bool) -> None:
         """Record the branch taken."""
@@ -129,7 +129,7 @@ class Watch:
         """Return a sentence about operations that are not recorded; empty if all are."""
         return f"Run as a whole, and not watched: {', '.join(self.whole)}." if self.whole else ""
 
-    def _put(self, column: LoopValue, target: list[np.ndarray], value: Any) -> None:
+    def _store(self, column: LoopValue, target: list[np.ndarray], value: Any) -> None:
         if column.refused:
             return
         if value is None or value.dtype.kind not in "biuf":
