@@ -261,8 +261,9 @@ class ProvenanceWalk:
     def _variable_source(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         """Yield the source of an Assign or ReadValue.
 
-        An Assign passes its input on. A ReadValue returns the input of the last Assign before it,
-        even if the Assign's output was changed.
+        An Assign passes its input on. For a ReadValue the source is the output of the last Assign
+        before it, or the Assign's input if the output was set by hand: the variable stores the
+        input.
         """
         program, row = place.program, place.row
         writer = None if writes(program, number) else self._writers.before(program, row, number)

@@ -101,7 +101,7 @@ def test_the_command_tells_the_source_where_the_run_does_not_finish(
     (tmp_path / "source.pt2").touch()
     monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
     monkeypatch.setattr(
-        "loopscope_app.command.compare.engine.Limits", lambda **_: Limits(iterations=1)
+        "loopscope_app.command.compare.loopscope.Limits", lambda **_: Limits(iterations=1)
     )
     words = [
         "compare",

@@ -131,7 +131,7 @@ class _RegionComparison:
                 case IfRegion() as branches:
                     yield self._compare_branch(pair, branches, outer)
 
-    def _compare_executions(
+    def _region_across(
         self,
         pair: MatchedRegions,
         source_counts: Sequence[int],
@@ -178,7 +178,7 @@ class _RegionComparison:
             self._compare_value(pair, loop, number)
             for number in range(len(self.source.regions[pair.number].values))
         ]
-        return self._compare_executions(
+        return self._region_across(
             pair, source_counts.tolist(), own_counts.tolist(), first, *values
         )
 
@@ -205,7 +205,7 @@ class _RegionComparison:
                 ],
             )
             first = Apart(self._address(pair, row), self._begin_step(pair, row), *words)
-        return self._compare_executions(pair, source_taken.tolist(), own_taken.tolist(), first)
+        return self._region_across(pair, source_taken.tolist(), own_taken.tolist(), first)
 
     def _address(self, pair: MatchedRegions, row: int) -> str:
         graph = self.run.timeline.address(pair.file_region.program, row)
