@@ -38,7 +38,7 @@ def beside(
         def stored(*_: object) -> SourceRun:
             return case.did()
 
-        for module in ("beside_source", "source_alone"):
+        for module in ("compare_source", "source_runner"):
             monkeypatch.setattr(f"loopscope.peers.source.{module}.run_source", stored)
         monkeypatch.setattr(
             "loopscope_app.actions.other_runs.bindings",
