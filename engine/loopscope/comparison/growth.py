@@ -59,10 +59,10 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
     """Return the growth of the errors of consecutive iterations; None with too few finite nonzero
     errors.
 
-    An error that jumps over the tolerance begins there. From its beginning on it is ``flat`` (or
-    ``at once``, where it is over the tolerance) when the last quarter is less than twice the
-    beginning; else it ``saturates`` when the last quarter is about the second quarter, and
-    ``grows`` when it is more.
+    An error that jumps over the tolerance begins there; earlier iterations are ignored. If the last
+    quarter is less than twice the beginning, the error is ``flat``, or ``at once`` if the beginning
+    is over the tolerance. Otherwise it ``saturates`` if the last quarter is about the second
+    quarter, and ``grows`` if it is more.
 
     >>> growth(np.full(20, 0.01), 1e-3).words
     'is there at once, near 0.01, and does not grow'
