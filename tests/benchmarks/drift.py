@@ -135,7 +135,7 @@ def _tell(
     cpu = f"CPU {here.ru_utime + here.ru_stime:.1f} s here, {there.ru_utime + there.ru_stime:.1f} s in the runtime's processes"
     memory = f"at most {max(shares):,.0f} MB in all processes together (PSS), {here.ru_maxrss / 1024:,.0f} MB here"
     print(f"{name}: {took:.1f} s, of which our run {ran:.1f} s; {cpu}; {memory}")
-    rows = sum(len(pair.rows.one) for pair in drift.pairs)
+    rows = sum(len(pair.rows.left) for pair in drift.pairs)
     print(f"  {len(drift.pairs):,} places, {rows:,} values; left out: {drift.left_out or 'none'}")
     print(f"  {sentence}", flush=True)
 

@@ -399,7 +399,7 @@ def _read_link(data: bytes, dice: random.Random) -> bool:
     overlay_at(debugger, graph_view(debugger.model, folding), Marks(selected=link.node)).as_data()
     debugger.watches.values()
     with suppress(EngineError):
-        ask(debugger, "main/while_not_one", link.question, most=50)
+        ask(debugger, "main/while_not_one", link.question, limit=50)
     if link.runs:
         _swept(name, lambda model: samples_said(model, link.runs))
     if isinstance(link.backward, Backward) and dice.random() < 0.1:

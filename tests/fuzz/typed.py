@@ -227,7 +227,7 @@ def type_into(debugger: loopscope.Debugger, dice: random.Random) -> None:
                     debugger.breakpoints.add(place, condition=text if dice.random() < 0.7 else "")
             case 3 if loops:
                 with suppress(EngineError):
-                    ask(debugger, dice.choice(loops), text, most=50)
+                    ask(debugger, dice.choice(loops), text, limit=50)
             case 4:
                 for use in (debugger.value, debugger.seek, debugger.run_to):
                     with suppress(EngineError):

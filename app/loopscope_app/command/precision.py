@@ -61,7 +61,7 @@ def _round_each(
             to=options.to,
             tolerance=options.tolerance,
             seconds=options.seconds,
-            told=count,
+            report=count,
         )
 
 

@@ -1,5 +1,5 @@
-"""Two runs side by side, of two models or of one: what belongs together, and how far it is apart
-in each iteration.
+"""Comparison of two runs, of one model or of two: matching values and their deviation in each
+iteration.
 """
 
 from __future__ import annotations

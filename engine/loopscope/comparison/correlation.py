@@ -1,5 +1,5 @@
-"""Which of several values of one shape belong together: those that go up and down with each
-other, at one height.
+"""Matching of values of one shape by correlation: matching values vary together around one
+level.
 """
 
 from __future__ import annotations
@@ -9,34 +9,35 @@ from collections.abc import Sequence
 import numpy as np
 
 LEAST = 0.9
-"""Of a concordance that is more than chance; rounding to eight bits keeps more than 0.999."""
-_FEWEST = 3
-"""Numbers from which it says anything."""
-_TIE = 1e-6
-"""Two candidates that are as near as that to each other are not told apart."""
+"""Minimum concordance that is not chance; values rounded to eight bits have more than 0.999."""
+_MIN_NUMBERS = 3
+"""Minimum number of elements for a meaningful correlation."""
+_TIE_TOLERANCE = 1e-6
+"""Difference of two concordances below which the candidates count as tied."""
 
 
 def tells(vector: np.ndarray) -> bool:
-    """Whether a correlation with these numbers says anything: they are finite, at least three,
-    and not all the same.
+    """Return True if a correlation with these numbers is meaningful: finite, at least three, not
+    all equal.
     """
-    return bool(vector.size >= _FEWEST and np.isfinite(vector).all() and np.ptp(vector) > 0)
+    return bool(vector.size >= _MIN_NUMBERS and np.isfinite(vector).all() and np.ptp(vector) > 0)
 
 
-def correlated(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> list[tuple[int, int]]:
-    """Pairs of numbers of two sequences of vectors of one length, of which a correlation ``tells``
-    something: each is the other's best.
+def correlated(lefts: Sequence[np.ndarray], rights: Sequence[np.ndarray]) -> list[tuple[int, int]]:
+    """Return index pairs of two sequences of equally long vectors in which each is the other's best
+    match.
 
-    Measured by the concordance correlation coefficient (Lin 1989), so that a value and twice that
-    value do not belong together; pairs of less than ``LEAST`` are left out, and so are those whose
-    second best is as good.
+    All vectors must satisfy ``tells``. The measure is the concordance correlation coefficient (Lin
+    1989), so that a value and its double do not match. Pairs below ``LEAST``, and pairs with an
+    equally good second match, are omitted.
 
-    >>> correlated([np.array([1.0, 2, 3, 5]), np.array([4.0, 0, 3, 1])], [np.array([4.1, 0, 3, 1]), np.array([1.1, 2, 3.1, 5])])
+    >>> lefts = [np.array([1.0, 2, 3, 5]), np.array([4.0, 0, 3, 1])]
+    >>> correlated(lefts, [np.array([4.1, 0, 3, 1]), np.array([1.1, 2, 3.1, 5])])
     [(0, 1), (1, 0)]
     """
-    if not mine or not theirs:
+    if not lefts or not rights:
         return []
-    table = _concordance(np.stack(mine).astype(np.float64), np.stack(theirs).astype(np.float64))
+    table = _concordance(np.stack(lefts).astype(np.float64), np.stack(rights).astype(np.float64))
     return [
         (row, column)
         for row, column in enumerate(np.argmax(table, axis=1).tolist())
@@ -46,18 +47,20 @@ def correlated(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> list
     ]
 
 
-def _concordance(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Of each row of one array with each of the other: 1 where they are equal, 0 where they have
-    nothing in common.
+def _concordance(lefts: np.ndarray, rights: np.ndarray) -> np.ndarray:
+    """Return the concordance of each row of one array with each row of the other: 1 if equal, 0 if
+    unrelated.
     """
     means, variances = zip(
-        *((side.mean(axis=1), side.var(axis=1)) for side in (mine, theirs)), strict=True
+        *((side.mean(axis=1), side.var(axis=1)) for side in (lefts, rights)), strict=True
     )
-    together = (mine - means[0][:, None]) @ (theirs - means[1][:, None]).T / mine.shape[1]
+    covariance = (lefts - means[0][:, None]) @ (rights - means[1][:, None]).T / lefts.shape[1]
     return np.asarray(
-        2 * together / (variances[0][:, None] + variances[1] + (means[0][:, None] - means[1]) ** 2)
+        2
+        * covariance
+        / (variances[0][:, None] + variances[1] + (means[0][:, None] - means[1]) ** 2)
     )
 
 
 def _stands_out(row: np.ndarray, best: int) -> bool:
-    return bool(np.delete(row, best).max(initial=-1.0) < row[best] - _TIE)
+    return bool(np.delete(row, best).max(initial=-1.0) < row[best] - _TIE_TOLERANCE)

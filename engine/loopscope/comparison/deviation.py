@@ -1,5 +1,5 @@
-"""How far values are apart, in each row: the largest absolute and relative error, and the cosine
-of the angle between them.
+"""Deviation of values in each row: largest absolute and relative error, and cosine of the angle
+between them.
 """
 
 from __future__ import annotations
@@ -9,87 +9,108 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_MOST_AT_ONCE = 1 << 18
-"""Elements that are computed with at a time."""
-_PIECE = 1 << 14
-"""Elements of a large tensor that are computed with at a time."""
-_NO_OVERFLOW = 1e70
-"""Fourth powers of numbers up to here, added up, are finite; those of their reciprocals are not
-0.
-"""
+_BATCH_ELEMENTS = 1 << 18
+"""Maximum number of elements per batch of rows."""
+_PIECE_ELEMENTS = 1 << 14
+"""Elements of a large tensor that are processed at once."""
+_MAX_PLAIN_MAGNITUDE = 1e70
+"""Magnitude up to which sums of fourth powers are finite, and those of reciprocals are not 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deviations:
-    """An array each, with an element for each row that was compared."""
+    """Deviations of compared rows; each array contains one element per row."""
 
     absolute: np.ndarray
-    """The largest distance of two elements; infinite where one of them is NaN or infinite and
-    the other is not the same.
+    """Largest distance of two elements.
+
+    Infinite if an element is NaN or infinite and its counterpart is not the same.
     """
     relative: np.ndarray
-    """The same as a part of the largest finite magnitude in either tensor."""
+    """Absolute deviation divided by the largest finite magnitude in either tensor."""
     cosine: np.ndarray
-    """1 for tensors of one direction; NaN where one has no direction."""
+    """Cosine: 1 for equal directions, NaN if a tensor does not have a direction."""
 
     @staticmethod
-    def of(one: np.ndarray, other: np.ndarray) -> Deviations:
-        """Of two arrays of one shape with a row along the first axis; ``ValueError`` for others."""
-        if one.shape != other.shape or not one.ndim:
+    def of(left: np.ndarray, right: np.ndarray) -> Deviations:
+        """Return the deviations of two arrays of one shape, with rows along the first axis.
+
+        Raise ``ValueError`` for other arrays.
+        """
+        if left.shape != right.shape or not left.ndim:
             raise ValueError(
-                f"shapes {list(one.shape)} and {list(other.shape)}, expected the same with a row along the first axis"
+                f"shapes {list(left.shape)} and {list(right.shape)}, "
+                f"expected the same with a row along the first axis"
             )
-        size = int(np.prod(one.shape[1:], dtype=np.int64))
-        step = max(1, (_PIECE if size > _PIECE else _MOST_AT_ONCE) // max(size, 1))
+        size = int(np.prod(left.shape[1:], dtype=np.int64))
+        step = max(
+            1, (_PIECE_ELEMENTS if size > _PIECE_ELEMENTS else _BATCH_ELEMENTS) // max(size, 1)
+        )
         parts = [
-            _of_rows(one[begin : begin + step], other[begin : begin + step], size)
-            for begin in range(0, len(one), step)
+            _row_deviations(left[begin : begin + step], right[begin : begin + step], size)
+            for begin in range(0, len(left), step)
         ]
         return Deviations.joined(parts)
 
     @staticmethod
     def joined(parts: Sequence[Deviations]) -> Deviations:
-        """Of all rows of several, in their order."""
+        """Return the rows of several deviations, in order."""
         columns = (
-            [one.absolute for one in parts],
-            [one.relative for one in parts],
-            [one.cosine for one in parts],
+            [part.absolute for part in parts],
+            [part.relative for part in parts],
+            [part.cosine for part in parts],
         )
-        return Deviations(*(np.concatenate(each) if each else np.zeros(0) for each in columns))
+        return Deviations(
+            *(np.concatenate(arrays) if arrays else np.zeros(0) for arrays in columns)
+        )
 
 
 def is_comparable(array: np.ndarray) -> bool:
-    """Whether it holds numbers or truth values."""
+    """Return True if an array contains numbers or booleans."""
     return array.dtype.kind in "biuf" or (array.dtype.isbuiltin == 2 and array.dtype.names is None)
 
 
 def _is_plain(magnitudes: np.ndarray) -> bool:
-    """Whether tensors with these largest magnitudes can be multiplied by themselves as they are."""
+    """Return True if tensors with these largest magnitudes can be squared without overflow or
+    underflow.
+    """
     return bool(
-        np.all((magnitudes < _NO_OVERFLOW) & ((magnitudes > 1 / _NO_OVERFLOW) | (magnitudes == 0)))
+        np.all(
+            (magnitudes < _MAX_PLAIN_MAGNITUDE)
+            & ((magnitudes > 1 / _MAX_PLAIN_MAGNITUDE) | (magnitudes == 0))
+        )
     )
 
 
-def _of_large_row(one: np.ndarray, other: np.ndarray) -> Deviations | None:
-    """Of two large tensors, piece by piece, so that what is computed stays in the processor's
-    cache; None where they are not plain.
+def _large_row_deviation(left: np.ndarray, right: np.ndarray) -> Deviations | None:
+    """Return the deviation of two large tensors, computed in pieces that fit into the processor's
+    cache.
+
+    Return None if the values are not plain.
     """
-    magnitudes = np.array([max(float(side.max()), -float(side.min())) for side in (one, other)])
+    magnitudes = np.array([max(float(side.max()), -float(side.min())) for side in (left, right)])
     if not _is_plain(magnitudes):
         return None
-    here, there, apart = (np.empty(_PIECE) for _ in range(3))
+    left_buffer, right_buffer, distance_buffer = (np.empty(_PIECE_ELEMENTS) for _ in range(3))
     absolute = product = 0.0
     squares = [0.0, 0.0]
-    for begin in range(0, one.size, _PIECE):
-        count = min(_PIECE, one.size - begin)
-        mine, theirs, distance = here[:count], there[:count], apart[:count]
-        mine[...], theirs[...] = one[begin : begin + count], other[begin : begin + count]
-        np.subtract(mine, theirs, out=distance)
+    for begin in range(0, left.size, _PIECE_ELEMENTS):
+        count = min(_PIECE_ELEMENTS, left.size - begin)
+        left_piece, right_piece, distance = (
+            left_buffer[:count],
+            right_buffer[:count],
+            distance_buffer[:count],
+        )
+        left_piece[...], right_piece[...] = (
+            left[begin : begin + count],
+            right[begin : begin + count],
+        )
+        np.subtract(left_piece, right_piece, out=distance)
         absolute = max(absolute, float(distance.max()), -float(distance.min()))
-        product += float(np.einsum("i,i->", mine, theirs))
+        product += float(np.einsum("i,i->", left_piece, right_piece))
         squares = [
-            squares[0] + float(np.einsum("i,i->", mine, mine)),
-            squares[1] + float(np.einsum("i,i->", theirs, theirs)),
+            squares[0] + float(np.einsum("i,i->", left_piece, left_piece)),
+            squares[1] + float(np.einsum("i,i->", right_piece, right_piece)),
         ]
     with np.errstate(all="ignore"):
         cosine = np.float64(product) / np.sqrt(squares[0] * squares[1])
@@ -99,51 +120,48 @@ def _of_large_row(one: np.ndarray, other: np.ndarray) -> Deviations | None:
     )
 
 
-def _of_plain_rows(here: np.ndarray, there: np.ndarray, scale: np.ndarray) -> Deviations:
-    """Of rows whose elements are finite, and whose squares are neither too large nor too small:
-    most rows, in half the time.
-    """
-    apart = here - there
-    absolute = np.maximum(apart.max(axis=1, initial=0), -apart.min(axis=1, initial=0))
+def _plain_deviations(left: np.ndarray, right: np.ndarray, scale: np.ndarray) -> Deviations:
+    """Return the deviations of rows with finite elements of moderate size, in half the time."""
+    distance = left - right
+    absolute = np.maximum(distance.max(axis=1, initial=0), -distance.min(axis=1, initial=0))
     products, *squares = (
-        np.einsum("ij,ij->i", *sides) for sides in ((here, there), (here, here), (there, there))
+        np.einsum("ij,ij->i", *sides) for sides in ((left, right), (left, left), (right, right))
     )
     cosine = np.where(absolute == 0, 1.0, products / np.sqrt(squares[0] * squares[1]))
     return Deviations(absolute, np.where(absolute == 0, 0.0, absolute / scale), cosine)
 
 
-def _of_rows(one: np.ndarray, other: np.ndarray, size: int) -> Deviations:
-    if np.array_equal(one, other):  # all that lies before what differs
-        return Deviations(np.zeros(len(one)), np.zeros(len(one)), np.ones(len(one)))
-    if size > _PIECE and len(one) == 1 and {one.dtype.kind, other.dtype.kind} == {"f"}:
-        found = _of_large_row(one.reshape(-1), other.reshape(-1))
-        if found is not None:
-            return found
+def _row_deviations(left: np.ndarray, right: np.ndarray, size: int) -> Deviations:
+    if np.array_equal(left, right):  # values before the first difference
+        return Deviations(np.zeros(len(left)), np.zeros(len(left)), np.ones(len(left)))
+    if size > _PIECE_ELEMENTS and len(left) == 1 and {left.dtype.kind, right.dtype.kind} == {"f"}:
+        large = _large_row_deviation(left.reshape(-1), right.reshape(-1))
+        if large is not None:
+            return large
     with np.errstate(all="ignore"):
-        here, there = (
-            np.asarray(side).reshape(len(side), size).astype(np.float64) for side in (one, other)
+        left_rows, right_rows = (
+            np.asarray(side).reshape(len(side), size).astype(np.float64) for side in (left, right)
         )
         magnitudes = [
             np.maximum(side.max(axis=1, initial=0), -side.min(axis=1, initial=0))
-            for side in (here, there)
+            for side in (left_rows, right_rows)
         ]
         if all(map(_is_plain, magnitudes)):
-            return _of_plain_rows(here, there, np.maximum(*magnitudes))
-        same = (here == there) | (np.isnan(here) & np.isnan(there))
-        apart = np.where(same, 0.0, np.abs(here - there))
-        absolute = np.where(np.isnan(apart), np.inf, apart).max(axis=1, initial=0)
-        sides = [np.where(np.isfinite(side), side, 0) for side in (here, there)]
+            return _plain_deviations(left_rows, right_rows, np.maximum(*magnitudes))
+        is_equal = (left_rows == right_rows) | (np.isnan(left_rows) & np.isnan(right_rows))
+        distance = np.where(is_equal, 0.0, np.abs(left_rows - right_rows))
+        absolute = np.where(np.isnan(distance), np.inf, distance).max(axis=1, initial=0)
+        sides = [np.where(np.isfinite(side), side, 0) for side in (left_rows, right_rows)]
         scale = np.maximum(*(np.abs(side).max(axis=1, initial=0) for side in sides))
         relative = np.where(
             absolute == 0, 0, np.where(np.isinf(absolute), np.inf, absolute / scale)
         )
-        units = [
-            side / np.abs(side).max(axis=1, initial=0, keepdims=True) for side in sides
-        ]  # so that no square overflows
+        # Scaled so that no square overflows.
+        units = [side / np.abs(side).max(axis=1, initial=0, keepdims=True) for side in sides]
         products = (units[0] * units[1]).sum(axis=1)
         lengths = [np.sqrt((unit * unit).sum(axis=1)) for unit in units]
         return Deviations(
             absolute,
             relative,
-            np.where(same.all(axis=1), 1.0, products / (lengths[0] * lengths[1])),
+            np.where(is_equal.all(axis=1), 1.0, products / (lengths[0] * lengths[1])),
         )

@@ -1,4 +1,4 @@
-"""Which rows of two runs stand beside each other, and where loops run unequal counts or branches
+"""Alignment of the rows of two runs, and the loops and Ifs whose iteration counts or branches
 differ.
 """
 
@@ -20,218 +20,231 @@ from loopscope.ir.readable import readable
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """A loop that runs another number of iterations, or an If that takes another branch."""
+    """A loop with a different iteration count, or an If with a different branch."""
 
     kind: Literal["iterations", "branch"]
     address: str
-    """Of the execution, in the first run."""
+    """Address of the execution in the first run."""
     step: int
-    """Of the first run: the step after which it was decided."""
+    """Step of the first run after which the decision was made."""
     one: str
-    """What the first run does there, in words."""
+    """Description of the first run's decision."""
     other: str
     narrowly: str
-    """A sentence on a decision between floats that a narrower type would turn; empty for any
-    other.
-    """
+    """Sentence about a float decision that a narrower type would turn; otherwise empty."""
 
     @property
     def sentence(self) -> str:
         """One or two readable sentences."""
         verb = "runs" if self.kind == "iterations" else "takes"
-        told = f"{readable(self.address)} {verb} {self.one} in the first run, {self.other} in the second."
-        return f"{told} {self.narrowly}" if self.narrowly else told
+        text = (
+            f"{readable(self.address)} {verb} {self.one} in the first run, "
+            f"{self.other} in the second."
+        )
+        return f"{text} {self.narrowly}" if self.narrowly else text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedRows:
-    """The rows of two graphs that stand beside each other; an element each."""
+    """Aligned rows of two graphs, one element per row."""
 
-    one: np.ndarray
-    other: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
     execution: np.ndarray
-    """Of the innermost loop around; 0 outside of loops."""
+    """Execution of the innermost enclosing loop; 0 outside loops."""
     iteration: np.ndarray
-    """Of that loop; -1 outside of loops."""
+    """Iteration of that loop; -1 outside loops."""
 
 
 def align(
-    one: Run, other: Run, graphs: tuple[MatchedGraphs, ...]
+    left: Run, right: Run, graphs: tuple[MatchedGraphs, ...]
 ) -> tuple[Mapping[MatchedGraphs, AlignedRows], list[Divergence]]:
-    """Return the rows of each pair of graphs, iteration beside iteration as far as both go; and
-    where the runs part, in order.
+    """Return the aligned rows of each pair of graphs, and the divergences in execution order.
+
+    Iterations are aligned up to the smaller iteration count.
     """
     zero = np.zeros(1, np.int64)
     outermost = AlignedRows(zero, zero, zero, zero - 1)
     rows: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {
-        _key(one.plan.main, other.plan.main): outermost
+        _key(left.plan.main, right.plan.main): outermost
     }
-    partings: list[Divergence] = []
+    divergences: list[Divergence] = []
     for graph in graphs:
         if graph.opened is not None:
-            rows[_key(graph.one, graph.other)] = _opened((one, other), graph.opened, rows)
+            rows[_key(graph.left, graph.right)] = _align_opened((left, right), graph.opened, rows)
         for pair in graph.pairs:
             if pair.one.region is not None:
-                found, parted = _inside(
-                    (one, other), graph, pair, rows[_key(graph.one, graph.other)]
+                inner_rows, inner_divergences = _align_region(
+                    (left, right), graph, pair, rows[_key(graph.left, graph.right)]
                 )
-                rows.update(found)
-                partings += parted
-    return {graph: rows[_key(graph.one, graph.other)] for graph in graphs}, sorted(
-        partings, key=lambda parting: parting.step
+                rows.update(inner_rows)
+                divergences += inner_divergences
+    return {graph: rows[_key(graph.left, graph.right)] for graph in graphs}, sorted(
+        divergences, key=lambda parting: parting.step
     )
 
 
-def _key(one: Program, other: Program) -> tuple[ProgramIndex, ProgramIndex]:
-    return one.index, other.index
+def _key(left: Program, right: Program) -> tuple[ProgramIndex, ProgramIndex]:
+    return left.index, right.index
 
 
-def _opened(
+def _align_opened(
     runs: tuple[Run, Run],
     opened: Opened,
     rows: Mapping[tuple[ProgramIndex, ProgramIndex], AlignedRows],
 ) -> AlignedRows:
-    """Return the rows in which a run takes a branch, beside those of the graph around its node
-    in the other run.
+    """Return the rows in which a run takes a branch, aligned with the graph around its node in the
+    other run.
     """
-    around = rows.get(_key(*opened.around))
-    if around is None:
-        nothing = np.zeros(0, np.int64)
-        return AlignedRows(nothing, nothing, nothing, nothing)
+    outer = rows.get(_key(*opened.around))
+    if outer is None:
+        empty = np.zeros(0, np.int64)
+        return AlignedRows(empty, empty, empty, empty)
     region = opened.region
     if not isinstance(region, IfRegion):
-        return around
-    mine = around.other if opened.side else around.one
+        return outer
+    own_rows = outer.right if opened.side else outer.left
     taken, inner = (
-        column[mine] for column in runs[opened.side].timeline.executions.branch_rows(region)
+        column[own_rows] for column in runs[opened.side].timeline.executions.branch_rows(region)
     )
     both = np.flatnonzero(taken.astype(bool) == (opened.program is region.then.program))
-    one, other = (
-        (around.one[both], inner[both]) if opened.side else (inner[both], around.other[both])
+    left, right = (
+        (outer.left[both], inner[both]) if opened.side else (inner[both], outer.right[both])
     )
-    return AlignedRows(one, other, around.execution[both], around.iteration[both])
+    return AlignedRows(left, right, outer.execution[both], outer.iteration[both])
 
 
-_Found = tuple[dict[tuple[ProgramIndex, ProgramIndex], AlignedRows], list[Divergence]]
+_InnerAlignment = tuple[dict[tuple[ProgramIndex, ProgramIndex], AlignedRows], list[Divergence]]
 
 
-def _inside(
-    runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, around: AlignedRows
-) -> _Found:
+def _align_region(
+    runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, outer: AlignedRows
+) -> _InnerAlignment:
     match pair.one.region, pair.other.region:
-        case LoopRegion() as one, LoopRegion() as other:
-            return _in_loop(runs, graph, pair, (one, other), around)
-        case IfRegion() as one, IfRegion() as other:
-            return _in_branches(runs, graph, pair, (one, other), around)
-        case CallRegion() as called, CallRegion() as other:
-            return {_key(called.branch.program, other.branch.program): around}, []
+        case LoopRegion() as left, LoopRegion() as right:
+            return _align_loop(runs, graph, pair, (left, right), outer)
+        case IfRegion() as left, IfRegion() as right:
+            return _align_branches(runs, graph, pair, (left, right), outer)
+        case CallRegion() as left, CallRegion() as right:
+            return {_key(left.branch.program, right.branch.program): outer}, []
         case _:
             return {}, []
 
 
-def _in_loop(
+def _align_loop(
     runs: tuple[Run, Run],
     graph: MatchedGraphs,
     pair: Matched,
     loops: tuple[LoopRegion, LoopRegion],
-    around: AlignedRows,
-) -> _Found:
+    outer: AlignedRows,
+) -> _InnerAlignment:
     starts = [
         run.timeline.executions.loop_starts(loop) for run, loop in zip(runs, loops, strict=True)
     ]
-    begins = [start[rows] for start, rows in zip(starts, (around.one, around.other), strict=True)]
+    begins = [start[rows] for start, rows in zip(starts, (outer.left, outer.right), strict=True)]
     counts = [
         start[rows + 1] - start[rows]
-        for start, rows in zip(starts, (around.one, around.other), strict=True)
+        for start, rows in zip(starts, (outer.left, outer.right), strict=True)
     ]
     common = np.minimum(*counts)
-    execution = np.repeat(around.one, common)
+    execution = np.repeat(outer.left, common)
     iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
-    mine, theirs = (np.repeat(begin, common) + iteration for begin in begins)
-    rows = AlignedRows(mine, theirs, execution, iteration)
-    partings = []
+    left, right = (np.repeat(begin, common) + iteration for begin in begins)
+    rows = AlignedRows(left, right, execution, iteration)
+    divergences = []
     for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
-        row, told = int(around.one[place]), [_times(int(count[place])) for count in counts]
+        row, words = (
+            int(outer.left[place]),
+            [_iteration_words(int(count[place])) for count in counts],
+        )
         step = _step_of(runs[0], graph, pair, row)
         if common[place]:
-            last = int(rows.one[np.cumsum(common)[place] - 1])
+            last = int(rows.left[np.cumsum(common)[place] - 1])
             step = runs[0].timeline.step_at(
                 loops[0].program, last, len(loops[0].program.instructions)
             )
         if counts[0][place] < counts[1][place]:
-            narrowly = _narrowly(runs[0], _address(runs[0], graph, pair, row))
+            narrowly = _margin_sentence(runs[0], _address(runs[0], graph, pair, row))
         else:
-            narrowly = _narrowly(
+            narrowly = _margin_sentence(
                 runs[1],
-                f"{runs[1].timeline.address(graph.other, int(around.other[place]))}/{pair.other.label}",
+                f"{runs[1].timeline.address(graph.right, int(outer.right[place]))}"
+                f"/{pair.other.label}",
             )
-        partings.append(
+        divergences.append(
             Divergence(
-                "iterations", _address(runs[0], graph, pair, row), step, told[0], told[1], narrowly
+                "iterations",
+                _address(runs[0], graph, pair, row),
+                step,
+                words[0],
+                words[1],
+                narrowly,
             )
         )
-    return {_key(loops[0].program, loops[1].program): rows}, partings
+    return {_key(loops[0].program, loops[1].program): rows}, divergences
 
 
-def _in_branches(
+def _align_branches(
     runs: tuple[Run, Run],
     graph: MatchedGraphs,
     pair: Matched,
     ifs: tuple[IfRegion, IfRegion],
-    around: AlignedRows,
-) -> _Found:
+    outer: AlignedRows,
+) -> _InnerAlignment:
     branches = [
         run.timeline.executions.branch_rows(region) for run, region in zip(runs, ifs, strict=True)
     ]
     taken = [
         branch[0][rows].astype(bool)
-        for branch, rows in zip(branches, (around.one, around.other), strict=True)
+        for branch, rows in zip(branches, (outer.left, outer.right), strict=True)
     ]
     inner = [
-        branch[1][rows] for branch, rows in zip(branches, (around.one, around.other), strict=True)
+        branch[1][rows] for branch, rows in zip(branches, (outer.left, outer.right), strict=True)
     ]
-    found: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {}
-    for name, programs in (
-        (True, [one.then.program for one in ifs]),
-        (False, [one.otherwise.program for one in ifs]),
+    inner_rows: dict[tuple[ProgramIndex, ProgramIndex], AlignedRows] = {}
+    for is_then, programs in (
+        (True, [region.then.program for region in ifs]),
+        (False, [region.otherwise.program for region in ifs]),
     ):
-        both = np.flatnonzero((taken[0] == name) & (taken[1] == name))
-        found[_key(programs[0], programs[1])] = AlignedRows(
-            inner[0][both], inner[1][both], around.execution[both], around.iteration[both]
+        both = np.flatnonzero((taken[0] == is_then) & (taken[1] == is_then))
+        inner_rows[_key(programs[0], programs[1])] = AlignedRows(
+            inner[0][both], inner[1][both], outer.execution[both], outer.iteration[both]
         )
-    partings = []
+    divergences = []
     for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
         row, words = (
-            int(around.one[place]),
+            int(outer.left[place]),
             ["the then branch" if side[place] else "the else branch" for side in taken],
         )
         address = _address(runs[0], graph, pair, row)
-        partings.append(
+        divergences.append(
             Divergence(
                 "branch",
                 address,
                 _step_of(runs[0], graph, pair, row),
                 words[0],
                 words[1],
-                _narrowly(runs[0], address),
+                _margin_sentence(runs[0], address),
             )
         )
-    return found, partings
+    return inner_rows, divergences
 
 
-def _narrowly(run: Run, address: str) -> str:
-    """What is to be said of the decision of a run that ended a loop, or took a branch."""
-    found = verdict(run, address).margin
-    return "" if found is None else found.sentence
+def _margin_sentence(run: Run, address: str) -> str:
+    """Return the sentence about a narrow decision that ended a loop or took a branch; empty
+    otherwise.
+    """
+    margin = verdict(run, address).margin
+    return "" if margin is None else margin.sentence
 
 
 def _address(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> str:
-    return f"{run.timeline.address(graph.one, row)}/{pair.one.label}"
+    return f"{run.timeline.address(graph.left, row)}/{pair.one.label}"
 
 
 def _step_of(run: Run, graph: MatchedGraphs, pair: Matched, row: int) -> int:
-    return run.timeline.step_at(graph.one, row, pair.one.position)
+    return run.timeline.step_at(graph.left, row, pair.one.position)
 
 
-def _times(count: int) -> str:
+def _iteration_words(count: int) -> str:
     return f"{count:,} iteration{'' if count == 1 else 's'}"

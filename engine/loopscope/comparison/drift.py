@@ -1,5 +1,5 @@
-"""How far two runs drift apart: every value beside the one it belongs to, in every iteration,
-and where it begins.
+"""Drift between two runs: every value compared with its match in every iteration, and the first
+difference.
 """
 
 from __future__ import annotations
@@ -33,52 +33,53 @@ from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
 TOLERANCE = 1e-3
-"""Of the largest magnitude in a tensor, as ``loopscope compare`` has it."""
+"""Default tolerance relative to the largest magnitude in a tensor, as in ``loopscope compare``."""
 
 COMPARED = Record(budget_bytes=32 * 2**20)
-"""What a run records that is made only to be compared, row after row: the runs share the memory
-with each other, or with a runtime.
+"""Recording options of a run that is only compared row by row; compared runs, or a runtime, share
+the memory.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One value in one iteration."""
+    """Deviation of one value in one iteration."""
 
     address: str
-    """In the first run, such as ``main/loop[12]/body/delta``."""
+    """Address in the first run, such as ``main/loop[12]/body/delta``."""
     step: int
-    """Of the first run: the value is there after it."""
+    """Step of the first run after which the value is available."""
     iteration: int | None
-    """Of the innermost loop around; None outside of loops."""
+    """Iteration of the innermost enclosing loop; None outside loops."""
     absolute: float
     relative: float
     cosine: float
 
 
 def cosine_words(moment: Moment) -> str:
-    """Return the end of a sentence with the cosine; empty where a side has no direction: it is
-    all zeros, or not finite.
+    """Return the end of a sentence with the cosine.
+
+    Return an empty text if a side does not have a direction: all zeros, or not finite.
     """
     return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedSlot:
-    """A value of the first run, in all rows that were compared."""
+    """A value of the first run in all compared rows."""
 
     one: str
-    """Its address in the first model, without iterations."""
+    """Address in the first model, without iterations."""
     program: Program
-    """The graph that holds it."""
+    """Graph of the value."""
     position: int
-    """The instruction after which it is there."""
+    """Number of the instruction after which the value is available."""
     rows: AlignedRows
     deviations: Deviations
 
     def moment(self, run: Run, row: int) -> Moment:
-        """Of one of the rows, by its number among them; ``run`` is the first."""
-        number, iteration = int(self.rows.one[row]), int(self.rows.iteration[row])
+        """Return the deviation in a row (index into ``rows``); ``run`` is the first run."""
+        number, iteration = int(self.rows.left[row]), int(self.rows.iteration[row])
         address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
         errors = (
             float(column[row])
@@ -94,78 +95,79 @@ class ComparedSlot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedSlots(ComparedSlot):
-    """A value of the first run and the one of the second that it belongs to, in all rows that
-    stand beside each other.
-    """
+    """A value of the first run and its match in the second, in all aligned rows."""
 
     other: str
-    """The place of the second value in its model, without iterations."""
+    """Address in the second model, without iterations."""
     how: How
     beside: Program
-    """The graph of the second run that holds it."""
+    """Graph of the second value."""
     worst: Moment
     first: Moment | None
-    """The first over the tolerance."""
+    """First moment over the tolerance."""
     growth: Growth | None
-    """Over the execution of the innermost loop in which it is first over the tolerance, or
-    worst; None outside of loops.
+    """Growth over the execution of the innermost loop with the first moment over the tolerance, or
+    the worst.
+
+    None outside loops.
     """
 
     def address_beside(self, run: Run, row: int) -> str:
-        """Of the second value in one of the rows; ``run`` is the second."""
-        return f"{run.timeline.address(self.beside, int(self.rows.other[row]))}/{self.other.rpartition('/')[2]}"
+        """Return the address of the second value in a row; ``run`` is the second run."""
+        graph = run.timeline.address(self.beside, int(self.rows.right[row]))
+        return f"{graph}/{self.other.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Drift:
-    """What came of comparing two runs, as data and in words."""
+    """Result of comparing two runs."""
 
     tolerance: float
     pairs: tuple[MatchedSlots, ...]
-    """In the order of the first model's graphs."""
+    """Matched values in the order of the first model's graphs."""
     first: MatchedSlots | None
-    """The pair that is first over the tolerance, in the order of the first run; None where none
-    is.
-    """
+    """Pair that is first over the tolerance in the first run; None if all are within it."""
     partings: tuple[Divergence, ...]
-    """Of each loop and If the first execution that differs, in the order of the first run."""
+    """First differing execution of each loop and If, in the order of the first run."""
     unmatched: tuple[tuple[str, ...], tuple[str, ...]]
-    """Places of each model that belong to nothing in the other."""
+    """Addresses in each model that do not have a match in the other."""
     left_out: Mapping[str, int]
-    """How many pairs were not compared, by the reason."""
+    """Number of pairs that were not compared, by reason."""
     outputs: float
-    """The largest relative error of an output of the model; infinite where one has another shape or
-    only one side has a NaN there, NaN where none was compared.
+    """Largest relative error of a model output; NaN if none was compared.
+
+    Infinite if an output has a different shape, or a NaN on one side only.
     """
     unpacking: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Places of each model that only unpack weights, which the other keeps as they are or packs
-    otherwise: no operations of the model.
+    """Addresses in each model that only unpack weights, which the other model does not pack, or
+    packs differently.
     """
     choice: str = ""
-    """A sentence on a language model's output whose largest logit is another one; empty where
-    there is none.
+    """Sentence about a language model's output whose largest logit differs; empty if there is
+    none.
     """
     unrounded: tuple[str, ...] = ()
-    """Addresses in the second model that its rounding names and leaves as they are: only shapes,
-    indices and trip counts follow.
+    """Addresses in the second model that its rounding names but leaves unchanged.
+
+    Only shapes, indices and trip counts follow from them.
     """
 
     @property
     def worst(self) -> MatchedSlots | None:
-        """The pair with the largest relative error."""
+        """Pair with the largest relative error."""
         return max(self.pairs, key=lambda pair: pair.worst.relative, default=None)
 
     @property
     def sentence(self) -> str:
-        """What to know, in one to three sentences."""
-        told = [self._beginning, *(parting.sentence for parting in self.partings[:1])]
+        """Summary in one to three sentences."""
+        parts = [self._first_sentence, *(parting.sentence for parting in self.partings[:1])]
         if self.first is not None and not math.isnan(self.outputs):
-            told.append(
+            parts.append(
                 "An output has another shape, or is finite on one side only."
                 if math.isinf(self.outputs)
                 else f"The outputs are at most {self.outputs:.2g} apart."
             )
-        return " ".join(part for part in (*told, self.choice, self._unrounded) if part)
+        return " ".join(part for part in (*parts, self.choice, self._unrounded) if part)
 
     @property
     def _unrounded(self) -> str:
@@ -176,7 +178,7 @@ class Drift:
         return f"{places} unrounded: only shapes, indices, trip counts or bounds of slices follow."
 
     @property
-    def _beginning(self) -> str:
+    def _first_sentence(self) -> str:
         values = sum(len(pair.deviations.absolute) for pair in self.pairs)
         if self.first is None or self.first.first is None:
             worst = self.worst
@@ -184,8 +186,9 @@ class Drift:
                 return "No value could be compared."
             if not worst.worst.relative:
                 return f"All {values:,} values are equal."
-            most = f"the largest difference is {worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
-            return f"All {values:,} values agree within {self.tolerance:g}; {most}."
+            error = f"{worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
+            largest = f"the largest difference is {error}"
+            return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
         begins = f"Begins in {_place(self.first, self.first.first)}"
         return (
             f"{begins}; {self.first.growth.words}."
@@ -195,40 +198,44 @@ class Drift:
 
 
 def drift(
-    one: Run, other: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never
+    left: Run, right: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never
 ) -> Drift:
-    """Compares two finished runs, of one model or of two, value by value and iteration by
-    iteration.
+    """Compare two finished runs, of one model or of two, value by value and iteration by iteration.
 
-    Loops and values belong together by name (in ONNX by that of the tensor first), then by
-    structure, then by shape, and of several alike by the correlation of their values; loops of
-    unequal counts are compared as far as both go. Errors are relative to the largest magnitude in
-    either tensor. Runs that recorded everything are compared fastest. ``EngineError`` when a run
-    has not finished, or ``stopped`` says yes between two graphs or rows.
+    Loops and values are matched by name (in ONNX by tensor name first), then structure, then shape.
+    Several values of one shape are matched by correlation. Loops of different iteration counts are
+    compared up to the smaller count. Errors are relative to the largest magnitude in either tensor.
+    Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run is not
+    finished, or if ``stopped`` returns True between two graphs or rows.
     """
-    for run in (one, other):
+    for run in (left, right):
         expect_run(run, "loopscope.drift")
         if run.state != "finished":
             raise EngineError(
-                f"only runs that have finished can be compared, and one is {run.state}: {run.failure or 'run() runs it'}"
+                f"only runs that have finished can be compared, and one is {run.state}: "
+                f"{run.failure or 'run() runs it'}"
             )
     give_back()
-    graphs = match(one, other)
-    rows, partings = align(one, other, graphs)
-    comparing = _Comparing((one, other), tolerance, stopped)
+    graphs = match(left, right)
+    rows, divergences = align(left, right, graphs)
+    comparing = _Comparing((left, right), tolerance, stopped)
     pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
     unmatched = (
-        tuple(f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.only_one),
         tuple(
-            f"{graph.other.address}/{entry.label}" for graph in graphs for entry in graph.only_other
+            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
+        ),
+        tuple(
+            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
         ),
     )
     unpacking = (
         tuple(
-            f"{graph.one.address}/{entry.label}" for graph in graphs for entry in graph.unpacking[0]
+            f"{graph.left.address}/{entry.label}"
+            for graph in graphs
+            for entry in graph.unpacking[0]
         ),
         tuple(
-            f"{graph.other.address}/{entry.label}"
+            f"{graph.right.address}/{entry.label}"
             for graph in graphs
             for entry in graph.unpacking[1]
         ),
@@ -237,19 +244,19 @@ def drift(
         tolerance,
         tuple(pairs),
         first_over(pairs),
-        tuple(partings),
+        tuple(divergences),
         unmatched,
         dict(comparing.left_out),
-        outputs_apart(one.model, one.result, other.model, other.result),
+        outputs_apart(left.model, left.result, right.model, right.result),
         unpacking,
-        other_choice(_outputs(one.model, one.result, other.model, other.result)),
-        other.unrounded,
+        other_choice(_outputs(left.model, left.result, right.model, right.result)),
+        right.unrounded,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedValues:
-    """Two values that belong together."""
+    """A pair of matching values."""
 
     one: str
     other: str
@@ -257,12 +264,12 @@ class ComparedValues:
     programs: tuple[Program, Program]
     slots: tuple[Slot, Slot]
     position: int
-    """The instruction of the first run after which it is there."""
+    """Number of the first run's instruction after which the value is available."""
 
 
 @dataclass(slots=True, eq=False)
 class _Comparing:
-    """Two runs while their values are compared."""
+    """Comparison of the values of two runs."""
 
     runs: tuple[Run, Run]
     tolerance: float
@@ -270,69 +277,77 @@ class _Comparing:
     left_out: Counter[str] = field(default_factory=Counter[str])
 
     def pairs(self, graph: MatchedGraphs, rows: AlignedRows) -> Iterator[MatchedSlots]:
-        asked = [
+        candidates = [
             ComparedValues(
-                f"{graph.one.address}/{named(pair.one, number)}", f"{graph.other.address}/{named(pair.other, number)}", pair.how,
-                (graph.one, graph.other), (mine, theirs), pair.one.position + 1,
+                f"{graph.left.address}/{named(pair.one, number)}",
+                f"{graph.right.address}/{named(pair.other, number)}",
+                pair.how,
+                (graph.left, graph.right),
+                (left_slot, right_slot),
+                pair.one.position + 1,
             )
             for pair in graph.pairs
-            for number, mine, theirs in value_pairs(pair)
-        ]  # fmt: skip
-        if not len(rows.one):
-            if asked:
-                self.left_out["that did not run in both"] += len(asked)
+            for number, left_slot, right_slot in value_pairs(pair)
+        ]
+        if not len(rows.left):
+            if candidates:
+                self.left_out["that did not run in both"] += len(candidates)
             return
-        found = self._in_columns(graph, rows, asked)
-        found |= self._row_by_row(graph, rows, [one for one in asked if one not in found])
-        for one in asked:
-            if one in found:
-                yield made(self.runs[0], rows, one, found[one], self.tolerance)
+        deviations = self._in_columns(graph, rows, candidates)
+        deviations |= self._row_by_row(
+            graph, rows, [values for values in candidates if values not in deviations]
+        )
+        for values in candidates:
+            if values in deviations:
+                yield matched_slots(self.runs[0], rows, values, deviations[values], self.tolerance)
 
-    def _go_on(self) -> None:
+    def _check_stopped(self) -> None:
         if self.stopped():
             raise EngineError("the comparison was stopped")
 
     def _in_columns(
-        self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]
+        self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
     ) -> dict[ComparedValues, Deviations]:
-        """Those whose rows are recorded, or follow elementwise from what is."""
-        if graph.one.parent is None or graph.other.parent is None:
+        """Compare the values whose rows are recorded, or follow elementwise from recorded rows."""
+        if graph.left.parent is None or graph.right.parent is None:
             return {}
         sides = [
             Columns(Recorded(run.timeline), program, numbers)
             for run, program, numbers in zip(
-                self.runs, (graph.one, graph.other), (rows.one, rows.other), strict=True
+                self.runs, (graph.left, graph.right), (rows.left, rows.right), strict=True
             )
         ]
-        found: dict[ComparedValues, Deviations] = {}
-        for one in asked:
-            self._go_on()
-            columns = [side.column(slot) for side, slot in zip(sides, one.slots, strict=True)]
+        deviations: dict[ComparedValues, Deviations] = {}
+        for values in candidates:
+            self._check_stopped()
+            columns = [side.column(slot) for side, slot in zip(sides, values.slots, strict=True)]
             arrays = [
-                as_public(column.of(len(rows.one))) for column in columns if column is not None
+                as_public(column.of(len(rows.left))) for column in columns if column is not None
             ]
             if (
                 len(arrays) == 2
                 and arrays[0].shape == arrays[1].shape
                 and all(map(is_comparable, arrays))
             ):
-                found[one] = Deviations.of(*arrays)
-        return found
+                deviations[values] = Deviations.of(*arrays)
+        return deviations
 
     def _row_by_row(
-        self, graph: MatchedGraphs, rows: AlignedRows, asked: Sequence[ComparedValues]
+        self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
     ) -> dict[ComparedValues, Deviations]:
-        """The others; all of a row before the next, the last value first: what it takes to
-        compute that one are most of the others.
+        """Compare the remaining values row by row, last value first.
+
+        Replaying the last value computes most of the others.
         """
         parts: dict[ComparedValues, list[Deviations]] = {
-            one: [] for one in sorted(asked, key=lambda one: -one.position)
+            candidate: []
+            for candidate in sorted(candidates, key=lambda candidate: -candidate.position)
         }
-        programs = graph.one, graph.other
-        for numbers in zip(rows.one.tolist(), rows.other.tolist(), strict=True):
-            self._go_on()
-            for one in [*parts]:
-                sides = zip(self.runs, programs, numbers, one.slots, strict=True)
+        programs = graph.left, graph.right
+        for numbers in zip(rows.left.tolist(), rows.right.tolist(), strict=True):
+            self._check_stopped()
+            for candidate in [*parts]:
+                sides = zip(self.runs, programs, numbers, candidate.slots, strict=True)
                 values = [
                     run.values.get(run.timeline, program, row, slot)
                     for run, program, row, slot in sides
@@ -342,57 +357,73 @@ class _Comparing:
                 )
                 if reason := _not_compared(arrays):
                     self.left_out[reason] += 1
-                    del parts[one]
+                    del parts[candidate]
                 else:
-                    parts[one].append(Deviations.of(arrays[0][None], arrays[1][None]))
-        return {one: Deviations.joined(found) for one, found in parts.items()}
+                    parts[candidate].append(Deviations.of(arrays[0][None], arrays[1][None]))
+        return {
+            candidate: Deviations.joined(row_deviations)
+            for candidate, row_deviations in parts.items()
+        }
 
 
 def _not_compared(arrays: Sequence[np.ndarray]) -> str:
-    """Why two values are not compared; empty where they are."""
+    """Return why two values cannot be compared; empty if they can."""
     if not arrays:
-        return "that are no tensors"
+        return "that are not tensors"
     if not all(map(is_comparable, arrays)):
         return "that are texts"
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""
 
 
-def made(
-    run: Run, rows: AlignedRows, asked: ComparedValues, found: Deviations, tolerance: float
+def matched_slots(
+    run: Run, rows: AlignedRows, values: ComparedValues, deviations: Deviations, tolerance: float
 ) -> MatchedSlots:
-    """What is to be said of two values, by how far they are apart in each row."""
-    over = np.flatnonzero(~(found.relative <= tolerance))
-    worst = int(np.argmax(found.relative))
+    """Return the comparison of two values from their deviations in each row."""
+    over = np.flatnonzero(~(deviations.relative <= tolerance))
+    worst = int(np.argmax(deviations.relative))
     begin = int(over[0]) if len(over) else None
     execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
-    grown = growth(found.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
-    program, beside = asked.programs
-    place = ComparedSlot(asked.one, program, asked.position, rows, found)
+    error_growth = (
+        growth(deviations.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
+    )
+    program, beside = values.programs
+    place = ComparedSlot(values.one, program, values.position, rows, deviations)
     first = None if begin is None else place.moment(run, begin)
     return MatchedSlots(
-        place.one, program, asked.position, rows, found, asked.other, asked.how, beside, place.moment(run, worst), first, grown
-    )  # fmt: skip
+        place.one,
+        program,
+        values.position,
+        rows,
+        deviations,
+        values.other,
+        values.how,
+        beside,
+        place.moment(run, worst),
+        first,
+        error_growth,
+    )
 
 
 def first_over(pairs: Iterable[MatchedSlots]) -> MatchedSlots | None:
-    """The pair that is first over the tolerance, in the order of the first run."""
+    """Return the pair that is first over the tolerance in the first run."""
     over = [(pair.first.step, pair) for pair in pairs if pair.first is not None]
-    return min(over, key=lambda one: one[0])[1] if over else None
+    return min(over, key=lambda entry: entry[0])[1] if over else None
 
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
-    """The largest relative error of an output, by name where the models have the same, else by
-    position; NaN where none is compared.
+    """Return the largest relative error of an output; NaN if none can be compared.
+
+    Outputs are matched by name if the models share the name, otherwise by position.
     """
     return values_apart(
-        (mine, theirs) for _, mine, theirs in _outputs(model, result, other_model, other_result)
+        (left, right) for _, left, right in _outputs(model, result, other_model, other_result)
     )
 
 
 def _outputs(
     model: Model, result: Result, other_model: Model, other_result: Result
 ) -> Iterator[tuple[str, object, object]]:
-    """The name and both values of each output."""
+    """Yield the name and both values of each output."""
     others = other_result.outputs
     results = {
         signature.name: value for signature, value in zip(other_model.outputs, others, strict=True)
@@ -406,28 +437,29 @@ def _outputs(
 
 
 def values_apart(sides: Iterable[tuple[object, object]]) -> float:
-    """The largest relative error of pairs of values; NaN where no two are numbers, infinite for
-    two shapes.
+    """Return the largest relative error of pairs of values.
+
+    NaN if no pair consists of numbers, infinite if the shapes differ.
     """
     errors: list[float] = []
-    for mine, theirs in sides:
+    for left, right in sides:
         if (
-            not isinstance(mine, np.ndarray)
-            or not isinstance(theirs, np.ndarray)
-            or not is_comparable(mine)
-            or not is_comparable(theirs)
+            not isinstance(left, np.ndarray)
+            or not isinstance(right, np.ndarray)
+            or not is_comparable(left)
+            or not is_comparable(right)
         ):
             continue
         errors.append(
             math.inf
-            if mine.shape != theirs.shape
-            else float(Deviations.of(mine[None], theirs[None]).relative[0])
+            if left.shape != right.shape
+            else float(Deviations.of(left[None], right[None]).relative[0])
         )
     return max(errors, default=math.nan)
 
 
 def _place(pair: MatchedSlots, moment: Moment) -> str:
-    """Where a value is, in words: its loop, the iteration, its name."""
+    """Describe a value by its loop, iteration and name."""
     name = decode(pair.one.rpartition("/")[2])
     if moment.iteration is None:
         return f"`{name}`"

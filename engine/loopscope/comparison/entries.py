@@ -1,4 +1,4 @@
-"""What gives values in a graph: its operations and Parameters, which two models are matched by."""
+"""Entries of a graph: its operations and Parameters, by which two models are matched."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from loopscope.ops.narrowing import ROUND_TO
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """An operation of a graph, or one of its Parameters."""
+    """An operation or Parameter of a graph."""
 
     label: str
-    """Its segment in addresses."""
+    """Segment in addresses."""
     outputs: tuple[Slot, ...]
     instruction: Instruction | None = None
     """None for a Parameter."""
@@ -30,13 +30,14 @@ class Entry:
 
     @property
     def type(self) -> str:
-        """The type of the layer."""
+        """Type of the layer."""
         return "Parameter" if self.instruction is None else self.instruction.node.type
 
     @property
     def tensor(self) -> str:
-        """The name of its one tensor; empty where it gives several, where the file names none,
-        and for a bare number.
+        """Name of the single output tensor.
+
+        Empty for several outputs, for an unnamed tensor, and for a bare number.
         """
         ports = () if self.instruction is None else self.instruction.node.outputs
         names = ports[0].names if len(ports) == 1 and len(self.outputs) == 1 else ()
@@ -48,7 +49,7 @@ class Entry:
 
     @property
     def region_class(self) -> str:
-        """Whether it is a loop, an If or a function; empty for any other."""
+        """``loop``, ``If`` or ``function``; empty for other entries."""
         match self.region:
             case None:
                 return ""
@@ -61,23 +62,23 @@ class Entry:
 
     @property
     def rounds(self) -> bool:
-        """Whether its output is its input, rounded."""
+        """True if the output is the rounded input."""
         return self.type == ROUND_TO.name
 
 
 def entries_of(program: Program) -> tuple[Entry, ...]:
-    """All that gives values in a graph except Consts, in the order in which it runs."""
+    """Return all operations and Parameters of a graph in execution order; Consts are excluded."""
     labels = {layer: label for label, layer in program.layer_of_label.items()}
     parameters = [Entry(labels[layer], (slot,)) for layer, slot in program.parameters.items()]
     return (
         *parameters,
         *(
-            Entry(one.label, one.outputs, one, number)
-            for number, one in enumerate(program.instructions)
+            Entry(instruction.label, instruction.outputs, instruction, number)
+            for number, instruction in enumerate(program.instructions)
         ),
     )
 
 
 def named(entry: Entry, output: int) -> str:
-    """What addresses call an output."""
+    """Return the name of an output in addresses."""
     return f"{entry.label}:{output}" if output else entry.label

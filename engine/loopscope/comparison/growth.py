@@ -1,4 +1,6 @@
-"""How an error goes over the iterations of a loop: flat, growing, saturating, or there at once."""
+"""Growth of an error over the iterations of a loop: flat, growing, saturating, or present at
+once.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +9,33 @@ from typing import Literal
 
 import numpy as np
 
-_FEWEST = 4
-"""Iterations of which anything can be said."""
-_GROWN = 2.0
-"""An error that has become so many times larger has grown."""
-_STILL_GROWING = 1.25
-"""So much more in the last quarter than in the second one."""
-_JUMP = 10.0
-"""An error that becomes so many times larger from one iteration to the next begins there."""
-_OF_ITERATIONS = 128
-"""The beginning is one of so many parts."""
+_MIN_ITERATIONS = 4
+"""Minimum number of iterations for a verdict."""
+_GROWTH_FACTOR = 2.0
+"""Factor from which an error counts as grown."""
+_LATE_GROWTH_FACTOR = 1.25
+"""Ratio of the last to the second quarter above which an error is still growing."""
+_JUMP_FACTOR = 10.0
+"""Factor between two iterations from which an error counts as beginning at the later one."""
+_BEGINNING_DIVISOR = 128
+"""The beginning is the first 1/128 of the iterations."""
 
 Shape = Literal["flat", "grows", "saturates", "at once"]
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What an error does over the iterations of one execution of a loop."""
+    """Development of an error over one execution of a loop."""
 
     shape: Shape
     factor: float
-    """Per iteration, fitted to the logarithms of the errors."""
+    """Factor per iteration, fitted to the logarithms of the errors."""
     last: float
-    """The median of the last quarter."""
+    """Median of the last quarter."""
 
     @property
     def words(self) -> str:
-        """The end of a sentence about the error."""
+        """End of a sentence about the error."""
         match self.shape:
             case "flat":
                 return "stays flat"
@@ -46,7 +48,7 @@ class Growth:
 
     @property
     def _factor(self) -> str:
-        """With as many digits as tell it from 1."""
+        """Factor with enough digits to differ from 1."""
         digits = 2
         while digits < 6 and abs(self.factor - 1) < 2 * 10.0**-digits:
             digits += 1
@@ -54,12 +56,13 @@ class Growth:
 
 
 def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
-    """Of the errors of consecutive iterations; None where too few of them are finite and not 0.
+    """Return the growth of the errors of consecutive iterations; None with too few finite nonzero
+    errors.
 
-    An error that jumps over the tolerance begins there. From its beginning on it is ``flat`` (or
-    ``at once``, where it is over the tolerance) when the last quarter is less than twice the
-    beginning; else it ``saturates`` when the last quarter is about the second quarter, and
-    ``grows`` when it is more.
+    An error that jumps over the tolerance begins there; earlier iterations are ignored. If the last
+    quarter is less than twice the beginning, the error is ``flat``, or ``at once`` if the beginning
+    is over the tolerance. Otherwise it ``saturates`` if the last quarter is about the second
+    quarter, and ``grows`` if it is more.
 
     >>> growth(np.full(20, 0.01), 1e-3).words
     'is there at once, near 0.01, and does not grow'
@@ -68,19 +71,19 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
     """
     errors = _from_its_beginning(errors[np.isfinite(errors)], tolerance)
     iterations = np.flatnonzero(errors > 0)
-    if len(iterations) < _FEWEST:
+    if len(iterations) < _MIN_ITERATIONS:
         return None
     values = errors[iterations]
     count = len(values)
-    begin = float(np.median(values[: max(1, count // _OF_ITERATIONS)]))
+    begin = float(np.median(values[: max(1, count // _BEGINNING_DIVISOR)]))
     quarter = max(1, count // 4)
     second, last = (
         float(np.median(part)) for part in (values[quarter : 2 * quarter], values[-quarter:])
     )
     factor = float(np.exp(np.polyfit(iterations, np.log(values), 1)[0]))
-    if last < _GROWN * begin:
+    if last < _GROWTH_FACTOR * begin:
         return Growth("at once" if begin > tolerance else "flat", factor, last)
-    return Growth("grows" if last > _STILL_GROWING * second else "saturates", factor, last)
+    return Growth("grows" if last > _LATE_GROWTH_FACTOR * second else "saturates", factor, last)
 
 
 def _from_its_beginning(errors: np.ndarray, tolerance: float) -> np.ndarray:
@@ -88,4 +91,4 @@ def _from_its_beginning(errors: np.ndarray, tolerance: float) -> np.ndarray:
     if not len(over) or not over[0]:
         return errors
     before = float(errors[over[0] - 1])
-    return errors[over[0] :] if errors[over[0]] > _JUMP * before else errors
+    return errors[over[0] :] if errors[over[0]] > _JUMP_FACTOR * before else errors

@@ -1,5 +1,5 @@
-"""A drift as one picture: loops, or the values of one loop, by iterations, each cell with the
-largest error that falls into it.
+"""Heat map of a drift: loops, or the values of one loop, by iteration, with the largest error in
+each cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.plan import Program
 
 OUTSIDE = ""
-"""In place of a loop: the values that lie in none."""
+"""Address used for the values outside all loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,78 +23,79 @@ class Spot:
     """One value of one iteration of a drift."""
 
     pair: int
-    """Number of the pair in ``Drift.pairs``."""
+    """Index into ``Drift.pairs``."""
     row: int
-    """Number of the row in it."""
+    """Index of the row in the pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """All that falls into one row and column of the picture."""
+    """Deviations in one row and column of the heat map."""
 
     error: float
-    """The largest relative error; infinite where one side is not finite."""
+    """Largest relative error; infinite if one side is not finite."""
     spot: Spot
-    """Where it is."""
+    """Position of the largest error."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """One row of the picture: a loop, or a value."""
+    """One row of the heat map: a loop or a value."""
 
     address: str
-    """Without iterations; ``OUTSIDE`` for the values that lie in no loop."""
+    """Address without iterations; ``OUTSIDE`` for the values outside all loops."""
     cells: tuple[Cell | None, ...]
-    """One for each column; None where nothing was compared."""
+    """One cell per column; None if nothing was compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The picture, its iterations in at most so many columns as were asked for."""
+    """A heat map with its iterations in a limited number of columns."""
 
     rows: tuple[HeatRow, ...]
     columns: tuple[tuple[int, int], ...]
-    """The first iteration of each, and the one after its last."""
+    """First iteration and end (exclusive) of each column."""
 
 
 def loops(drift: Drift) -> tuple[str, ...]:
-    """The bodies of loops that values were compared in, by their addresses, in the order of the
-    graphs.
-    """
+    """Return the addresses of the loop bodies with compared values, in the order of the graphs."""
     return tuple(
         dict.fromkeys(body for pair in drift.pairs if (body := body_of(pair.program)) != OUTSIDE)
     )
 
 
 def body_of(program: Program) -> str:
-    """The body of the innermost loop that a graph is in; ``OUTSIDE`` for one that is in none."""
-    return next((one.address for one in program.around() if one.loop is not None), OUTSIDE)
+    """Return the body address of the innermost loop around a graph; ``OUTSIDE`` if there is
+    none.
+    """
+    return next((graph.address for graph in program.around() if graph.loop is not None), OUTSIDE)
 
 
-def heat_of_loops(drift: Drift, most: int) -> Heat:
-    """A row for each loop, and one for what lies in none, over at most ``most`` columns."""
+def heat_of_loops(drift: Drift, limit: int) -> Heat:
+    """Return a row per loop, and one for the values outside loops, in at most ``limit`` columns."""
     grouped: dict[str, list[int]] = {}
     for number, pair in enumerate(drift.pairs):
         grouped.setdefault(body_of(pair.program), []).append(number)
-    return _heat(drift, tuple(grouped.items()), most)
+    return _heat(drift, tuple(grouped.items()), limit)
 
 
-def heat_of_values(drift: Drift, body: str, most: int) -> Heat:
-    """A row for each value of one loop, the branches in its body too, over at most ``most``
+def heat_of_values(drift: Drift, body: str, limit: int) -> Heat:
+    """Return a row per value of a loop, including branches in its body, in at most ``limit``
     columns.
     """
-    mine = (
+    selected = (
         (number, pair) for number, pair in enumerate(drift.pairs) if body_of(pair.program) == body
     )
-    return _heat(drift, [(pair.one, [number]) for number, pair in mine], most)
+    return _heat(drift, [(pair.one, [number]) for number, pair in selected], limit)
 
 
-def _heat(drift: Drift, grouped: Sequence[tuple[str, Sequence[int]]], most: int) -> Heat:
-    asked = [number for _, numbers in grouped for number in numbers]
+def _heat(drift: Drift, grouped: Sequence[tuple[str, Sequence[int]]], limit: int) -> Heat:
+    numbers_shown = [number for _, numbers in grouped for number in numbers]
     total = max(
-        (int(drift.pairs[number].rows.iteration.max(initial=-1)) + 1 for number in asked), default=0
+        (int(drift.pairs[number].rows.iteration.max(initial=-1)) + 1 for number in numbers_shown),
+        default=0,
     )
-    width = max(1, math.ceil(total / most))
+    width = max(1, math.ceil(total / limit))
     columns = tuple((begin, min(begin + width, total)) for begin in range(0, max(total, 1), width))
     rows = (
         HeatRow(address, tuple(_cells(drift.pairs, numbers, len(columns), width)))
@@ -106,7 +107,7 @@ def _heat(drift: Drift, grouped: Sequence[tuple[str, Sequence[int]]], most: int)
 def _cells(
     pairs: Sequence[MatchedSlots], numbers: Sequence[int], count: int, width: int
 ) -> Iterator[Cell | None]:
-    """What lies in no loop has one cell, the first."""
+    """Yield the cells of a row; values outside loops fill the first cell only."""
     largest: list[Cell | None] = [None] * count
     for number in numbers:
         errors = pairs[number].deviations.relative
@@ -122,8 +123,9 @@ def _cells(
 
 
 def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
-    """What the value of a spot was computed from in its own graph, as far as it was compared:
-    names, and the relative error of each.
+    """Return name and relative error of the compared values that a spot's value was computed from.
+
+    Only values of the same graph are returned.
     """
     pair = drift.pairs[spot.pair]
     if not pair.position:
@@ -134,7 +136,9 @@ def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
         for slot in pair.program.instructions[pair.position - 1].inputs
         if slot in names
     }
-    sides = {one.one: one for one in drift.pairs if one.program is pair.program}
+    sides = {
+        candidate.one: candidate for candidate in drift.pairs if candidate.program is pair.program
+    }
     return tuple(
         (name, float(sides[place].deviations.relative[spot.row]))
         for place, name in read.items()
@@ -143,7 +147,7 @@ def operands(drift: Drift, spot: Spot) -> tuple[tuple[str, float], ...]:
 
 
 def spot_of(drift: Drift, pair: MatchedSlots, moment: Moment) -> Spot:
-    """Where a pair's first or worst moment is."""
+    """Return the position of a pair's first or worst moment."""
     errors = pair.deviations.relative
     row = (
         int(np.argmax(errors))

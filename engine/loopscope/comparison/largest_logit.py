@@ -1,5 +1,5 @@
-"""Whether an error changes which logit of a language model's output is the largest, and so the
-next token.
+"""Effect of an error on the largest logit of a language model's output, and so on the next
+token.
 """
 
 from __future__ import annotations
@@ -8,43 +8,48 @@ from collections.abc import Iterable
 
 import numpy as np
 
-_NAMED = "logit"
-"""In the name of an output that holds them: [..., tokens, vocabulary]."""
+_LOGITS_MARK = "logit"
+"""Part of the name of an output with logits: [..., tokens, vocabulary]."""
 
 
 def other_choice(sides: Iterable[tuple[str, object, object]]) -> str:
-    """A sentence on the first output, by name and both values, whose largest logits differ; empty
-    where there is none.
+    """Return a sentence about the first output whose largest logits differ; empty if there is none.
 
-    >>> one = np.eye(3, dtype=np.float32)
-    >>> other_choice([("logits", one, one[[0, 0, 0]])]), other_choice([("logits", one, one[[0, 0, 2]])])
-    ('The largest logit is another one from token 1 on.', 'The largest logit is another one at 1 of
-    3 tokens, first at token 1.')
+    ``sides``: name and both values of each output.
+
+    >>> left = np.eye(3, dtype=np.float32)
+    >>> other_choice([("logits", left, left[[0, 0, 0]])])
+    'The largest logit is another one from token 1 on.'
+    >>> other_choice([("logits", left, left[[0, 0, 2]])])
+    'The largest logit is another one at 1 of 3 tokens, first at token 1.'
     """
-    for name, mine, theirs in sides:
+    for name, left, right in sides:
         if (
-            _NAMED not in name.lower()
-            or not isinstance(mine, np.ndarray)
-            or not isinstance(theirs, np.ndarray)
+            _LOGITS_MARK not in name.lower()
+            or not isinstance(left, np.ndarray)
+            or not isinstance(right, np.ndarray)
         ):
             continue
         if (
-            mine.shape != theirs.shape
-            or mine.ndim < 2
-            or not mine.size
-            or mine.dtype.kind != "f"
-            or theirs.dtype.kind != "f"
+            left.shape != right.shape
+            or left.ndim < 2
+            or not left.size
+            or left.dtype.kind != "f"
+            or right.dtype.kind != "f"
         ):
             continue
-        differ = np.argmax(mine, axis=-1) != np.argmax(theirs, axis=-1)
+        differ = np.argmax(left, axis=-1) != np.argmax(right, axis=-1)
         tokens = differ.reshape(-1, differ.shape[-1]).any(axis=0)
         if tokens.any():
-            return _told(tokens)
+            return _describe(tokens)
     return ""
 
 
-def _told(tokens: np.ndarray) -> str:
-    first = int(np.argmax(tokens))
-    if tokens[first:].all():
+def _describe(differs: np.ndarray) -> str:
+    first = int(np.argmax(differs))
+    if differs[first:].all():
         return f"The largest logit is another one from token {first:,} on."
-    return f"The largest logit is another one at {int(tokens.sum()):,} of {len(tokens):,} tokens, first at token {first:,}."
+    return (
+        f"The largest logit is another one at {int(differs.sum()):,} of {len(differs):,} tokens, "
+        f"first at token {first:,}."
+    )

@@ -1,5 +1,5 @@
-"""One of two graphs while they are matched: which of its entries have a partner, and what the
-others look like.
+"""Matching state of one of two graphs: which entries have a partner, and the properties used to
+find partners.
 """
 
 from __future__ import annotations
@@ -18,99 +18,100 @@ from loopscope.executor.plan.plan import Branch, CallRegion, Program
 from loopscope.executor.plan.unpacked_weights import unpacking
 from loopscope.ops.values import is_tensor
 
-_MOST_NUMBERS, _MOST_ROWS = 1024, 256
-"""Of a value that are correlated: from its first rows, evenly from each."""
+_MAX_NUMBERS, _MAX_ROWS = 1024, 256
+"""Maximum numbers of a value to correlate: from its first rows, sampled evenly from each row."""
 
 
 @dataclass(slots=True, eq=False)
 class MatchState:
-    """A graph of one of the runs."""
+    """Matching state of a graph of one of the runs."""
 
     run: Run
     program: Program
     entries: tuple[Entry, ...]
     matched: set[Entry] = field(default_factory=set[Entry])
     same: dict[Slot, int] = field(default_factory=dict[Slot, int])
-    """A number for each value that has a partner; the partner has the same number on the other
-    side.
-    """
+    """Number of each value that has a partner; the partner has the same number in its own graph."""
     unpacks: frozenset[int] = frozenset()
-    """The instructions that only unpack weights, which are no operations of the model: they have
-    a partner of their name, or none.
+    """Instructions that only unpack weights and are not operations of the model; only names match
+    them.
     """
     reserved: set[Entry] = field(default_factory=set[Entry])
-    """Entries that are free, and that only their names may match: a branch of the other model
-    has an operation of that name.
+    """Unmatched entries that only their names may match.
+
+    A branch of the other model contains an operation of the same name.
     """
     alias: dict[Slot, Slot] = field(default_factory=dict[Slot, Slot])
-    """Values that are those of another slot: Parameters of opened branches, and what the nodes
-    of these give.
+    """Slots that stand for another slot: Parameters of opened branches, and outputs of their
+    nodes.
     """
     _numbers: dict[Entry, np.ndarray] = field(default_factory=dict[Entry, np.ndarray])
 
     @staticmethod
     def of(run: Run, program: Program) -> MatchState:
-        """Of a graph of which nothing has a partner yet."""
+        """Return the state of a graph without matches."""
         return MatchState(
             run, program, entries_of(program), unpacks=frozenset(unpacking(run.plan, program))
         )
 
     def opened(self, entry: Entry, branch: Branch) -> MatchState:
-        """Return the side of a branch of this graph as if its operations were in place of the
-        node.
-        """
+        """Return the state of a branch of this graph, as if its operations replaced the node."""
         self.alias.update(branch.bindings)
-        taken = self.run.timeline.executions.rows[branch.program.index] == self.rows
-        if taken:
+        always_runs = self.run.timeline.executions.rows[branch.program.index] == self.rows
+        if always_runs:
             self.alias.update(zip(entry.outputs, branch.results, strict=False))
-        operations = tuple(one for one in entries_of(branch.program) if one.instruction is not None)
+        operations = tuple(
+            inner for inner in entries_of(branch.program) if inner.instruction is not None
+        )
         unpacks = frozenset(unpacking(self.run.plan, branch.program))
         return MatchState(
             self.run, branch.program, operations, same=self.same, unpacks=unpacks, alias=self.alias
         )
 
     @property
-    def free(self) -> list[Entry]:
-        """The entries that have no partner yet."""
-        taken = self.matched | self.reserved
+    def unmatched(self) -> list[Entry]:
+        """Entries without a partner."""
+        excluded = self.matched | self.reserved
         return [
-            one for one in self.entries if one not in taken and one.position not in self.unpacks
+            entry
+            for entry in self.entries
+            if entry not in excluded and entry.position not in self.unpacks
         ]
 
     @property
     def unpacking(self) -> tuple[Entry, ...]:
-        """Those that only unpack weights, and have no partner."""
+        """Entries without a partner that only unpack weights."""
         return tuple(
-            one for one in self.entries if one not in self.matched and one.position in self.unpacks
+            entry
+            for entry in self.entries
+            if entry not in self.matched and entry.position in self.unpacks
         )
 
     @property
     def rows(self) -> int:
-        """How often the graph ran."""
+        """Number of executions of the graph."""
         return self.run.timeline.executions.rows[self.program.index]
 
-    def lacking(self) -> tuple[Entry, ...]:
-        """The free entries that the other model really lacks.
+    def missing(self) -> tuple[Entry, ...]:
+        """Return the unmatched entries that the other model does not have.
 
-        Neither a rounding is one of those nor the value that it rounds: that value belongs with the
-        rounded one.
+        A rounding, and the value that it rounds, are excluded: that value belongs to the rounded
+        one.
         """
         rounded = {
             slot
-            for one in self.entries
-            if one.rounds and one.instruction
-            for slot in one.instruction.inputs
+            for entry in self.entries
+            if entry.rounds and entry.instruction
+            for slot in entry.instruction.inputs
         }
         return tuple(
-            one
-            for one in self.free
-            if one.outputs and not one.rounds and not rounded.issuperset(one.outputs)
+            entry
+            for entry in self.unmatched
+            if entry.outputs and not entry.rounds and not rounded.issuperset(entry.outputs)
         )
 
     def binding(self, entry: Entry) -> Hashable | None:
-        """What a Parameter receives: a body's by the kind of its binding, a model's as an input;
-        None for operations.
-        """
+        """Return the kind of a body Parameter's binding, or model input; None for operations."""
         if entry.instruction is not None:
             return None
         loop = self.program.loop
@@ -118,27 +119,32 @@ class MatchState:
         return "Parameter", type(bound).__name__
 
     def structure(self, entry: Entry) -> Hashable | None:
-        """The operation and which values with partners it reads, any Const being like any other;
-        None where an input has no partner.
+        """Return the operation and the numbers of the matched values that it reads; all Consts are
+        alike.
+
+        Return None if an input does not have a partner.
         """
         if entry.instruction is None:
             return None
         constants = self.run.plan.constant_numbers
-        slots = [self._meant(slot) for slot in entry.instruction.inputs if slot]
+        slots = [self._resolve_alias(slot) for slot in entry.instruction.inputs if slot]
         read = [-1 if slot in constants else self.same.get(slot) for slot in slots]
         if None in read or all(number == -1 for number in read):
             return None
         return entry.type, entry.region_class, tuple(read), len(entry.outputs)
 
     def result(self, entry: Entry) -> Hashable | None:
-        """The operation and which result of the graph it gives; None where it gives none."""
+        """Return the operation and the index of the graph result that it computes; None if it
+        computes none.
+        """
         results = list(self.program.results.values())
-        place = next((number for number, slot in enumerate(results) if slot in entry.outputs), None)
-        return None if place is None else (entry.type, entry.region_class, place)
+        index = next((number for number, slot in enumerate(results) if slot in entry.outputs), None)
+        return None if index is None else (entry.type, entry.region_class, index)
 
     def shape(self, entry: Entry) -> Hashable | None:
-        """The operation with the type and shape of its first value, all floats being one type;
-        None where it gives nothing to compare.
+        """Return the operation with type and shape of its first value; all floats are one type.
+
+        Return None if there is nothing to compare.
         """
         if isinstance(entry.region, CallRegion) or not entry.outputs or not self.rows:
             return None
@@ -148,30 +154,32 @@ class MatchState:
         kind = array.dtype.kind if array.dtype.kind in "biu" else "f"
         return entry.region_class or entry.type, len(entry.outputs), kind, array.shape
 
-    def shape_of_untold(self, entry: Entry, rows: int) -> Hashable | None:
-        """The shape of values of which a correlation tells nothing: single numbers, and what is
-        the same everywhere.
+    def shape_if_uncorrelated(self, entry: Entry, rows: int) -> Hashable | None:
+        """Return the shape of a value that correlation cannot identify: a single number or a
+        constant tensor.
+
+        Return None for other values.
         """
         key = self.shape(entry)
         return key if key is not None and not tells(self.numbers(entry, rows)) else None
 
     def numbers(self, entry: Entry, rows: int) -> np.ndarray:
-        """Some numbers of an entry's first values, of at most as many as ``rows``, which stays
-        the same from call to call.
+        """Return a sample of an entry's values in at most ``rows`` rows, cached; ``rows`` must not
+        vary between calls.
         """
         if entry not in self._numbers:
             first = np.asarray(self._value(entry, 0)).astype(np.float64)
-            every = max(1, -(-first.size // _MOST_NUMBERS))
-            some = [first.reshape(-1)[::every]]
-            for row in range(1, min(rows, _MOST_ROWS, _MOST_NUMBERS // max(some[0].size, 1))):
+            stride = max(1, -(-first.size // _MAX_NUMBERS))
+            samples = [first.reshape(-1)[::stride]]
+            for row in range(1, min(rows, _MAX_ROWS, _MAX_NUMBERS // max(samples[0].size, 1))):
                 value = self._value(entry, row)
                 if not is_tensor(value) or (array := np.asarray(value)).shape != first.shape:
                     break
-                some.append(array.astype(np.float64).reshape(-1)[::every])
-            self._numbers[entry] = np.concatenate(some)
+                samples.append(array.astype(np.float64).reshape(-1)[::stride])
+            self._numbers[entry] = np.concatenate(samples)
         return self._numbers[entry]
 
-    def _meant(self, slot: Slot) -> Slot:
+    def _resolve_alias(self, slot: Slot) -> Slot:
         while slot in self.alias:
             slot = self.alias[slot]
         return slot

@@ -1,5 +1,5 @@
-"""Which graphs and values of two runs belong together: by name, then by structure, then by shape
-and the correlation of their values.
+"""Matching of the graphs and values of two runs: by name, then structure, then shape and
+correlation of values.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from loopscope.executor.plan.plan import Instruction, Program, Region
 
 How = Literal["name", "tensor", "structure", "shape", "correlation"]
 Key = Callable[[MatchState, Entry], Hashable | None]
-"""What two entries have alike that belong together; None for an entry that it says nothing of."""
-_MOST_CANDIDATES = 1000
-"""Of one shape, whose correlations are all computed."""
+"""Property that two matching entries share; None if it does not apply to an entry."""
+_MAX_CANDIDATES = 1000
+"""Maximum number of entries of one shape whose correlations are computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """Two entries that belong together."""
+    """A pair of matching entries."""
 
     one: Entry
     other: Entry
@@ -40,31 +40,31 @@ class Matched:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedGraphs:
-    """Two graphs that belong together, with the pairs of their entries and those that the other
-    graph lacks.
+    """A pair of matching graphs, with the pairs of their entries and the entries without a
+    partner.
     """
 
-    one: Program
-    other: Program
+    left: Program
+    right: Program
     pairs: tuple[Matched, ...]
     only_one: tuple[Entry, ...]
     only_other: tuple[Entry, ...]
     unpacking: tuple[tuple[Entry, ...], tuple[Entry, ...]]
-    """Of each graph what only unpacks weights, for which the other has nothing of that name."""
-    opened: Opened | None = None
-    """Set where one of the graphs is a branch or function whose node the other model does not
+    """Entries of each graph that only unpack weights and whose name the other graph does not
     have.
     """
+    opened: Opened | None = None
+    """Set if one graph is a branch or function whose node the other model does not have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A branch or function of one model that lies beside a graph of the other, because the other
-    does not have its node.
+    """A branch or function of one model, compared with a graph of the other, which does not have
+    its node.
     """
 
     around: tuple[Program, Program]
-    """The pair of graphs in which the node is."""
+    """Pair of graphs that contains the node."""
     side: Literal[0, 1]
     """Number of the run that has the node."""
     region: Region
@@ -72,15 +72,15 @@ class Opened:
     """The branch or function."""
 
 
-def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
-    """The graphs of two finished runs that belong together, outer ones first; the outermost
-    graphs always do.
+def match(left: Run, right: Run) -> tuple[MatchedGraphs, ...]:
+    """Return the matching graphs of two finished runs, outer first; the outermost graphs always
+    match.
     """
-    found: list[MatchedGraphs] = []
-    waiting = [(one.plan.main, other.plan.main)]
+    matched: list[MatchedGraphs] = []
+    waiting = [(left.plan.main, right.plan.main)]
     while waiting:
-        level = _Level((one, other), waiting.pop()).matched()
-        found += level
+        level = _Level((left, right), waiting.pop()).matched()
+        matched += level
         inside = [
             bodies
             for graphs in level
@@ -88,27 +88,25 @@ def match(one: Run, other: Run) -> tuple[MatchedGraphs, ...]:
             for bodies in _bodies(pair.one.region, pair.other.region)
         ]
         waiting += reversed(inside)
-    return tuple(found)
+    return tuple(matched)
 
 
 def value_pairs(pair: Matched) -> Iterable[tuple[int, Slot, Slot]]:
-    """The outputs of two that belong together: their number, and the slots."""
+    """Return index and slots of the outputs of a matching pair."""
     return (
         (number, *slots)
         for number, slots in enumerate(zip(pair.one.outputs, pair.other.outputs, strict=False))
     )
 
 
-def _bodies(one: Region | None, other: Region | None) -> Iterator[tuple[Program, Program]]:
-    if one is not None and other is not None:
-        yield from zip(one.programs, other.programs, strict=True)
+def _bodies(left: Region | None, right: Region | None) -> Iterator[tuple[Program, Program]]:
+    if left is not None and right is not None:
+        yield from zip(left.programs, right.programs, strict=True)
 
 
 @dataclass(slots=True, eq=False)
 class _Level:
-    """Two graphs with the branches and functions inside them, while what belongs together is
-    looked for across all of these.
-    """
+    """Matching of two graphs with all branches and functions inside them."""
 
     runs: tuple[Run, Run]
     graphs: tuple[Program, Program]
@@ -124,62 +122,62 @@ class _Level:
             MatchState.of(self.runs[1], self.graphs[1]),
         )
         outer = _Matching(*sides, self.numbers)
-        outer.put_regions(partners)
-        across = [
+        outer.match_partners(partners)
+        nested_partners = [
             {*partners} - _instructions(sides[0].matched),
             {*partners.values()} - _instructions(sides[1].matched),
         ]
-        for side, instructions in zip(sides, across, strict=True):
+        for side, instructions in zip(sides, nested_partners, strict=True):
             side.reserved |= {entry for entry in side.entries if entry.instruction in instructions}
-        outer.by_names()
+        outer.match_by_names()
         for number, side in enumerate(sides):
-            single = _instructions(sides[1 - number].free)
+            single = _instructions(sides[1 - number].unmatched)
             inner = {
                 entry.label
                 for region in nested[1 - number]
                 if region.instruction in single
-                for entry in _inside(region)
+                for entry in _nested_operations(region)
             }
-            side.reserved |= {entry for entry in side.free if entry.label in inner}
-        outer.by_structure()
-        outer.by_values()
+            side.reserved |= {entry for entry in side.unmatched if entry.label in inner}
+        outer.match_by_structure()
+        outer.match_by_values()
         for side in sides:
             side.reserved.clear()
-        opened = self._opened(sides, partners)
+        opened = self._opened_branches(sides, partners)
         for matching, _ in opened:
-            matching.by_names()
+            matching.match_by_names()
         for matching, _ in opened:
-            matching.by_structure()
-        listed: set[MatchState] = set()
+            matching.match_by_structure()
+        reported: set[MatchState] = set()
         return [
-            outer.graphs(None, listed),
-            *(matching.graphs(within, listed) for matching, within in opened),
+            outer.graphs(None, reported),
+            *(matching.graphs(within, reported) for matching, within in opened),
         ]
 
-    def _opened(
+    def _opened_branches(
         self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]
     ) -> list[tuple[_Matching, Opened]]:
-        """The branches and functions of nodes that have no partner, beside the graphs of the
+        """Return matchings of the branches and functions of unmatched nodes with graphs of the
         other run.
         """
         paired: tuple[Container[Instruction | None], ...] = (partners.keys(), {*partners.values()})
-        beside = [sides[0]], [sides[1]]
-        found: list[tuple[_Matching, Opened]] = []
+        states = [sides[0]], [sides[1]]
+        matchings: list[tuple[_Matching, Opened]] = []
         for number in _BOTH:
-            for side in beside[number]:
-                for entry in side.free:
+            for side in states[number]:
+                for entry in side.unmatched:
                     if entry.region is None or entry.instruction in paired[number]:
                         continue
                     for branch in branches_of(entry):
                         inner = side.opened(entry, branch)
                         if inner.rows:
-                            beside[number].append(inner)
-                            found += self._beside(
-                                number, entry.region, side, inner, beside[1 - number], partners
+                            states[number].append(inner)
+                            matchings += self._branch_matchings(
+                                number, entry.region, side, inner, states[1 - number], partners
                             )
-        return found
+        return matchings
 
-    def _beside(
+    def _branch_matchings(
         self,
         number: Literal[0, 1],
         region: Region,
@@ -189,14 +187,14 @@ class _Level:
         partners: Mapping[Instruction, Instruction],
     ) -> Iterator[tuple[_Matching, Opened]]:
         for other in others:
-            around = (other.program, side.program) if number else (side.program, other.program)
+            enclosing = (other.program, side.program) if number else (side.program, other.program)
             matching = (
                 _Matching(other, inner, self.numbers)
                 if number
                 else _Matching(inner, other, self.numbers)
             )
-            matching.put_regions(partners)
-            yield matching, Opened(around, number, region, inner.program)
+            matching.match_partners(partners)
+            yield matching, Opened(enclosing, number, region, inner.program)
 
 
 _BOTH: tuple[Literal[0, 1], Literal[0, 1]] = (0, 1)
@@ -206,8 +204,8 @@ def _instructions(entries: Iterable[Entry]) -> set[Instruction]:
     return {entry.instruction for entry in entries if entry.instruction is not None}
 
 
-def _inside(region: NestedRegion) -> Iterator[Entry]:
-    """The operations in the branches and functions of a region."""
+def _nested_operations(region: NestedRegion) -> Iterator[Entry]:
+    """Yield the operations in the branches and functions of a region."""
     waiting = [branch.program for branch in branches_of(region.entry)]
     for program in waiting:
         for entry in entries_of(program):
@@ -218,220 +216,234 @@ def _inside(region: NestedRegion) -> Iterator[Entry]:
 
 @dataclass(slots=True, eq=False)
 class _Matching:
-    """Two graphs while what belongs together is looked for: the surest ways first, then what
-    follows from the pairs they found.
+    """Matching of two graphs: the most reliable criteria first, then the structure that follows
+    from found pairs.
     """
 
-    one: MatchState
-    other: MatchState
+    left: MatchState
+    right: MatchState
     numbers: Iterator[int]
-    found: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
+    matches: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
-    def graphs(self, within: Opened | None, listed: set[MatchState]) -> MatchedGraphs:
-        """Return what was found; what a side lacks is in the first of its pairs of graphs only,
-        and not of branches without any match.
+    def graphs(self, within: Opened | None, reported: set[MatchState]) -> MatchedGraphs:
+        """Return the pairs found, and the entries without a partner.
+
+        A state reports unmatched entries only in its first pair of graphs, and not for branches
+        without any match.
         """
-        pairs = tuple(self.found[one] for one in self.one.entries if one in self.found)
-        new = [
-            (within is None or bool(pairs)) and side not in listed
-            for side in (self.one, self.other)
+        pairs = tuple(self.matches[entry] for entry in self.left.entries if entry in self.matches)
+        is_first = [
+            (within is None or bool(pairs)) and side not in reported
+            for side in (self.left, self.right)
         ]
-        listed |= {side for side, first in zip((self.one, self.other), new, strict=True) if first}
-        lacking = [
-            side.lacking() if first else ()
-            for side, first in zip((self.one, self.other), new, strict=True)
+        reported |= {
+            side for side, is_new in zip((self.left, self.right), is_first, strict=True) if is_new
+        }
+        missing = [
+            side.missing() if is_new else ()
+            for side, is_new in zip((self.left, self.right), is_first, strict=True)
         ]
         unpacking = [
-            side.unpacking if first else ()
-            for side, first in zip((self.one, self.other), new, strict=True)
+            side.unpacking if is_new else ()
+            for side, is_new in zip((self.left, self.right), is_first, strict=True)
         ]
-        graphs = self.one.program, self.other.program
+        graphs = self.left.program, self.right.program
         return MatchedGraphs(
-            *graphs, pairs, lacking[0], lacking[1], (unpacking[0], unpacking[1]), within
+            *graphs, pairs, missing[0], missing[1], (unpacking[0], unpacking[1]), within
         )
 
-    def put_regions(self, partners: Mapping[Instruction, Instruction]) -> None:
-        """Match those of these regions that lie in both graphs."""
-        others = {entry.instruction: entry for entry in self.other.free if entry.region is not None}
-        for entry in self.one.free:
+    def match_partners(self, partners: Mapping[Instruction, Instruction]) -> None:
+        """Match the partner regions that are in both graphs."""
+        others = {
+            entry.instruction: entry for entry in self.right.unmatched if entry.region is not None
+        }
+        for entry in self.left.unmatched:
             partner = partners.get(entry.instruction) if entry.instruction is not None else None
             if partner is not None and partner in others:
                 other = others[partner]
-                self._put(entry, other, "name" if entry.label == other.label else "structure")
+                self._add_match(entry, other, "name" if entry.label == other.label else "structure")
 
-    def by_names(self) -> None:
-        self._by_tensor()
-        self._by_name()
+    def match_by_names(self) -> None:
+        self._match_by_tensor()
+        self._match_by_name()
 
-    def by_structure(self) -> None:
-        self._by(MatchState.binding, "structure")
-        while self._by(MatchState.structure, "structure") or self._by_result():
+    def match_by_structure(self) -> None:
+        self._match_by_key(MatchState.binding, "structure")
+        while self._match_by_key(MatchState.structure, "structure") or self._match_by_result():
             pass
 
-    def by_values(self) -> None:
-        while self._by_single_shape() or self._by_correlation():
-            self._by_structure()
-        self._by(lambda side, entry: side.shape_of_untold(entry, self._rows), "shape")
-        self._by_structure()
+    def match_by_values(self) -> None:
+        while self._match_by_single_shape() or self._match_by_correlation():
+            self._match_by_structure()
+        self._match_by_key(
+            lambda side, entry: side.shape_if_uncorrelated(entry, self._rows), "shape"
+        )
+        self._match_by_structure()
 
     @property
     def _rows(self) -> int:
-        """How many rows both graphs have."""
-        return min(self.one.rows, self.other.rows)
+        """Number of rows that both graphs have."""
+        return min(self.left.rows, self.right.rows)
 
-    def _put(self, one: Entry, other: Entry, how: How) -> None:
-        self.found[one] = Matched(one, other, how)
-        self.one.matched.add(one)
-        self.other.matched.add(other)
-        for mine, theirs in zip(one.outputs, other.outputs, strict=False):
+    def _add_match(self, left: Entry, right: Entry, how: How) -> None:
+        self.matches[left] = Matched(left, right, how)
+        self.left.matched.add(left)
+        self.right.matched.add(right)
+        for left_slot, right_slot in zip(left.outputs, right.outputs, strict=False):
             number = next(self.numbers)
-            self.one.same.setdefault(mine, number)
-            self.other.same.setdefault(theirs, number)
+            self.left.same.setdefault(left_slot, number)
+            self.right.same.setdefault(right_slot, number)
 
-    def _by_tensor(self) -> None:
-        """Matches floats of one tensor name that operations of other types or names give: a
-        quantizer leaves the name to what it multiplies by the scale again, and that of the
-        operation to the product of bytes.
+    def _match_by_tensor(self) -> None:
+        """Match floats with the same tensor name but operations of different type or name.
+
+        A quantizer moves the tensor name to the dequantized value, and the operation's name to the
+        byte product.
         """
-        if {self.one.run.model.dialect, self.other.run.model.dialect} != {"onnx"}:
+        if {self.left.run.model.dialect, self.right.run.model.dialect} != {"onnx"}:
             return
-        named = {one.tensor: one for one in self.other.entries if one.tensor}
-        for one in self.one.entries:
-            other = named.get(one.tensor)
-            if other is None or one.region or other.region or one.rounds or other.rounds:
+        by_tensor = {
+            candidate.tensor: candidate for candidate in self.right.entries if candidate.tensor
+        }
+        for entry in self.left.entries:
+            partner = by_tensor.get(entry.tensor)
+            if partner is None or entry.region or partner.region or entry.rounds or partner.rounds:
                 continue
-            if one.type != other.type and _are_like_floats(
-                self.one.shape(one), self.other.shape(other)
+            if entry.type != partner.type and _are_like_floats(
+                self.left.shape(entry), self.right.shape(partner)
             ):
-                self._put(one, other, "tensor")
+                self._add_match(entry, partner, "tensor")
 
-    def _by_name(self) -> None:
-        named = {one.label: one for one in self.other.entries}
-        foreign = self.one.run.model.dialect != self.other.run.model.dialect
-        for one in self.one.entries:
-            other = named.get(one.label)
+    def _match_by_name(self) -> None:
+        by_label = {candidate.label: candidate for candidate in self.right.entries}
+        is_foreign = self.left.run.model.dialect != self.right.run.model.dialect
+        for entry in self.left.entries:
+            partner = by_label.get(entry.label)
             if (
-                other is None
-                or {one, other} & (self.one.matched | self.other.matched)
-                or one.region_class != other.region_class
+                partner is None
+                or {entry, partner} & (self.left.matched | self.right.matched)
+                or entry.region_class != partner.region_class
             ):
                 continue
-            if (one.position in self.one.unpacks) != (other.position in self.other.unpacks):
+            if (entry.position in self.left.unpacks) != (partner.position in self.right.unpacks):
                 continue
             if (
-                one.type == other.type
-                or one.rounds
-                or other.rounds
-                or foreign
-                or (one.region and other.region)
+                entry.type == partner.type
+                or entry.rounds
+                or partner.rounds
+                or is_foreign
+                or (entry.region and partner.region)
             ):
-                self._put(one, other, "name")
+                self._add_match(entry, partner, "name")
 
-    def _by_structure(self) -> None:
-        while self._by(MatchState.structure, "structure"):
+    def _match_by_structure(self) -> None:
+        while self._match_by_key(MatchState.structure, "structure"):
             pass
 
-    def _by_result(self) -> bool:
-        as_many = len(self.one.program.results) == len(self.other.program.results)
-        return as_many and self._by(MatchState.result, "structure")
+    def _match_by_result(self) -> bool:
+        same_count = len(self.left.program.results) == len(self.right.program.results)
+        return same_count and self._match_by_key(MatchState.result, "structure")
 
-    def _by(self, key: Key, how: How) -> bool:
-        """Matches the free entries that have one key on both sides, equally often; says whether
-        there were any.
+    def _match_by_key(self, key: Key, how: How) -> bool:
+        """Match the unmatched entries with an equal key that occurs equally often in both graphs.
 
-        Of several with one key those belong together whose values do, the others in the order in
-        which they run.
+        Several entries with one key are paired by their values, the rest in execution order. Return
+        True if there was a match.
         """
         pairs: list[tuple[Entry, Entry, How]] = []
-        for mine, theirs in self._groups(key):
-            if len(mine) == len(theirs):
-                told = self._told(mine, theirs) if len(mine) > 1 else {}
-                for one, other in _in_order(mine, theirs, told):
-                    crossed = one in told and mine.index(one) != theirs.index(other)
-                    pairs.append((one, other, "correlation" if crossed else how))
-        for one, other, by in pairs:
-            self._put(one, other, by)
+        for lefts, rights in self._groups(key):
+            if len(lefts) == len(rights):
+                correlated_pairs = self._correlated_pairs(lefts, rights) if len(lefts) > 1 else {}
+                for left, right in _in_order(lefts, rights, correlated_pairs):
+                    is_reordered = left in correlated_pairs and lefts.index(left) != rights.index(
+                        right
+                    )
+                    pairs.append((left, right, "correlation" if is_reordered else how))
+        for left, right, reason in pairs:
+            self._add_match(left, right, reason)
         return bool(pairs)
 
-    def _by_correlation(self) -> bool:
-        """Matches those of one shape whose values are each other's best; says whether there were
-        any.
+    def _match_by_correlation(self) -> bool:
+        """Match entries of one shape whose values are each other's best correlation; return True if
+        there was a match.
         """
         pairs = [
             pair
-            for mine, theirs in self._groups(MatchState.shape)
-            for pair in self._told(mine, theirs).items()
+            for lefts, rights in self._groups(MatchState.shape)
+            for pair in self._correlated_pairs(lefts, rights).items()
         ]
-        for one, other in pairs:
-            self._put(one, other, "correlation")
+        for left, right in pairs:
+            self._add_match(left, right, "correlation")
         return bool(pairs)
 
     def _groups(self, key: Key) -> list[tuple[list[Entry], list[Entry]]]:
-        """The free entries of both sides that have one key."""
+        """Return the unmatched entries of both graphs, grouped by equal key."""
         groups: dict[Hashable, tuple[list[Entry], list[Entry]]] = {}
-        for number, side in enumerate((self.one, self.other)):
-            for entry in side.free:
-                if (own := key(side, entry)) is not None:
-                    groups.setdefault(own, ([], []))[number].append(entry)
+        for number, side in enumerate((self.left, self.right)):
+            for entry in side.unmatched:
+                if (value := key(side, entry)) is not None:
+                    groups.setdefault(value, ([], []))[number].append(entry)
         return list(groups.values())
 
-    def _told(self, mine: Sequence[Entry], theirs: Sequence[Entry]) -> dict[Entry, Entry]:
-        """Which of several that look alike belong together, by their values, as far as those
-        tell.
-        """
+    def _correlated_pairs(
+        self, lefts: Sequence[Entry], rights: Sequence[Entry]
+    ) -> dict[Entry, Entry]:
+        """Return the pairs of entries whose values correlate best with each other."""
         groups: dict[int, tuple[list[Entry], list[Entry]]] = {}
-        for number, (side, entries) in enumerate(((self.one, mine), (self.other, theirs))):
+        for number, (side, entries) in enumerate(((self.left, lefts), (self.right, rights))):
             for entry in entries:
                 if side.shape(entry) is not None and tells(
                     vector := side.numbers(entry, self._rows)
                 ):
                     groups.setdefault(vector.size, ([], []))[number].append(entry)
         return {
-            one: other
-            for sides in groups.values()
-            if max(map(len, sides)) <= _MOST_CANDIDATES
-            for one, other in self._best(*sides)
+            left: right
+            for group in groups.values()
+            if max(map(len, group)) <= _MAX_CANDIDATES
+            for left, right in self._best_pairs(*group)
         }
 
-    def _best(
-        self, mine: Sequence[Entry], theirs: Sequence[Entry]
+    def _best_pairs(
+        self, lefts: Sequence[Entry], rights: Sequence[Entry]
     ) -> Iterator[tuple[Entry, Entry]]:
         vectors = (
-            [self.one.numbers(one, self._rows) for one in mine],
-            [self.other.numbers(one, self._rows) for one in theirs],
+            [self.left.numbers(entry, self._rows) for entry in lefts],
+            [self.right.numbers(entry, self._rows) for entry in rights],
         )
-        yield from ((mine[row], theirs[column]) for row, column in correlated(*vectors))
+        yield from ((lefts[row], rights[column]) for row, column in correlated(*vectors))
 
-    def _by_single_shape(self) -> bool:
-        """Matches where one entry of a shape is left on each side; says whether there were any."""
+    def _match_by_single_shape(self) -> bool:
+        """Match shapes with exactly one unmatched entry in each graph; return True if there was a
+        match.
+        """
         pairs = [
-            (mine[0], theirs[0])
-            for mine, theirs in self._groups(MatchState.shape)
-            if len(mine) == len(theirs) == 1
+            (lefts[0], rights[0])
+            for lefts, rights in self._groups(MatchState.shape)
+            if len(lefts) == len(rights) == 1
         ]
-        for one, other in pairs:
-            self._put(one, other, "shape")
+        for left, right in pairs:
+            self._add_match(left, right, "shape")
         return bool(pairs)
 
 
-def _are_like_floats(one: Hashable | None, other: Hashable | None) -> bool:
-    """Whether two shapes, as a side tells them, are those of floats, and the same but for the
+def _are_like_floats(left: Hashable | None, right: Hashable | None) -> bool:
+    """Return True if two ``MatchState.shape`` keys are of floats and differ at most in the
     operation.
     """
     return (
-        isinstance(one, tuple)
-        and isinstance(other, tuple)
-        and one[1:] == other[1:]
-        and one[2] == "f"
+        isinstance(left, tuple)
+        and isinstance(right, tuple)
+        and left[1:] == right[1:]
+        and left[2] == "f"
     )
 
 
 def _in_order(
-    mine: Sequence[Entry], theirs: Sequence[Entry], told: Mapping[Entry, Entry]
+    lefts: Sequence[Entry], rights: Sequence[Entry], known: Mapping[Entry, Entry]
 ) -> Iterator[tuple[Entry, Entry]]:
-    """Pairs of two sequences of one length: what is told of some, and the others one after the
-    other.
+    """Yield pairs of two sequences of one length: known pairs, and the remaining entries in
+    order.
     """
-    taken = set(told.values())
-    left = (other for other in theirs if other not in taken)
-    yield from ((one, told[one] if one in told else next(left)) for one in mine)
+    used = set(known.values())
+    remaining = (partner for partner in rights if partner not in used)
+    yield from ((entry, known[entry] if entry in known else next(remaining)) for entry in lefts)

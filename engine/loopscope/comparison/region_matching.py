@@ -1,5 +1,5 @@
-"""Which loops, Ifs and functions of two graphs belong together, also where one of the models has
-removed an If or a call around them.
+"""Matching of loops, Ifs and functions of two graphs, even if one model removed an If or call
+around them.
 """
 
 from __future__ import annotations
@@ -20,59 +20,57 @@ from loopscope.executor.plan.plan import (
 )
 from loopscope.ops.values import is_tensor
 
-_LEAST = 0.5
-"""Similarity from which two regions of other names are taken to be the same."""
-_LEAST_OF_A_NAME = 0.25
-"""Similarity from which two regions of one name are taken to be the same."""
-_SAME_SHAPES, _SAME_NAME = 0.5, 0.3
-"""What equal shapes and an equal name add to a similarity: shapes outweigh names."""
-_MOST_PAIRS = 40_000
-"""Pairs of regions whose similarity is computed."""
+_MIN_SIMILARITY = 0.5
+"""Minimum similarity of two matching regions with different names."""
+_MIN_SIMILARITY_OF_NAMESAKES = 0.25
+"""Minimum similarity of two matching regions with one name."""
+_SHAPES_BONUS, _NAME_BONUS = 0.5, 0.3
+"""Bonus on the similarity for equal shapes, and for an equal name; shapes outweigh names."""
+_MAX_PAIRS = 40_000
+"""Maximum number of region pairs whose similarity is computed."""
 
 _Shapes = tuple[tuple[int, ...] | None, ...] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NestedRegion:
-    """A loop, an If or a function of a graph, or of a branch or function inside it."""
+    """A loop, If or function of a graph, or of a branch or function inside it."""
 
     program: Program
-    """The graph that holds it."""
+    """Graph that contains the region."""
     entry: Entry
     instruction: Instruction
     profile: tuple[Counter[str], ...]
-    """Of each body, how often it has each type of operation, also in bodies inside it."""
+    """Number of operations by type in each body, including nested bodies."""
     shapes: _Shapes
-    """Of its outputs the first time that it ran; None where it did not run."""
+    """Shapes of the outputs in the first execution; None if it did not run."""
 
     def similarity(self, other: NestedRegion) -> float:
-        """Return the part of the operations that both have, from 0 to 1."""
+        """Return the share of the operations that both regions have, from 0 to 1."""
         shared = sum(
-            (mine & theirs).total()
-            for mine, theirs in zip(self.profile, other.profile, strict=True)
+            (own & others).total() for own, others in zip(self.profile, other.profile, strict=True)
         )
-        every = sum(
-            (mine | theirs).total()
-            for mine, theirs in zip(self.profile, other.profile, strict=True)
+        total = sum(
+            (own | others).total() for own, others in zip(self.profile, other.profile, strict=True)
         )
-        return shared / every if every else 1.0
+        return shared / total if total else 1.0
 
     def score(self, other: NestedRegion) -> float:
-        """Return the similarity with what equal shapes and an equal name add to it; 0 where they
-        are not taken to be the same.
+        """Return the similarity plus the bonuses for equal shapes and name; 0 if the regions do not
+        match.
         """
         if self.entry.region_class != other.entry.region_class:
             return 0.0
         similarity, same_name = self.similarity(other), self.entry.label == other.entry.label
-        if similarity < (_LEAST_OF_A_NAME if same_name else _LEAST):
+        if similarity < (_MIN_SIMILARITY_OF_NAMESAKES if same_name else _MIN_SIMILARITY):
             return 0.0
         same_shapes = self.shapes is not None and self.shapes == other.shapes
-        return similarity + _SAME_SHAPES * same_shapes + _SAME_NAME * same_name
+        return similarity + _SHAPES_BONUS * same_shapes + _NAME_BONUS * same_name
 
 
 def branches_of(entry: Entry) -> tuple[Branch, ...]:
-    """Return the bodies that run at most once each time that their node runs: those of an If,
-    and of a function.
+    """Return the bodies that run at most once per execution of their node: those of an If or a
+    function.
     """
     match entry.region:
         case IfRegion() as region:
@@ -84,41 +82,42 @@ def branches_of(entry: Entry) -> tuple[Branch, ...]:
 
 
 def nested_regions(run: Run, program: Program) -> tuple[NestedRegion, ...]:
-    """Return the regions of a graph and of all branches and functions in it, outer ones first."""
-    found: list[NestedRegion] = []
+    """Return the regions of a graph and of all branches and functions in it, outer first."""
+    regions: list[NestedRegion] = []
     waiting = [program]
     for graph in waiting:
         for entry in entries_of(graph):
             if entry.instruction is not None and entry.region is not None:
-                profile = tuple(Counter(_types(one)) for one in entry.region.programs)
-                found.append(
+                profile = tuple(Counter(_types(body)) for body in entry.region.programs)
+                regions.append(
                     NestedRegion(
                         graph, entry, entry.instruction, profile, _shapes(run, graph, entry)
                     )
                 )
                 waiting += [branch.program for branch in branches_of(entry)]
-    return tuple(found)
+    return tuple(regions)
 
 
 def region_partners(
-    mine: Sequence[NestedRegion], theirs: Sequence[NestedRegion]
+    lefts: Sequence[NestedRegion], rights: Sequence[NestedRegion]
 ) -> Mapping[Instruction, Instruction]:
-    """Return the pairs of regions in which each is the best of all for the other, and no second
-    one is as good.
-    """
+    """Return the pairs of regions in which each is the unique best match of the other."""
     pairs: dict[Instruction, Instruction] = {}
-    if len(mine) * len(theirs) > _MOST_PAIRS:
+    if len(lefts) * len(rights) > _MAX_PAIRS:
         return pairs
-    scores = [[one.score(other) for other in theirs] for one in mine]
-    for row, one in enumerate(mine):
-        column = _best(scores[row])
-        if column is not None and _best([each[column] for each in scores]) == row:
-            pairs[one.instruction] = theirs[column].instruction
+    scores = [[left.score(right) for right in rights] for left in lefts]
+    for row, left in enumerate(lefts):
+        column = _unique_maximum(scores[row])
+        if (
+            column is not None
+            and _unique_maximum([row_scores[column] for row_scores in scores]) == row
+        ):
+            pairs[left.instruction] = rights[column].instruction
     return pairs
 
 
-def _best(scores: Sequence[float]) -> int | None:
-    """The place of the largest number above 0, if it is there once."""
+def _unique_maximum(scores: Sequence[float]) -> int | None:
+    """Return the index of the largest positive number, if it occurs once."""
     largest = max(scores, default=0.0)
     return scores.index(largest) if largest and scores.count(largest) == 1 else None
 

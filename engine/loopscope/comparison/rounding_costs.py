@@ -1,5 +1,5 @@
-"""Which weights and carried states of a model have to stay as they are when the others are
-rounded to a narrower type.
+"""Search for the weights and carried states of a model that must not be rounded to a narrower
+type.
 """
 
 from __future__ import annotations
@@ -23,88 +23,96 @@ from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.index_arithmetic import index_arithmetic
 from loopscope.transform.rounding import rounded
 
-_MOST_STEPS_TO_A_READER = 16
+_MAX_STEPS_TO_READER = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RoundingCandidate:
-    """A weight or a carried state that may be rounded."""
+    """A weight or carried state that may be rounded."""
 
     address: str
-    """Without iterations."""
+    """Address without iterations."""
     kind: str
     """``weight`` or ``state``."""
     readers: tuple[str, ...]
-    """The names of the operations that compute with it, as files have them."""
+    """Names, as in the file, of the operations that compute with the value."""
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is in the body of a loop or a branch."""
+        """True if the value is in the body of a loop or branch."""
         return self.address.count("/") > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What rounding one candidate alone does to the outputs."""
+    """Effect on the outputs of rounding one candidate alone."""
 
     candidate: RoundingCandidate
     error: float
-    """The largest relative error of an output; infinite when the run fails, or an output has
-    another shape.
+    """Largest relative error of an output; infinite if the run fails or an output has a different
+    shape.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What rounding costs, and what has to stay."""
+    """Costs of rounding, and the candidates that must not be rounded."""
 
     to: str
     tolerance: float
     costs: tuple[Cost, ...]
-    """The costliest first."""
+    """Costs in descending order."""
     everything: float
-    """The error when all candidates are rounded."""
+    """Error if all candidates are rounded."""
     stay: tuple[RoundingCandidate, ...]
-    """Rounding all others keeps the outputs within the tolerance; any one of these more would
-    not. The costliest first.
+    """Candidates to leave unrounded, in descending order of cost.
+
+    Rounding all others is within the tolerance; rounding any one of these as well is not.
     """
     error: float
-    """The error when all others are rounded."""
+    """Error if all other candidates are rounded."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the operations of the outermost graph that compute with what has to stay,
-        for NNCF's IgnoredScope: NNCF refuses names inside loops and branches, and compresses
-        nothing there.
+        """Operations of the outermost graph that compute with unrounded values, for NNCF's
+        IgnoredScope.
+
+        NNCF rejects names inside loops and branches, and compresses nothing there.
         """
         return tuple(
-            dict.fromkeys(name for one in self.stay if not one.is_inside for name in one.readers)
+            dict.fromkeys(
+                name
+                for candidate in self.stay
+                if not candidate.is_inside
+                for name in candidate.readers
+            )
         )
 
     @property
     def inside(self) -> tuple[RoundingCandidate, ...]:
-        """What has to stay inside loops and branches."""
-        return tuple(one for one in self.stay if one.is_inside)
+        """Candidates inside loops and branches that must not be rounded."""
+        return tuple(candidate for candidate in self.stay if candidate.is_inside)
 
     @property
     def sentence(self) -> str:
-        """What came of it."""
+        """Summary of the result."""
         total = len(self.costs)
         if not self.stay:
             every = f"All {total:,}" if total > 1 else "The only candidate"
             apart = f"at most {self.error:.2g} apart" if self.error else "the same"
             return f"{every} can be rounded to {self.to}: the outputs are {apart}."
         return (
-            f"{len(self.stay):,} of {total:,} have to stay: with all rounded to {self.to} the outputs are {self.everything:.2g} apart, "
+            f"{len(self.stay):,} of {total:,} have to stay: with all rounded to {self.to} "
+            f"the outputs are {self.everything:.2g} apart, "
             f"with the others alone {self.error:.2g}."
         )
 
 
 def candidates(model: Model) -> tuple[RoundingCandidate, ...]:
-    """Return the weights of a model (Consts of floats with several rows), and the floats that its
-    loops carry.
+    """Return the weights of a model (float Consts with several rows) and the floats that its loops
+    carry.
 
-    Values that only shapes and indices follow from are not among them.
+    Values from which only shapes and indices follow are excluded.
     """
     known = propagate(model, catalogue_for(model.dialect))
     indices = index_arithmetic(model, known)
@@ -127,20 +135,22 @@ def precision(
     to: str,
     tolerance: float,
     seconds: float = 600.0,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Precision:
-    """Rounds each candidate alone to a type, ranks what that costs at the outputs, and finds a
-    smallest set that has to stay.
+    """Round each candidate alone, rank its cost at the outputs, and find a minimal set to leave
+    unrounded.
 
-    Greedy: all are rounded; of those that cost most, one after the other stays until the outputs
-    are within ``tolerance`` (a part of the largest magnitude); then each that stays is rounded
-    again where that is still within it. ``told`` hears how many runs of at most how many are done.
-    ``EngineError`` for a model without candidates, and when it takes longer than ``seconds``.
+    The search is greedy. All candidates are rounded; those with the highest cost are restored one
+    by one until the outputs are within ``tolerance`` (relative to the largest magnitude). Each
+    restored candidate is then rounded again if the outputs stay within it. ``report`` receives the
+    number of finished runs and the maximum number of runs. Raise ``EngineError`` for a model
+    without candidates, or after more than ``seconds``.
     """
-    every = candidates(model)
-    if not every:
+    everyone = candidates(model)
+    if not everyone:
         raise EngineError(
-            "there is nothing to round: the model has no weights of several rows and no loop that carries floats"
+            "there is nothing to round: the model has no weights of several rows "
+            "and no loop that carries floats"
         )
     trial = _Trial(
         model,
@@ -148,30 +158,32 @@ def precision(
         to,
         run(model, inputs, limits=Limits(seconds=seconds)),
         time.monotonic() + seconds,
-        3 * len(every),
-        told,
+        3 * len(everyone),
+        report,
     )
-    costs = sorted((Cost(one, trial.error([one])) for one in every), key=lambda cost: -cost.error)
-    everything = error = trial.error(every) if len(every) > 1 else costs[0].error
+    costs = sorted(
+        (Cost(candidate, trial.error([candidate])) for candidate in everyone),
+        key=lambda cost: -cost.error,
+    )
+    everything = error = trial.error(everyone) if len(everyone) > 1 else costs[0].error
     stay: list[RoundingCandidate] = []
     for cost in costs:
         if error <= tolerance:
             break
         stay.append(cost.candidate)
-        error = trial.error([one for one in every if one not in stay])
-    for one in stay[
-        -2::-1
-    ]:  # the last one is needed: without it the outputs were not within the tolerance
-        fewer = [other for other in stay if other != one]
-        again = trial.error([other for other in every if other not in fewer])
-        if again <= tolerance:
-            stay, error = fewer, again
+        error = trial.error([candidate for candidate in everyone if candidate not in stay])
+    # The last one is needed: without it the outputs were not within the tolerance.
+    for candidate in stay[-2::-1]:
+        fewer = [other for other in stay if other != candidate]
+        new_error = trial.error([other for other in everyone if other not in fewer])
+        if new_error <= tolerance:
+            stay, error = fewer, new_error
     return Precision(to, tolerance, tuple(costs), everything, tuple(stay), error)
 
 
 @dataclass(slots=True, eq=False)
 class _Trial:
-    """Runs with some candidates rounded, held against the run without."""
+    """Runs with some candidates rounded, compared with the unrounded run."""
 
     model: Model
     inputs: Inputs
@@ -179,26 +191,28 @@ class _Trial:
     plain: Result
     until: float
     total: int
-    told: Callable[[int, int], None]
+    report: Callable[[int, int], None]
     done: int = 0
 
-    def error(self, some: Sequence[RoundingCandidate]) -> float:
+    def error(self, rounded_candidates: Sequence[RoundingCandidate]) -> float:
         self.done += 1
-        self.told(min(self.done, self.total), self.total)
-        if not some:
+        self.report(min(self.done, self.total), self.total)
+        if not rounded_candidates:
             return 0.0
-        left = self.until - time.monotonic()
-        if left <= 0:
+        seconds = self.until - time.monotonic()
+        if seconds <= 0:
             raise EngineError(f"the time is up after {self.done - 1:,} runs: allow more seconds")
         try:
-            made = rounded(self.model, {one.address: self.to for one in some})
-            result = run(made, self.inputs, limits=Limits(seconds=left))
+            model = rounded(
+                self.model, {candidate.address: self.to for candidate in rounded_candidates}
+            )
+            result = run(model, self.inputs, limits=Limits(seconds=seconds))
         except RunStopped as stopped:
             if stopped.cause != "error":
                 raise
             return math.inf
-        apart = outputs_apart(self.model, self.plain, made, result)
-        return math.inf if math.isnan(apart) else apart
+        error = outputs_apart(self.model, self.plain, model, result)
+        return math.inf if math.isnan(error) else error
 
 
 def _kind(place: PlacedGraph, node: Node) -> str:
@@ -220,7 +234,7 @@ def _kind(place: PlacedGraph, node: Node) -> str:
 
 
 def _readers(graph: ModelGraph, node: Node) -> tuple[str, ...]:
-    """The operations that compute with a value and with what is no Const: past those that only
+    """Return the operations that compute with a value and a non-Const, skipping operations that
     unpack a weight.
     """
     return tuple(dict.fromkeys(_reading(graph, OutputRef(node.id, 0), node.constant is not None)))
@@ -229,16 +243,16 @@ def _readers(graph: ModelGraph, node: Node) -> tuple[str, ...]:
 def _reading(graph: ModelGraph, source: OutputRef, constant: bool) -> Iterator[str]:
     waiting = [(source, 0)]
     while waiting:
-        one, depth = waiting.pop(0)
-        for layer, _ in graph.consumers.get(one, ()):
+        output, depth = waiting.pop(0)
+        for layer, _ in graph.consumers.get(output, ()):
             reader = graph.by_id[layer]
             if reader.type == "Result":
                 continue
             if (
                 constant
-                and depth < _MOST_STEPS_TO_A_READER
+                and depth < _MAX_STEPS_TO_READER
                 and not reader.bodies
-                and _unpacks(graph, reader, one)
+                and _unpacks(graph, reader, output)
             ):
                 waiting.append((OutputRef(layer, 0), depth + 1))
             else:
@@ -246,14 +260,16 @@ def _reading(graph: ModelGraph, source: OutputRef, constant: bool) -> Iterator[s
 
 
 def _unpacks(graph: ModelGraph, reader: Node, source: OutputRef) -> bool:
-    """Whether all else that an operation reads are Consts, or follows from Consts alone."""
-    waiting = [one for one in graph.sources[reader.id] if one is not None and one != source]
-    for _ in range(_MOST_STEPS_TO_A_READER * 4):
+    """Return True if all other inputs of an operation are Consts, or follow from Consts alone."""
+    waiting = [
+        origin for origin in graph.sources[reader.id] if origin is not None and origin != source
+    ]
+    for _ in range(_MAX_STEPS_TO_READER * 4):
         if not waiting:
             return True
         node = graph.by_id[waiting.pop().layer]
         if node.type == "Parameter" or node.bodies:
             return False
         if node.constant is None:
-            waiting += [one for one in graph.sources[node.id] if one is not None]
+            waiting += [origin for origin in graph.sources[node.id] if origin is not None]
     return False

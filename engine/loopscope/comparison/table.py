@@ -1,4 +1,4 @@
-"""Every value of every iteration of a drift as a table that other tools read."""
+"""Table of every value of every iteration of a drift, for other tools."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from loopscope.replaced_file import replaced_file
 FORMATS = (".parquet", ".csv")
 
 
-def write_table(found: Drift, run: Run, path: str | Path) -> int:
-    """Writes a row for each pair of values and iteration; gives how many.
+def write_table(result: Drift, run: Run, path: str | Path) -> int:
+    """Write a row per matched value and iteration; return the number of rows.
 
-    Columns: ``address`` in the first run, ``other`` (the place in the second model), ``matched``
-    (name, structure or shape), ``iteration`` of the innermost loop (none outside), ``absolute``,
-    ``relative``, ``cosine``. ``run`` is the first one. ``EngineError`` for another ending than
-    .parquet and .csv.
+    Columns: ``address`` in the first run, ``other`` (address in the second model), ``matched``
+    (name, structure or shape), ``iteration`` of the innermost loop (empty outside loops),
+    ``absolute``, ``relative``, ``cosine``. ``run`` is the first run. Raise ``EngineError`` unless
+    the file's ending is .parquet or .csv.
     """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise EngineError(
-            f"a drift is written as {' or '.join(FORMATS)}, not as {target.suffix or 'a file without ending'}"
-        )
-    import pandas as pd  # costs half a second that only tables need
+        ending = target.suffix or "a file without ending"
+        raise EngineError(f"a drift is written as {' or '.join(FORMATS)}, not as {ending}")
+    import pandas as pd  # imported here: it takes half a second, and only tables need it
 
     columns = ("address", "other", "matched", "iteration", "absolute", "relative", "cosine")
-    frame = pd.DataFrame(_rows(found, run), columns=list(columns)).astype({"iteration": "Int64"})
+    frame = pd.DataFrame(_rows(result, run), columns=list(columns)).astype({"iteration": "Int64"})
     if target.suffix.lower() == ".csv":
         write_csv(frame, target)
     else:
@@ -40,13 +39,13 @@ def write_table(found: Drift, run: Run, path: str | Path) -> int:
 
 
 def _rows(
-    found: Drift, run: Run
+    result: Drift, run: Run
 ) -> Iterator[tuple[str, str, str, int | None, float, float, float]]:
-    for pair in found.pairs:
+    for pair in result.pairs:
         name = pair.one.rpartition("/")[2]
         numbers = (pair.deviations.absolute, pair.deviations.relative, pair.deviations.cosine)
         places = zip(
-            pair.rows.one.tolist(),
+            pair.rows.left.tolist(),
             pair.rows.iteration.tolist(),
             *(column.tolist() for column in numbers),
             strict=True,

@@ -1,6 +1,4 @@
-"""What a trace means: why a loop ended, what pattern it is, how a value went over the
-iterations, where it came from.
-"""
+"""Analyses of a run: why a loop ended, its pattern, the history of a value, and its provenance."""
 
 from __future__ import annotations
 

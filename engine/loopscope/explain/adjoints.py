@@ -1,5 +1,5 @@
-"""Backpropagation through a loop, looked at: the adjoint of each carried value over the
-iterations, and what became of it.
+"""Backpropagation through a loop: the adjoint of each carried value over the iterations, and its
+fate.
 """
 
 from __future__ import annotations
@@ -22,57 +22,55 @@ from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words
 
 MOST_PLACES = 2_000
-"""Iterations whose norms are taken; of more, so many that lie evenly."""
+"""Maximum number of iterations whose norms are computed; longer loops are sampled evenly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjointHistory:
-    """How the target changes with one carried value, over the iterations of the forward loop."""
+    """Derivative of the target by one carried value, over the iterations of the forward loop."""
 
     name: str
-    """Of the carried value in the forward body."""
+    """Name of the carried value in the forward body."""
     address: str
-    """Of the Parameter that holds the adjoint in the backward body, without iterations."""
+    """Address, without iterations, of the Parameter of the backward body that receives the adjoint.
+    """
     places: np.ndarray
-    """The iterations of the forward loop at whose beginning the adjoint stands, ascending; the
-    number of iterations stands for the end.
+    """Iterations of the forward loop at whose start the adjoint is measured, ascending.
+
+    The iteration count represents the end of the loop.
     """
     norms: np.ndarray
-    """Euclidean, f64, one for each place."""
+    """Euclidean norms (f64), one per entry of ``places``."""
     fate: AdjointFate
     sentence: str
-    """The verdict, such as ``vanishes: from 1.0 at the end to 3e-09 in iteration 0; it halves
-    per iteration``.
+    """Verdict, such as ``vanishes: from 1.0 at the end to 3e-09 in iteration 0; it halves per
+    iteration``.
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkedBack:
-    """One execution of a forward loop, and the one of the loop that walks it back."""
+    """An execution of a forward loop and the execution of the backward loop that belongs to it."""
 
     forward: str
-    """Addresses with the iterations of the loops around."""
+    """Address of the forward loop, with the iterations of the enclosing loops."""
     backward: str
     tie: RegionPair
     count: int
-    """Iterations of the forward loop."""
+    """Iteration count of the forward loop."""
     walked: int
-    """Iterations that have been walked back so far."""
+    """Number of iterations walked back so far."""
     adjoints: tuple[AdjointHistory, ...]
     contributions: tuple[Contribution, ...]
-    """Of each value that is the same in all iterations, such as a weight, what each iteration
-    adds to its gradient.
-    """
+    """Contribution of each iteration to the gradient of each invariant value, such as a weight."""
 
     def mirrored(self, iteration: int) -> int:
-        """The iteration of the forward loop that an iteration of the backward loop walks back,
-        and the other way round.
-        """
+        """Return the forward iteration that a backward iteration walks back, and vice versa."""
         return self.count - 1 - iteration
 
     @property
     def sentence(self) -> str:
-        """What belongs to what."""
+        """Readable line that pairs the iterations of both loops."""
         names = f"`{_last(self.backward)}` walks `{_last(self.forward)}` back"
         if not self.count:
             return f"{names}: there was no iteration."
@@ -81,19 +79,19 @@ class WalkedBack:
 
 @dataclass(frozen=True, slots=True)
 class BranchWalkedBack:
-    """An If of the outermost graph, and the one that walks it back."""
+    """An If of the outermost graph and the If that walks it back."""
 
     forward: str
-    """Addresses."""
+    """Address of the forward If."""
     backward: str
     sentence: str
-    """What came back through it."""
+    """Description of the gradient that flows back through the If."""
 
 
 def branches_of(run: Run) -> tuple[BranchWalkedBack, ...]:
-    """Every If of the outermost graph that has been walked back."""
+    """Return every If of the outermost graph that has been walked back."""
     expect_run(run, "loopscope.adjoints")
-    calls, found = run.timeline.executions.calls, []
+    calls, branches = run.timeline.executions.calls, []
     for tie in ties(run.plan):
         if (
             tie.branches is None
@@ -103,61 +101,66 @@ def branches_of(run: Run) -> tuple[BranchWalkedBack, ...]:
             continue
         why = unused_inputs(run, tie, (0,))
         ran = run.control_flow.record_of(tie.branches, 0, tie.forward_address).branch
-        said = f"does not flow: {why}" if why else f"flows through the {ran} branch, which ran"
-        found.append(BranchWalkedBack(tie.forward_address, tie.backward_address, said))
-    return tuple(found)
+        sentence = f"does not flow: {why}" if why else f"flows through the {ran} branch, which ran"
+        branches.append(BranchWalkedBack(tie.forward_address, tie.backward_address, sentence))
+    return tuple(branches)
 
 
 def walks_of(run: Run) -> tuple[WalkedBack, ...]:
-    """Every loop of the outermost graph that is walked back and has begun to be, in the order in
-    which they are walked back.
+    """Return every loop of the outermost graph whose backward loop has begun, in the order of the
+    backward loops.
     """
     expect_run(run, "loopscope.adjoints")
     calls, outermost = (
         run.timeline.executions.calls,
         [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None],
     )
-    begun = [
+    pairs = [
         tie for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward))
     ]
-    return tuple(_walked(run, passes_in(run, tie, 0)) for tie in begun)
+    return tuple(_walked(run, passes_in(run, tie, 0)) for tie in pairs)
 
 
 def walked_back(run: Run, address: str) -> WalkedBack:
-    """The backward walk that a loop at an address belongs to, as the forward or as the backward
-    one.
+    """Return the forward/backward execution pair of the loop at an address; the loop may be either
+    of the two.
 
-    Where the address leaves out iterations of loops around, they are those at the cursor.
-    ``AddressError`` when the loop neither walks another one back nor is walked back,
-    ``ValueUnavailable`` when the backward loop has not begun.
+    Iterations of enclosing loops that the address omits are those at the cursor. Raise
+    ``AddressError`` if the loop is not part of a forward/backward pair, ``ValueUnavailable`` if the
+    backward loop did not begin.
     """
     return _walked(run, passes_of(run, address))
 
 
 def counterpart(run: Run, body: str) -> str:
-    """The iteration of the other loop that belongs to one of a forward or a backward loop, both as
-    addresses of bodies.
+    """Return the body address of the paired iteration, for an iteration of a forward or backward
+    loop.
 
-    Empty where there is none, or where it has not begun. Of a loop that ran 31 times,
-    ``main/loop[2]/body`` is walked back in ``main/backward%2Floop%2FLoop[28]/body``.
+    Return an empty text if there is none, or before the paired iteration begins. For a loop that
+    ran 31 times, the counterpart of ``main/loop[2]/body`` is
+    ``main/backward%2Floop%2FLoop[28]/body``.
     """
-    found = Address.parse(body)
-    iteration = found.segments[-2].iteration if len(found.segments) > 2 else None
+    parsed = Address.parse(body)
+    iteration = parsed.segments[-2].iteration if len(parsed.segments) > 2 else None
     try:
         passes = passes_of(run, body.rpartition("/")[0].rpartition("[")[0])
     except EngineError:
         return ""
     if not isinstance(iteration, int):
         return ""
-    is_forward = found.static == f"{passes.tie.forward_address}/body"
-    other = len(passes.forward) - 1 - iteration
-    begun = len(passes.backward) if is_forward else len(passes.forward)
-    return f"{passes.addresses(run)[is_forward]}[{other}]/body" if 0 <= other < begun else ""
+    is_forward = parsed.static == f"{passes.tie.forward_address}/body"
+    paired = len(passes.forward) - 1 - iteration
+    iteration_count = len(passes.backward) if is_forward else len(passes.forward)
+    return (
+        f"{passes.addresses(run)[is_forward]}[{paired}]/body"
+        if 0 <= paired < iteration_count
+        else ""
+    )
 
 
 def _walked(run: Run, passes: PairedExecutions) -> WalkedBack:
     histories = tuple(
-        _history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie)
+        _adjoint_history(run, passes, name, port) for name, port in adjoint_parameters(passes.tie)
     )
     counts = len(passes.forward), len(passes.backward)
     return WalkedBack(
@@ -165,52 +168,63 @@ def _walked(run: Run, passes: PairedExecutions) -> WalkedBack:
     )
 
 
-def _history(run: Run, passes: PairedExecutions, name: str, port: CarriedValue) -> AdjointHistory:
-    """The Parameter holds what the iteration after has left; the last iteration leaves the
-    adjoint of what the loop began with.
+def _adjoint_history(
+    run: Run, passes: PairedExecutions, name: str, port: CarriedValue
+) -> AdjointHistory:
+    """Return the history of one adjoint.
+
+    A row's Parameter contains the adjoint left by the iteration after it. The last backward
+    iteration leaves the adjoint of the loop's initial value.
     """
     assert passes.tie.loops is not None
     program, rows, count = passes.tie.loops[1].program, passes.backward, len(passes.forward)
     chosen = evenly(len(rows), MOST_PLACES)
-    found = dict(
+    norm_by_place = dict(
         zip(
-            (count - at for at in chosen),
-            norms(run, program, [rows[at] for at in chosen], port.parameter),
+            (count - index for index in chosen),
+            norms(run, program, [rows[index] for index in chosen], port.parameter),
             strict=True,
         )
     )
     if rows:
-        found[count - len(rows)] = norms(run, program, rows[-1:], port.result)[0]
-    known = {place: one for place, one in found.items() if one is not None}
+        norm_by_place[count - len(rows)] = norms(run, program, rows[-1:], port.result)[0]
+    known = {place: size for place, size in norm_by_place.items() if size is not None}
     places, sizes = np.array(list(known), np.int64), np.array(list(known.values()), np.float64)
-    what = fate(
-        places, sizes, count, _least(value(run, program, rows[0], port.parameter) if rows else None)
+    adjoint_fate = fate(
+        places,
+        sizes,
+        count,
+        _smallest_normal(value(run, program, rows[0], port.parameter) if rows else None),
     )
-    label = next(one for one, layer in program.layer_of_label.items() if layer == port.layer)
+    label = next(name for name, layer in program.layer_of_label.items() if layer == port.layer)
     return AdjointHistory(
         name,
         f"{program.address}/{label}",
         places[::-1],
         sizes[::-1],
-        what,
-        what.words(_reason(run, passes, port, what)),
+        adjoint_fate,
+        adjoint_fate.words(_reason(run, passes, port, adjoint_fate)),
     )
 
 
-def _least(one: np.ndarray | None) -> float:
-    """The smallest normal number of a type."""
-    if one is None:
+def _smallest_normal(array: np.ndarray | None) -> float:
+    """Return the smallest normal number of the type of an array."""
+    if array is None:
         return 0.0
     return float(
-        np.finfo(one.dtype if one.dtype.kind == "f" else np.float32).tiny
+        np.finfo(array.dtype if array.dtype.kind == "f" else np.float32).tiny
     )  # bf16 has the exponents of f32
 
 
-def _reason(run: Run, passes: PairedExecutions, port: CarriedValue, what: AdjointFate) -> str:
-    if what.kind == "is cut off":
-        return what_cut_off(run, passes, what.at, port)
-    if what.kind == "does not flow":
-        return why_unused(run, passes.tie.home, passes.tie.forward.outputs, (passes.home,))
+def _reason(
+    run: Run, passes: PairedExecutions, port: CarriedValue, adjoint_fate: AdjointFate
+) -> str:
+    if adjoint_fate.kind == "is cut off":
+        return what_cut_off(run, passes, adjoint_fate.last_place, port)
+    if adjoint_fate.kind == "does not flow":
+        return why_unused(
+            run, passes.tie.forward_program, passes.tie.forward.outputs, (passes.forward_row,)
+        )
     return ""
 
 

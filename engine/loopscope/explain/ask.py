@@ -1,4 +1,4 @@
-"""An expression over the iterations of a loop: ``total[i] - total[i-1]``, one answer for each
+"""Expressions over the iterations of a loop, such as ``total[i] - total[i-1]``: one result per
 iteration.
 """
 
@@ -30,41 +30,43 @@ MOST_ITERATIONS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpressionResult:
-    """What an expression gave."""
+    """Values of an expression."""
 
     address: str
-    """Of the loop."""
+    """Address of the loop."""
     program: Program
     first_row: int
     total: int
-    """Iterations that have begun."""
+    """Number of iterations that have begun."""
     iterations: tuple[int, ...]
-    """Those that were looked at, evenly chosen where there are many."""
+    """Evaluated iterations, evenly chosen in long loops."""
     values: tuple[Any, ...]
-    """One for each; None where a value that it needs does not exist, such as that of the
-    iteration before the first.
+    """One value per evaluated iteration.
+
+    None if a required value does not exist, such as the value before the first iteration.
     """
     reason: str
-    """Why the first missing one is missing; empty when none is."""
+    """Reason why the first missing value is missing; empty if no value is missing."""
 
     @property
     def numbers(self) -> tuple[float | None, ...]:
-        """Single numbers to plot: None for what is not one, and what is not finite."""
+        """Numbers to plot: None for values that are not a single finite number."""
         return tuple(_number(value) for value in self.values)
 
 
-def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> ExpressionResult:
-    """The value of an expression in every iteration of the loop execution at an address.
+def ask(run: Run, address: str, text: str, limit: int = MOST_ITERATIONS) -> ExpressionResult:
+    """Return the value of an expression in every iteration of the loop execution at an address.
 
-    Names are nodes of the body, or of the graphs around it; ``name`` and ``name[i]`` are the value
-    in iteration ``i`` (0-based), ``name[i-1]`` that of the iteration before; ``i`` is the number
-    itself. Other indices take elements: ``name[0]``, ``name[i-1][0]``. ``ExpressionError`` when it
-    is outside the language, names what is not there, or has a value in no iteration.
+    Names are nodes of the body or of the enclosing graphs. ``name`` and ``name[i]`` are the value
+    in iteration ``i`` (from 0), ``name[i-1]`` the value in the previous iteration; ``i`` is the
+    iteration number. Other indices select elements: ``name[0]``, ``name[i-1][0]``. Raise
+    ``ExpressionError`` if the expression is invalid, uses an unknown name, or does not have a value
+    in any iteration.
     """
     expression = parse(text).over(COUNTER)
     outer, execution_row, region, instruction = execution(run, address)
     first, end = run.timeline.executions.rows_of(region, execution_row)
-    chosen = evenly(end - first, most)
+    chosen = evenly(end - first, limit)
     if not chosen:
         raise ExpressionError("the loop ran no iteration: there is nothing to ask")
     source = _Source(run, region.program, first, end)
@@ -78,9 +80,8 @@ def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Expre
             values.append(None)
             reasons.append(str(error))
     if len(reasons) == len(values):
-        raise ExpressionError(
-            reasons[len(reasons) // 2]
-        )  # the first and the last may lack only what the others have
+        # The first and the last may lack only what the others have.
+        raise ExpressionError(reasons[len(reasons) // 2])
     reason = reasons[0] if reasons else ""
     place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
     return ExpressionResult(
@@ -89,7 +90,7 @@ def ask(run: Run, address: str, text: str, most: int = MOST_ITERATIONS) -> Expre
 
 
 class _Source:
-    """Looks names up in one loop execution."""
+    """Values of names in one loop execution."""
 
     def __init__(self, run: Run, program: Program, first: int, end: int) -> None:
         self.run, self.program = run, program
@@ -97,9 +98,9 @@ class _Source:
         self._columns = Columns(Recorded(run.timeline), program, np.arange(first, end))
 
     def check(self, expression: Expression) -> None:
-        """``ExpressionError`` for a name that no iteration can have."""
+        """Raise ``ExpressionError`` for a name that does not exist in any iteration."""
         for name in expression.names:
-            bare = name.rpartition("@")[0] if _is_moved(name) else name
+            bare = name.rpartition("@")[0] if _is_shifted(name) else name
             if bare in (COUNTER, ITERATION):
                 continue
             if self._place(bare) is None and not _is_address(bare):
@@ -108,7 +109,7 @@ class _Source:
 
     def value(self, iteration: int, name: str) -> Any:
         bare = name
-        if _is_moved(name):
+        if _is_shifted(name):
             bare, _, shift = name.rpartition("@")
             iteration += int(shift)
         if bare in (COUNTER, ITERATION):
@@ -119,12 +120,12 @@ class _Source:
                 if iteration < 0
                 else "there is no iteration after the last"
             )
-        found = self._place(bare)
-        if found is None and _is_address(bare):
+        location = self._place(bare)
+        if location is None and _is_address(bare):
             return self.run.value(full_address(self.run.model, bare))
-        if found is None:
+        if location is None:
             raise ExpressionError(f"there is no {shorten(bare, 60)!r} here")
-        program, row, slot = found
+        program, row, slot = location
         return (
             self._in_body(slot, iteration, bare)
             if program is self.program
@@ -132,7 +133,7 @@ class _Source:
         )
 
     def _place(self, name: str) -> tuple[Program, int, Slot] | None:
-        """Program, row and slot of a name: in the body, else in the graphs around it."""
+        """Return program, row and slot of a name, found in the body or the enclosing graphs."""
         row = self.first
         for program in self.program.around():
             slot = slot_of(program, name)
@@ -162,10 +163,10 @@ def _is_address(name: str) -> bool:
     return "/" in name or STEP in name
 
 
-def _is_moved(name: str) -> bool:
-    """Whether a name is one of another iteration, such as ``total@-1``."""
-    bare, at, shift = name.rpartition("@")
-    return bool(bare and at) and shift[:1] in "+-" and shift[1:].isdecimal()
+def _is_shifted(name: str) -> bool:
+    """Return True if a name refers to another iteration, such as ``total@-1``."""
+    bare, separator, shift = name.rpartition("@")
+    return bool(bare and separator) and shift[:1] in "+-" and shift[1:].isdecimal()
 
 
 def _number(value: Any) -> float | None:

@@ -1,6 +1,4 @@
-"""The branch history: which branch an If took at each of its executions, over all nested
-iterations.
-"""
+"""Branch history: the branch that an If took at each execution, over all nested iterations."""
 
 from __future__ import annotations
 
@@ -15,24 +13,24 @@ from loopscope.explain.pattern import region_at
 
 @dataclass(frozen=True, eq=False)
 class BranchHistory:
-    """All executions of one If, in the order in which they ran."""
+    """All executions of one If in execution order."""
 
     static: str
     taken: np.ndarray
-    """uint8, one entry for each execution: 1 then, 0 else."""
+    """Branch of each execution (uint8): 1 then, 0 else."""
     run: Run
     program: Program
-    """The graph that holds the If; execution k ran in its row k."""
+    """Graph of the If; execution k ran in its row k."""
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How often then and else ran."""
+        """Number of executions of then and of else."""
         then = int(self.taken.sum())
         return then, len(self.taken) - then
 
     @property
     def never(self) -> tuple[str, ...]:
-        """The branches that never ran, though the If did."""
+        """Branches that never ran although the If did."""
         if not len(self.taken):
             return ()
         return tuple(
@@ -41,18 +39,20 @@ class BranchHistory:
 
     @property
     def changes(self) -> np.ndarray:
-        """Numbers of the executions whose branch differs from that of the one before."""
+        """Numbers of the executions whose branch differs from the previous execution."""
         return np.flatnonzero(np.diff(self.taken)) + 1
 
     def address(self, execution: int) -> str:
-        """The address of one execution."""
+        """Return the address of one execution."""
         return (
             f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
         )
 
 
 def branch_history(run: Run, static: str) -> BranchHistory:
-    """The branch history of the If at a static address; ``ValueError`` when there is none."""
+    """Return the branch history of the If at a static address; raise ``ValueError`` if there is
+    none.
+    """
     program, instruction = region_at(run.plan, static)
     if not isinstance(instruction.region, IfRegion):
         raise ValueError(f"{static} is not an If")

@@ -1,8 +1,8 @@
-"""A model as code: a graph with all its loops and branches as readable Python, and which line is
-which node.
+"""A model as code: a graph with all loops and branches as readable Python, with the node of each
+line.
 
-The text runs: with ``runnable_code`` it gives the same numbers. Nothing of the model enters it but
-as identifiers made of letters, digits and ``_``, as numbers, and as quoted text.
+The text runs: with ``runnable_code`` it computes the same numbers. Only identifiers of letters,
+digits and ``_``, numbers and quoted text from the model enter the code.
 """
 
 from __future__ import annotations
@@ -32,55 +32,61 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.ops.declare import REQUIRED, typed
 
-_DEEPEST = 12
-"""Bodies further in than this are left out: CPython refuses more than 20 nested loops, and the
-code would be unreadable.
+_MAX_DEPTH = 12
+"""Maximum nesting depth of written bodies: CPython allows 20 nested loops, and deeper code is
+unreadable.
 """
 _HEADER = ("import numpy as np", "from numpy import inf, nan", "")
-_CALLED = "from loopscope.explain.running import ElementType, converted, iterations, join, {kernel}, part, parts"
+_RUNTIME_IMPORT = (
+    "from loopscope.explain.running import "
+    "ElementType, converted, iterations, join, {kernel}, part, parts"
+)
 
 
-_Part: TypeAlias = "CodeLine | Iterator[_Part]"
+_Lines: TypeAlias = "CodeLine | Iterator[_Lines]"
 
 
 def listing(plan: Plan, static: str = "main") -> Listing:
-    """The code of the graph at a static address, as a function of its Parameters; a body's function
-    is one iteration.
+    """Return the code of the graph at a static address as a function of its Parameters.
 
-    ``AddressError`` when there is no such graph.
+    The function of a body is one iteration. Raise ``AddressError`` if the graph does not exist.
     """
     return _Writer(plan).listing(static)
 
 
 def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
-    """The same as a whole Python file; ``WEIGHTS`` in it is read from ``weights.npz``, which holds
-    ``weights``.
+    """Return the code as a complete Python file; it reads ``WEIGHTS`` from ``weights.npz``, which
+    stores ``weights``.
 
-    With ``inputs``, the file calls its function with them and prints what it gives. ``EngineError``
-    when bodies lie too deep to be written in one function.
+    With ``inputs``, the file calls its function with them and prints the results. Raise
+    ``EngineError`` if bodies are nested too deeply for one function.
     """
     writer = _Writer(plan)
     body = writer.listing(static)
     if not body.complete:
         raise EngineError(
-            f"bodies of {static} lie more than {_DEEPEST} deep: write them one by one"
+            f"bodies of {static} lie more than {_MAX_DEPTH} deep: write them one by one"
         )
-    given = {f"input_{number}": value for number, value in enumerate(inputs)}
+    named_inputs = {f"input_{number}": value for number, value in enumerate(inputs)}
     weights = {
         **body.weights,
-        **{name: stored(value) for name, value in given.items() if not fits_in_code(value)},
+        **{name: stored(value) for name, value in named_inputs.items() if not fits_in_code(value)},
     }
     name = next(line.text for line in body.lines if line.text.startswith("def "))[4:].partition(
         "("
     )[0]
-    call = f"    for output in {name}({', '.join(map(array_text, given, inputs))}):"
+    call = f"    for output in {name}({', '.join(map(array_text, named_inputs, inputs))}):"
     foot = ["", "", 'if __name__ == "__main__":', call, "        print(output)"] if inputs else []
-    head = [*_HEADER, _CALLED.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"), ""]
+    head = [
+        *_HEADER,
+        _RUNTIME_IMPORT.format(kernel="onnx_kernel" if writer.is_onnx else "kernel"),
+        "",
+    ]
     if weights or plan.lacks_weights:
         head.append('WEIGHTS = dict(np.load("weights.npz"))')
     head += [
         "VARIABLES = {}",
-        *(f"{name} = {made}" for made, name in writer.kernels.items()),
+        *(f"{name} = {expression}" for expression, name in writer.kernels.items()),
         "",
         "",
     ]
@@ -88,15 +94,16 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
 
 
 class _Writer:
-    """The lines of a graph, as generators of lines and of such generators: bodies may lie deeper
-    than Python recurses.
+    """Writer of a graph's lines, as generators of lines and nested generators.
+
+    An explicit stack of generators supports bodies deeper than Python's recursion limit.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.operands = Operands(plan)
         self.kernels: dict[str, str] = {}
-        """Identifiers by the expressions that give the kernels."""
+        """Identifier of each kernel, by the expression that creates it."""
         self.is_onnx = plan.model.dialect == "onnx"
         self.complete = True
 
@@ -105,21 +112,21 @@ class _Writer:
         if program is None:
             raise AddressError(f"there is no graph at {static}")
         lines: list[CodeLine] = []
-        stack: list[Iterator[_Part]] = [self._function(program)]
+        stack: list[Iterator[_Lines]] = [self._function(program)]
         while stack:
-            found = next(stack[-1], None)
-            if found is None:
+            item = next(stack[-1], None)
+            if item is None:
                 stack.pop()
-            elif isinstance(found, CodeLine):
-                lines.append(found)
+            elif isinstance(item, CodeLine):
+                lines.append(item)
             else:
-                stack.append(found)
-        between = (CodeLine(""), CodeLine("")) if self.operands.constants else ()
+                stack.append(item)
+        separator = (CodeLine(""), CodeLine("")) if self.operands.constants else ()
         return Listing(
-            (*self.operands.constants, *between, *lines), self.operands.weights, self.complete
+            (*self.operands.constants, *separator, *lines), self.operands.weights, self.complete
         )
 
-    def _function(self, program: Program) -> Iterator[_Part]:
+    def _function(self, program: Program) -> Iterator[_Lines]:
         self.operands.meet(program)
         name = self.operands.identifiers.give("_".join(program.address.split("/")[-2:]))
         parameters = [self.operands.new(slot) for slot in program.parameters.values()]
@@ -139,14 +146,14 @@ class _Writer:
             ]
         yield CodeLine(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
 
-    def _graph(self, program: Program, depth: int) -> Iterator[_Part]:
+    def _graph(self, program: Program, depth: int) -> Iterator[_Lines]:
         self.operands.meet(program)
         for instruction in program.instructions:
             address = f"{program.address}/{instruction.label}"
             match instruction.region:
                 case None:
                     yield CodeLine("    " * depth + self._operation(instruction), address)
-                case _ if depth > _DEEPEST:
+                case _ if depth > _MAX_DEPTH:
                     self.complete = False
                     yield CodeLine("    " * depth + "...  # too deep to be shown here", address)
                 case LoopRegion() as region:
@@ -173,48 +180,52 @@ class _Writer:
         if symbol:
             return f"{targets[0]} = {symbol.format(*self.operands.of(instruction))}"
         arguments = [self.operands.read(slot) for slot in instruction.inputs]
-        keywords = self._onnx_keywords(instruction) if self.is_onnx else _keywords(instruction)
+        keywords = (
+            self._onnx_keywords(instruction) if self.is_onnx else _kernel_keywords(instruction)
+        )
         arguments += [
             f"{name}={self.operands.attribute(value)}" for name, value in keywords.items()
         ]
-        made = ", ".join(targets) + ("," if instruction.several and len(targets) == 1 else "")
+        results = ", ".join(targets) + ("," if instruction.several and len(targets) == 1 else "")
         if instruction.state is not None:
             state = self.operands.names[instruction.state]
             arguments.append(f"state={state}")
-            made = f"({made}), {state}" if instruction.several else f"{made}, {state}"
+            results = f"({results}), {state}" if instruction.several else f"{results}, {state}"
         name = self._kernel(instruction)
         return (
-            f"{made} = {name}({', '.join(arguments)})"
+            f"{results} = {name}({', '.join(arguments)})"
             if targets
             else f"{name}({', '.join(arguments)})"
         )
 
     def _kernel(self, instruction: Instruction) -> str:
-        """The identifier of the instruction's kernel."""
+        """Return the identifier of the instruction's kernel."""
         node, title = instruction.node, instruction.title
-        made = (
+        expression = (
             f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
         )
-        if made not in self.kernels:
-            self.kernels[made] = self.operands.identifiers.give(title)
-        return self.kernels[made]
+        if expression not in self.kernels:
+            self.kernels[expression] = self.operands.identifiers.give(title)
+        return self.kernels[expression]
 
     def _onnx_keywords(self, instruction: Instruction) -> dict[str, Any]:
-        """The attributes of a node that are not what its operation takes anyway, and how many
-        outputs it has where the kernel asks.
+        """Return the attributes of a node that differ from the defaults, and the output count if
+        the kernel requires it.
         """
         node = instruction.node
         operation = self.plan.catalogue.find(node.type, node.opset)
         if operation is None:
             return {}
-        given = typed(operation, node.attributes)
-        usual = {
-            one.keyword: attribute_text(one.default)
-            for one in operation.attributes
-            if one.default is not REQUIRED
+        attributes = typed(operation, node.attributes)
+        defaults = {
+            attribute.keyword: attribute_text(attribute.default)
+            for attribute in operation.attributes
+            if attribute.default is not REQUIRED
         }
         keywords = {
-            name: value for name, value in given.items() if usual.get(name) != attribute_text(value)
+            name: value
+            for name, value in attributes.items()
+            if defaults.get(name) != attribute_text(value)
         }
         return (
             {**keywords, "outputs": len(instruction.outputs)} if instruction.several else keywords
@@ -232,16 +243,14 @@ class _Writer:
 
     def _branch(
         self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int
-    ) -> Iterator[_Part]:
+    ) -> Iterator[_Lines]:
         self.operands.meet(branch.program)
         pad = "    " * depth
         for parameter, source in branch.bindings:
             self.operands.names[parameter] = self.operands.read(source)
         for unfed in branch.unfed:
-            yield CodeLine(
-                f"{pad}{self.operands.new(unfed.parameter)} = {self.operands.zero(branch.program, unfed.layer)}",
-                address,
-            )
+            zero = self.operands.zero(branch.program, unfed.layer)
+            yield CodeLine(f"{pad}{self.operands.new(unfed.parameter)} = {zero}", address)
         yield self._graph(branch.program, depth)
         for slot, result in zip(outputs, branch.results, strict=False):
             yield CodeLine(
@@ -250,7 +259,7 @@ class _Writer:
         if not outputs and not branch.program.instructions:
             yield CodeLine(f"{pad}pass", address)
 
-    def _loop(self, region: LoopRegion, address: str, depth: int) -> Iterator[_Part]:
+    def _loop(self, region: LoopRegion, address: str, depth: int) -> Iterator[_Lines]:
         if region.kind == SEQUENCE_MAP:
             raise EngineError(f"{address}: a SequenceMap is not written as code")
         self.operands.meet(region.program)
@@ -260,14 +269,16 @@ class _Writer:
         yield from code.closing()
 
 
-def _keywords(instruction: Instruction) -> dict[str, Any]:
-    """The attributes that are bound to an operation's kernel and are not what it takes anyway."""
+def _kernel_keywords(instruction: Instruction) -> dict[str, Any]:
+    """Return the attributes bound to an operation's kernel that differ from the kernel's
+    defaults.
+    """
     kernel = instruction.kernel
     if not isinstance(kernel, partial):
         return {}
-    usual = getattr(kernel.func, "__kwdefaults__", None) or {}
+    defaults = getattr(kernel.func, "__kwdefaults__", None) or {}
     return {
         name: value
         for name, value in kernel.keywords.items()
-        if name not in usual or usual[name] != value
+        if name not in defaults or defaults[name] != value
     }

@@ -1,4 +1,4 @@
-"""Lines of code, each with the node of the model that it is for."""
+"""Generated code, with the model node that each line belongs to."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """One line of code, and the node that it is for."""
+    """A line of code and the node that it belongs to."""
 
     text: str
     address: str = ""
-    """Static address, such as ``main/while_3/body/Add_1``; empty for lines that belong to no
-    node.
-    """
+    """Static address, such as ``main/while_3/body/Add_1``; empty if the line belongs to no node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,27 +24,29 @@ class Listing:
 
     lines: tuple[CodeLine, ...]
     weights: Mapping[str, np.ndarray]
-    """Constants that are too large to be written out, by the name that the code reads them by."""
+    """Constants too large to write out, by the name under which the code reads them."""
     complete: bool
-    """False when bodies lie so deep that they were left out."""
+    """False if bodies were omitted because they are nested too deeply."""
 
     @property
     def text(self) -> str:
-        """All lines."""
+        """Text of all lines."""
         return "".join(f"{line.text}\n" for line in self.lines)
 
     def address_of(self, number: int) -> str:
-        """The static address that a line (counted from 1) is for; empty when it is for none."""
+        """Return the static address of a line (counted from 1); empty if the line belongs to no
+        node.
+        """
         return self.lines[number - 1].address
 
     def lines_of(self, address: str) -> tuple[int, ...]:
-        """The lines (counted from 1) of the node at a static address."""
+        """Return the lines (counted from 1) of the node at a static address."""
         return self._by_address.get(address, ())
 
     @cached_property
     def _by_address(self) -> dict[str, tuple[int, ...]]:
-        found: dict[str, list[int]] = {}
+        numbers_by_address: dict[str, list[int]] = {}
         for number, line in enumerate(self.lines, 1):
             if line.address:
-                found.setdefault(line.address, []).append(number)
-        return {address: tuple(numbers) for address, numbers in found.items()}
+                numbers_by_address.setdefault(line.address, []).append(number)
+        return {address: tuple(numbers) for address, numbers in numbers_by_address.items()}

@@ -1,5 +1,5 @@
-"""The gradient of a value that all iterations share, such as a weight, as a sum: how much of it
-each iteration contributed.
+"""The gradient of a loop-invariant value, such as a weight, split into the contribution of each
+iteration.
 """
 
 from __future__ import annotations
@@ -20,67 +20,71 @@ from loopscope.explain.norms import norm, value, values
 from loopscope.explain.paired_executions import PairedExecutions
 from loopscope.ir.iteration import iteration_range, iteration_words
 
-_MOST_ELEMENTS = 1 << 28
-"""Elements of all contributions together that are computed; of more iterations, so many that lie
-evenly.
-"""
-_MOST_ITERATIONS = 2_000
-_ALIKE = 0.95
-"""Contributions whose smallest is so much of the largest are about the same."""
+_MAX_ELEMENTS = 1 << 28
+"""Maximum total elements of all computed contributions; longer loops are sampled evenly."""
+_MAX_ITERATIONS = 2_000
+_SIMILARITY_RATIO = 0.95
+"""Contributions are called about the same if smallest / largest exceeds this ratio."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contribution:
-    """What the iterations of a forward loop added to one gradient."""
+    """Contributions of the iterations of a forward loop to one gradient."""
 
     name: str
-    """Of the value, outside of the loop."""
+    """Name of the value outside the loop."""
     iterations: np.ndarray
-    """Of the forward loop, ascending: all, or so many that lie evenly."""
+    """Iterations of the forward loop, ascending: all, or an even sample."""
     norms: np.ndarray
-    """Euclidean, of what each iteration added, f64."""
+    """Euclidean norm (f64) of each iteration's contribution."""
     shares: np.ndarray
-    """The part of the whole gradient that each of them is, along its direction: they add up to 1
-    where no iteration is left out. NaN where the gradient is 0.
+    """Share of each contribution in the whole gradient, projected on the gradient's direction.
+
+    The shares add up to 1 if no iteration is omitted. NaN if the gradient is 0.
     """
     sentence: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sum:
-    """Where a gradient and its parts are: what an iteration adds is a value of the body, or the
-    product of two.
-    """
+class _GradientSum:
+    """Slots of a gradient and its summands: each summand is a body value or the product of two."""
 
     name: str
     inner: Slot
-    """The Parameter in the forward body of the value whose gradient it is."""
+    """Parameter of the forward body for the value whose gradient this is."""
     total: Slot
     parts: tuple[Slot, ...]
     product: Instruction | None = None
 
 
 def contributions(run: Run, passes: PairedExecutions) -> tuple[Contribution, ...]:
-    """Of one execution of a backward loop."""
+    """Return the contributions of one execution of a backward loop."""
     return (
         ()
         if passes.tie.loops is None
-        else tuple(_contribution(run, passes, *passes.tie.loops, one) for one in _sums(passes.tie))
+        else tuple(
+            _contribution(run, passes, *passes.tie.loops, gradient)
+            for gradient in _gradient_sums(passes.tie)
+        )
     )
 
 
 def _contribution(
-    run: Run, passes: PairedExecutions, forward: LoopRegion, backward: LoopRegion, one: _Sum
+    run: Run,
+    passes: PairedExecutions,
+    forward: LoopRegion,
+    backward: LoopRegion,
+    gradient: _GradientSum,
 ) -> Contribution:
-    whole = value(run, passes.tie.program, passes.row, one.total)
+    whole = value(run, passes.tie.program, passes.row, gradient.total)
     direction = None if whole is None else np.asarray(whole).astype(np.float64).reshape(-1)
     squared = 0.0 if direction is None else float(direction @ direction)
     size = 1 if direction is None else max(direction.size, 1)
-    chosen = evenly(len(passes.backward), max(2, min(_MOST_ITERATIONS, _MOST_ELEMENTS // size)))
-    found: list[tuple[int, float, float]] = []
+    chosen = evenly(len(passes.backward), max(2, min(_MAX_ITERATIONS, _MAX_ELEMENTS // size)))
+    entries: list[tuple[int, float, float]] = []
     for place, part in zip(
         chosen,
-        _parts(run, backward.program, one, [passes.backward[each] for each in chosen]),
+        _summands(run, backward.program, gradient, [passes.backward[index] for index in chosen]),
         strict=True,
     ):
         if part is not None:
@@ -89,11 +93,15 @@ def _contribution(
                 if direction is not None and squared
                 else np.nan
             )
-            found.insert(0, (len(passes.forward) - 1 - place, norm(part), along))
-    iterations, norms, shares = (np.array([each[number] for each in found]) for number in range(3))
-    reason = "" if norms.any() else why_unused(run, forward.program, (one.inner,), passes.forward)
+            entries.insert(0, (len(passes.forward) - 1 - place, norm(part), along))
+    iterations, norms, shares = (
+        np.array([index[number] for index in entries]) for number in range(3)
+    )
+    reason = (
+        "" if norms.any() else why_unused(run, forward.program, (gradient.inner,), passes.forward)
+    )
     return Contribution(
-        one.name,
+        gradient.name,
         iterations.astype(np.int64),
         norms,
         shares,
@@ -101,7 +109,7 @@ def _contribution(
     )
 
 
-def _sums(tie: RegionPair) -> Iterator[_Sum]:
+def _gradient_sums(tie: RegionPair) -> Iterator[_GradientSum]:
     assert tie.loops is not None
     backward, known = tie.loops[1], invariant_inputs(tie)
     joined: dict[int, list[Concatenated]] = {}
@@ -111,22 +119,22 @@ def _sums(tie: RegionPair) -> Iterator[_Sum]:
                 continue
             if isinstance(output, Concatenated):
                 joined.setdefault(number, []).append(output)
-            elif (added := _added(backward, output)) is not None:
+            elif (added := _summand(backward, output)) is not None:
                 name, inner = known[number]
-                yield _Sum(name, inner, output.slot, (added,))
+                yield _GradientSum(name, inner, output.slot, (added,))
     for number, factors in joined.items():
-        by_slot = {one.slot: one for one in factors}
+        by_slot = {factor.slot: factor for factor in factors}
         product = next(
             (
-                one
-                for one in tie.program.instructions
-                if len(one.inputs) == 2 and by_slot.keys() >= set(one.inputs)
+                candidate
+                for candidate in tie.program.instructions
+                if len(candidate.inputs) == 2 and by_slot.keys() >= set(candidate.inputs)
             ),
             None,
         )
         if product is not None:
             name, inner = known[number]
-            yield _Sum(
+            yield _GradientSum(
                 name,
                 inner,
                 product.outputs[0],
@@ -135,50 +143,55 @@ def _sums(tie: RegionPair) -> Iterator[_Sum]:
             )
 
 
-def _added(backward: LoopRegion, output: LastValue) -> Slot | None:
-    """What is added to a running sum in each iteration."""
-    port = next((one for one in backward.carried if one.result == output.result), None)
-    made = backward.program.producer.get(output.result)
-    if port is None or made is None:
+def _summand(backward: LoopRegion, output: LastValue) -> Slot | None:
+    """Return the slot that each iteration adds to a running sum."""
+    port = next((carried for carried in backward.carried if carried.result == output.result), None)
+    producer = backward.program.producer.get(output.result)
+    if port is None or producer is None:
         return None
-    added = [slot for slot in backward.program.instructions[made].inputs if slot != port.parameter]
-    return added[0] if len(added) == 1 else None
+    summands = [
+        slot for slot in backward.program.instructions[producer].inputs if slot != port.parameter
+    ]
+    return summands[0] if len(summands) == 1 else None
 
 
-def _parts(
-    run: Run, program: Program, one: _Sum, rows: Sequence[int]
+def _summands(
+    run: Run, program: Program, gradient: _GradientSum, rows: Sequence[int]
 ) -> Iterator[np.ndarray | None]:
-    if one.product is None:
-        yield from values(run, program, rows, one.parts[0])
+    if gradient.product is None:
+        yield from values(run, program, rows, gradient.parts[0])
         return
-    assert one.product.call is not None
-    factors = [values(run, program, rows, slot) for slot in one.parts]
+    assert gradient.product.call is not None
+    factors = [values(run, program, rows, slot) for slot in gradient.parts]
     for left, right in zip(*factors, strict=True):
-        yield None if left is None or right is None else np.asarray(one.product.call(left, right))
+        yield (
+            None
+            if left is None or right is None
+            else np.asarray(gradient.product.call(left, right))
+        )
 
 
 def _sentence(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray, reason: str) -> str:
-    giving = np.flatnonzero(norms)
+    nonzero = np.flatnonzero(norms)
     if not len(iterations):
         return "there was no iteration to contribute"
-    if not len(giving):
+    if not len(nonzero):
         return f"does not flow: {reason or 'every iteration adds 0'}"
-    most = _most(iterations, norms, shares)
-    first, last = int(giving[0]), int(giving[-1])
-    if len(giving) == len(norms):
-        return most
-    if last - first + 1 != len(giving):
-        return f"{len(giving):,} of {len(norms):,} iterations contribute; {most}"
+    largest = _largest_contribution(iterations, norms, shares)
+    first, last = int(nonzero[0]), int(nonzero[-1])
+    if len(nonzero) == len(norms):
+        return largest
+    if last - first + 1 != len(nonzero):
+        return f"{len(nonzero):,} of {len(norms):,} iterations contribute; {largest}"
     if first == last:
         return f"only {iteration_words(int(iterations[first]))} contributes"
-    return (
-        f"only {iteration_range(int(iterations[first]), int(iterations[last]))} contribute; {most}"
-    )
+    contributing = iteration_range(int(iterations[first]), int(iterations[last]))
+    return f"only {contributing} contribute; {largest}"
 
 
-def _most(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray) -> str:
-    giving = norms[norms > 0]
-    if len(giving) > 1 and giving.min() > _ALIKE * giving.max():
+def _largest_contribution(iterations: np.ndarray, norms: np.ndarray, shares: np.ndarray) -> str:
+    positive = norms[norms > 0]
+    if len(positive) > 1 and positive.min() > _SIMILARITY_RATIO * positive.max():
         return "each about the same"
     top = int(np.argmax(norms))
     share = f", {shares[top]:.0%} of it" if 0 <= shares[top] <= 1 else ""

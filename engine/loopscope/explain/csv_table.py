@@ -1,4 +1,4 @@
-"""Tables as CSV files whose texts no spreadsheet takes for formulas."""
+"""CSV output whose texts a spreadsheet does not interpret as formulas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)", r
 
 
 def write_csv(frame: pd.DataFrame, target: Path) -> None:
-    """Write a table; texts that a spreadsheet would execute begin with an apostrophe."""
+    """Write a table as CSV; prefix texts that a spreadsheet would execute with an apostrophe."""
     texts = frame.select_dtypes(["object", "string"])
     safe = frame.copy(deep=False)
     for name, column in texts.items():
@@ -26,7 +26,7 @@ def write_csv(frame: pd.DataFrame, target: Path) -> None:
 
 
 def escaped(cell: object) -> object:
-    """Return a cell, with an apostrophe before text that begins as a formula does.
+    """Return a cell, prefixed with an apostrophe if its text starts like a formula.
 
     >>> escaped("=1+1"), escaped("-x"), escaped("-1.5e-07"), escaped(-1.5), escaped("a=b")
     ("'=1+1", "'-x", '-1.5e-07', -1.5, 'a=b')

@@ -1,5 +1,5 @@
-"""How often each loop and If of a model ran, the address of each time, and the branches that an
-If took.
+"""Executions of each loop and If of a model: their number, their addresses, and the branches
+taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loopscope.executor.plan.plan import CallRegion, IfRegion, Program, Region, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExecutionHistory:
-    """All executions of one loop or If, in the order in which they ran."""
+    """All executions of a loop or If in execution order."""
 
     static: str
     """Address without iterations."""
@@ -22,28 +22,26 @@ class ExecutionHistory:
     count: int
     run: Run
     program: Program
-    """The graph that holds it; execution k ran in its row k."""
+    """Graph of the loop or If; execution k ran in its row k."""
     region: Region
 
     def address(self, execution: int) -> str:
-        """The address of one execution, such as ``main/outer[2]/body/inner``."""
+        """Return the address of one execution, such as ``main/outer[2]/body/inner``."""
         return (
             f"{self.run.timeline.address(self.program, execution)}/{self.static.rpartition('/')[2]}"
         )
 
     def tape(self) -> Iterator[tuple[str, int]]:
-        """The branches of an If, each with how many executions took it one after another;
-        nothing for a loop.
-        """
+        """Yield each run of equal branches of an If with its length; nothing for a loop."""
         if isinstance(self.region, IfRegion):
-            taken, _ = self.run.timeline.executions.branch_rows(self.region)
-            for branch, group in groupby(taken[: self.count].tolist()):
+            branches, _ = self.run.timeline.executions.branch_rows(self.region)
+            for branch, group in groupby(branches[: self.count].tolist()):
                 yield "then" if branch else "else", sum(1 for _ in group)
 
 
 def executions(run: Run) -> Iterator[ExecutionHistory]:
-    """Every loop and If of the model, an outer one before those inside it; also those that did
-    not run.
+    """Yield every loop and If of the model, outer before inner, including those that did not
+    run.
     """
     for program in run.plan.programs:
         for number in program.regions:
@@ -58,7 +56,7 @@ def executions(run: Run) -> Iterator[ExecutionHistory]:
 
 
 def how_often(run: Run) -> dict[str, float]:
-    """How many times each operation ran, by static address; 0 for those that did not."""
+    """Return the execution count of each operation by static address, 0 if it did not run."""
     executions = run.timeline.executions
     return {
         f"{program.address}/{instruction.label}": float(executions.calls(program, number))

@@ -1,5 +1,5 @@
-"""A trace as files that other tools read: npz, CSV or Parquet, JSON. A value's full nested
-address is its key.
+"""Export of a trace to files for other tools: npz, CSV, Parquet or JSON. Keys are full nested
+addresses.
 """
 
 from __future__ import annotations
@@ -34,31 +34,35 @@ EXPORT_FORMATS = (".npz", ".csv", ".parquet", ".json")
 def export(
     run: Run, path: str | Path, *, most_values: int = 100_000, most_bytes: int = 2**30
 ) -> int:
-    """Writes every value that has been computed so far, in the format that the file's ending names;
-    gives how many.
+    """Write every value computed so far in the format of the file's ending; return the number of
+    values.
 
-    ``.npz`` holds whole arrays (of types that numpy lacks as the next wider one, texts without
-    trailing NULs, as numpy has them), the others a row for each value with its summary and, for
-    single elements, the value itself. Whole numbers are written exactly, a float as the shortest
-    text that its own type reads as the same value: 0.1, not 0.10000000149011612. In Parquet, whose
-    columns have one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` have
-    whole numbers as texts. What a run was saved without is left out. ``EngineError`` when the
-    ending is another or there are more values or bytes than allowed.
+    ``.npz`` contains whole arrays. Types unknown to numpy become the next wider type, and texts
+    lose trailing NULs, as in numpy. The other formats contain one row per value with its summary
+    and, for single elements, the value itself. Integers are exact; a float is the shortest text
+    that reads back as the same value in its type: 0.1, not 0.10000000149011612. In Parquet, whose
+    columns have one type, ``min`` and ``max`` are f64, and ``min_exact`` and ``max_exact`` contain
+    integers as text. Values that a run was saved without are omitted. Raise ``EngineError`` for an
+    unknown ending, or if there are more values or bytes than allowed.
     """
     target = Path(path)
     ending = target.suffix.lower()
     if ending not in EXPORT_FORMATS:
+        formats = ", ".join(EXPORT_FORMATS)
         raise EngineError(
-            f"a trace is written as {', '.join(EXPORT_FORMATS)}, not as {ending or 'a file without ending'}"
+            f"a trace is written as {formats}, not as {ending or 'a file without ending'}"
         )
-    values = _bounded(run, most_values, most_bytes)
+    values = _collect_values(run, most_values, most_bytes)
     if ending == ".npz":
         with replaced_file(target) as file:
-            write(file, {one.address: plain(one.array) for one in values}, zipfile.ZIP_DEFLATED)
+            arrays = {entry.address: plain(entry.array) for entry in values}
+            write(file, arrays, zipfile.ZIP_DEFLATED)
         return len(values)
-    rows = [_row(one, in_text=ending != ".parquet") for one in values]
+    rows = [_row(entry, in_text=ending != ".parquet") for entry in values]
     if ending == ".json":
-        changes = [{"address": one.address, "reached": one.reached} for one in list_changes(run)]
+        changes = [
+            {"address": change.address, "reached": change.reached} for change in list_changes(run)
+        ]
         exported = {"values": rows, "control_flow": _control_flow(run), "changes": changes}
         with replaced_file(target) as file:
             file.write(json.dumps(exported, allow_nan=False).encode())
@@ -68,20 +72,20 @@ def export(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stored:
-    """One tensor of a trace."""
+class _StoredTensor:
+    """A tensor of a trace."""
 
     address: str
     element_type: str
-    """As models call it, such as ``bf16``."""
+    """Element type as models spell it, such as ``bf16``."""
     array: np.ndarray
-    """In a type that needs no more than numpy; texts as they are."""
+    """Array of a type that numpy supports; texts unchanged."""
 
 
 def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    import pandas as pd  # costs half a second that only tables need
+    import pandas as pd  # imported here: it takes half a second, and only tables need it
 
-    frame = pd.DataFrame([_as_texts(row) for row in rows], columns=list(_COLUMNS), dtype=object)
+    frame = pd.DataFrame([_parquet_row(row) for row in rows], columns=list(_COLUMNS), dtype=object)
     frame = frame.astype({"mean": "float64", "not_finite": "int64"})
     if target.suffix.lower() == ".csv":
         write_csv(frame, target)
@@ -95,24 +99,29 @@ def _write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         frame.astype({"min": "float64", "max": "float64", **texts}).to_parquet(file, index=False)
 
 
-def _as_texts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose columns have one type each."""
-    value = None if row["value"] is None else _writable(str(row["value"]))
-    return {**row, "address": _writable(row["address"]), "shape": str(row["shape"]), "value": value}
+def _parquet_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose columns have one type each."""
+    value = None if row["value"] is None else _encodable(str(row["value"]))
+    return {
+        **row,
+        "address": _encodable(row["address"]),
+        "shape": str(row["shape"]),
+        "value": value,
+    }
 
 
-def _writable(text: str) -> str:
-    """Text as UTF-8 can hold it: a half of a surrogate pair as Python writes it."""
+def _encodable(text: str) -> str:
+    """Return text that UTF-8 can encode; a lone surrogate becomes its Python escape."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def computed(run: Run) -> Iterator[str]:
-    """The address of every output of every operation that has run, graph by graph."""
-    return (address for address, *_ in _places(run))
+    """Yield the address of every output of every executed operation, graph by graph."""
+    return (address for address, *_ in _computed_slots(run))
 
 
-def _places(run: Run) -> Iterator[tuple[str, Program, int, Slot]]:
-    """The same with program, row and slot."""
+def _computed_slots(run: Run) -> Iterator[tuple[str, Program, int, Slot]]:
+    """Yield address, program, row and slot of every output of every executed operation."""
     timeline = run.timeline
     for program in run.plan.programs:
         for row in range(timeline.executions.rows[program.index]):
@@ -128,27 +137,29 @@ def _places(run: Run) -> Iterator[tuple[str, Program, int, Slot]]:
                         )
 
 
-def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
-    values: list[_Stored] = []
+def _collect_values(run: Run, most_values: int, most_bytes: int) -> list[_StoredTensor]:
+    values: list[_StoredTensor] = []
     total = 0
-    for address, program, row, slot in _places(run):
+    for address, program, row, slot in _computed_slots(run):
         try:
-            found = run.values.get(run.timeline, program, row, slot)
+            result = run.values.get(run.timeline, program, row, slot)
         except NotKept:
             continue
-        for name, value in _tensors(address, found):
+        for name, value in _tensors(address, result):
             if len(values) >= most_values:
                 raise EngineError(
-                    f"the trace holds more than {most_values:,} values: allow more, or run fewer iterations"
+                    f"the trace holds more than {most_values:,} values: "
+                    f"allow more, or run fewer iterations"
                 )
-            total += _size(value)
+            total += _stored_bytes(value)
             if total > most_bytes:
                 raise EngineError(
-                    f"the trace holds more than {most_bytes:,} bytes: allow more, or run fewer iterations"
+                    f"the trace holds more than {most_bytes:,} bytes: "
+                    f"allow more, or run fewer iterations"
                 )
             array = as_public(value)
             values.append(
-                _Stored(
+                _StoredTensor(
                     name,
                     str(ElementType.of(value)),
                     array if array.dtype == object else plain(array),
@@ -158,18 +169,20 @@ def _bounded(run: Run, most_values: int, most_bytes: int) -> list[_Stored]:
 
 
 def _tensors(address: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """A tensor under its address; the elements of an ONNX sequence under that and their index,
-    which no label can end with; nothing for maps, and for an optional that holds nothing.
+    """Yield a tensor under its address, and the elements of an ONNX sequence under address and
+    index.
+
+    No label ends with an index. Maps and empty optionals yield nothing.
     """
     if isinstance(value, tuple):
-        for number, one in enumerate(value):
-            yield from _tensors(f"{address}[{number}]", one)
+        for number, item in enumerate(value):
+            yield from _tensors(f"{address}[{number}]", item)
     elif is_tensor(value) and value is not None:
         yield address, np.asarray(value)
 
 
-def _size(value: np.ndarray) -> int:
-    """The bytes that a tensor takes at most as it is stored: texts all take as much as the
+def _stored_bytes(value: np.ndarray) -> int:
+    """Return the maximum bytes that a stored tensor takes; every text takes as much as the
     longest.
     """
     if value.dtype == object:
@@ -177,13 +190,14 @@ def _size(value: np.ndarray) -> int:
     return value.size * max(value.dtype.itemsize, 4)
 
 
-def _row(stored: _Stored, *, in_text: bool) -> dict[str, Any]:
+def _row(stored: _StoredTensor, *, in_text: bool) -> dict[str, Any]:
     array, summary = stored.array, summarise(stored.array)
     single = _shortest(array.reshape(-1).tolist()[0], array.dtype) if array.size == 1 else None
     extremes = [
-        _shortest(one, array.dtype) if in_text else one for one in (summary.least, summary.most)
+        _shortest(extreme, array.dtype) if in_text else extreme
+        for extreme in (summary.minimum, summary.maximum)
     ]
-    found = (
+    columns = (
         stored.element_type,
         list(array.shape),
         single,
@@ -191,12 +205,12 @@ def _row(stored: _Stored, *, in_text: bool) -> dict[str, Any]:
         summary.mean,
         summary.not_finite,
     )
-    return dict(zip(_COLUMNS, (stored.address, *map(_plain, found)), strict=True))
+    return dict(zip(_COLUMNS, (stored.address, *map(_plain, columns)), strict=True))
 
 
 def _shortest(value: Any, kind: np.dtype) -> Any:
-    """An element of a type as the number that has the shortest text, of those which the type
-    reads as the same value.
+    """Return an element as the number with the shortest text that its type reads as the same
+    value.
     """
     return (
         shortest(np.array(value, kind)).item()
@@ -206,18 +220,18 @@ def _shortest(value: Any, kind: np.dtype) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """NaN and infinities as text: JSON has none."""
+    """Return NaN and infinities as text, because JSON cannot represent them."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _control_flow(run: Run) -> list[dict[str, Any]]:
     return [
         {
-            "address": one.address,
-            "kind": one.kind,
-            "iterations": one.iterations,
-            "ended_by": one.ended_by,
-            "branch": one.branch,
+            "address": record.address,
+            "kind": record.kind,
+            "iterations": record.iterations,
+            "ended_by": record.ended_by,
+            "branch": record.branch,
         }
-        for one in run.control_flow
+        for record in run.control_flow
     ]

@@ -1,6 +1,4 @@
-"""Decisions of a run that a narrower type would turn: ends and continuations of loops, and
-branches, that floats decided narrowly.
-"""
+"""Fragile decisions of a run: endings of loops and branches that a narrower type would change."""
 
 from __future__ import annotations
 
@@ -16,57 +14,61 @@ from loopscope.explain.verdict import narrowest
 from loopscope.ir.readable import readable
 
 MOST_LOOKED_AT = 500
-"""Decisions, so that a long run takes no longer."""
+"""Maximum number of decisions that are checked, to bound the time for long runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragileDecision:
-    """One that floats decided narrowly."""
+    """A decision by a narrow comparison of floats."""
 
     address: str
-    """Of the execution that was decided: ``main/loop[7]`` for whether iteration 7 is followed by
-    another, ``main/loop[7]/body/if``.
+    """Address of the decided execution.
+
+    ``main/loop[7]``: whether another iteration follows iteration 7. ``main/loop[7]/body/if``: the
+    branch.
     """
     step: int
-    """After which it was decided."""
+    """Step after which the decision was made."""
     margin: Margin
 
     @property
     def is_loop(self) -> bool:
-        """Whether it decided that a loop goes on, or ends."""
+        """True if the decision was to continue or end a loop."""
         return self.address.endswith("]")
 
     @property
     def sentence(self) -> str:
-        """What was decided, and in which types it would come out otherwise."""
-        what = (
+        """Description of the decision and of the types that would change it."""
+        subject = (
             f"Whether {readable(self.address)} is followed by another"
             if self.is_loop
             else f"The branch of {readable(self.address)}"
         )
-        return self.margin.sentence.replace("That", what, 1)
+        return self.margin.sentence.replace("That", subject, 1)
 
 
-def fragile(run: Run, most: int = MOST_LOOKED_AT) -> tuple[FragileDecision, ...]:
-    """The fragile decisions among the first ``most`` that compare floats, in the order of the
+def fragile(run: Run, limit: int = MOST_LOOKED_AT) -> tuple[FragileDecision, ...]:
+    """Return the fragile decisions among the first ``limit`` float comparisons, in the order of the
     graphs.
 
-    A region whose first decision compares no finite floats is not looked at further.
+    A region is skipped if its first decision compares no finite floats.
     """
-    found: list[FragileDecision] = []
+    decisions: list[FragileDecision] = []
     for program in run.plan.programs:
         for number in program.regions:
             region = program.instructions[number].region
-            for decided in _decisions(run, program, number, region):
-                if most <= 0:
-                    return tuple(found)
-                most -= 1
-                margin = narrowest(prove(run, *decided.asked))
+            for candidate in _decisions(run, program, number, region):
+                if limit <= 0:
+                    return tuple(decisions)
+                limit -= 1
+                margin = narrowest(prove(run, *candidate.condition))
                 if margin is None:
                     break
                 if margin.otherwise:
-                    found.append(FragileDecision(decided.address(run), decided.step(run), margin))
-    return tuple(found)
+                    decisions.append(
+                        FragileDecision(candidate.address(run), candidate.step(run), margin)
+                    )
+    return tuple(decisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,11 @@ class _Decision:
     row: int
     slot: Slot
     label: str
-    """Of the If; empty for the condition of a loop's body."""
+    """Label of the If; empty for the condition of a loop's body."""
     position: int
 
     @property
-    def asked(self) -> tuple[Program, int, Slot]:
+    def condition(self) -> tuple[Program, int, Slot]:
         return self.program, self.row, self.slot
 
     def address(self, run: Run) -> str:

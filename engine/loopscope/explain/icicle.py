@@ -1,5 +1,5 @@
-"""The whole run as an icicle plot: which body execution was open at which steps, level by level,
-in at most so many columns.
+"""Icicle plot of a run: the body executions that were open at each step, by nesting level, in a
+limited number of columns.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ MOST_MARKS = 200
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IcicleSpan:
-    """One execution of a body, or what a graph did between the executions of its bodies."""
+    """One execution of a body, or a stretch of a graph between executions of its bodies."""
 
     first: int
-    """Step at which it begins."""
+    """First step."""
     end: int
-    """Step after its last."""
+    """Step after the last."""
     program: Program
     row: int
     iteration: int | None
-    """0-based; None for branches and the outermost graph."""
+    """Iteration (from 0); None for branches and the outermost graph."""
     last_iteration: int | None
-    """Greater than ``iteration`` where a column holds several iterations."""
+    """Last iteration of the span; greater than ``iteration`` if a column covers several
+    iterations.
+    """
     region: str
-    """Of the outermost graph: label of the node with bodies that runs; empty for plain
-    operations.
+    """Label of the running node with bodies, in spans of the outermost graph.
+
+    Empty for plain operations.
     """
 
     @property
     def branch(self) -> str:
-        """``then`` or ``else``; empty elsewhere."""
+        """``then`` or ``else``; empty outside branches."""
         return (
             self.program.branch_name
             if self.iteration is None and self.program.parent is not None
@@ -52,7 +55,7 @@ class IcicleSpan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NestingLevel:
-    """All that was open at one depth of nesting."""
+    """Spans at one nesting depth."""
 
     depth: int
     title: str
@@ -61,17 +64,18 @@ class NestingLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Icicle:
-    """What ran when."""
+    """Icicle plot of a run."""
 
     steps: int
     lanes: tuple[NestingLevel, ...]
     deeper: bool
-    """There are more levels than lanes."""
+    """True if there are more nesting levels than lanes."""
 
 
 def icicle(run: Run, most_columns: int = 1000) -> Icicle:
-    """Everything that has run so far. Exact up to ``most_columns`` steps; beyond, what stood at
-    the first step of each column.
+    """Return the plot of the run so far, exact up to ``most_columns`` steps.
+
+    With more steps, each column shows the state at its first step.
     """
     steps = run.steps
     if not steps:
@@ -82,12 +86,12 @@ def icicle(run: Run, most_columns: int = 1000) -> Icicle:
     moments = [run.timeline.moment(step) for step in starts]
     depth = max(len(moment) for moment in moments)
     lanes = tuple(
-        _lane(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES))
+        _nesting_level(moments, [*starts, steps], level) for level in range(min(depth, MOST_LANES))
     )
     return Icicle(steps, lanes, depth > MOST_LANES)
 
 
-def _lane(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
+def _nesting_level(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
     spans: list[IcicleSpan] = []
     key: object = None
     for number, moment in enumerate(moments):
@@ -96,8 +100,8 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
             continue
         level = moment[depth]
         region = _region(moment) if depth == 0 else ""
-        this = (level.program.index, level.row, region)
-        if this == key:
+        current = (level.program.index, level.row, region)
+        if current == key:
             spans[-1] = replace(spans[-1], end=edges[number + 1])
         else:
             spans.append(
@@ -111,12 +115,12 @@ def _lane(moments: list[Moment], edges: list[int], depth: int) -> NestingLevel:
                     region,
                 )
             )
-        key = this
-    return NestingLevel(depth, _title(spans), tuple(_filled(spans)))
+        key = current
+    return NestingLevel(depth, _title(spans), tuple(_with_last_iterations(spans)))
 
 
-def _filled(spans: list[IcicleSpan]) -> Iterator[IcicleSpan]:
-    """Where columns hold several iterations, each span says so."""
+def _with_last_iterations(spans: list[IcicleSpan]) -> Iterator[IcicleSpan]:
+    """Yield the spans with ``last_iteration`` set where columns cover several iterations."""
     for span, after in zip(spans, [*spans[1:], None], strict=True):
         follows = after is not None and after.program is span.program and after.first == span.end
         if (
@@ -139,19 +143,20 @@ def _region(moment: Moment) -> str:
 
 
 def _title(spans: list[IcicleSpan]) -> str:
-    """The nodes whose bodies ran there."""
+    """Return the names of the nodes whose bodies ran in the spans."""
     owners = dict.fromkeys(
-        decode(one.program.parent.instructions[one.program.owner].label)
-        for one in spans
-        if one.program.parent is not None
+        decode(span.program.parent.instructions[span.program.owner].label)
+        for span in spans
+        if span.program.parent is not None
     )
     names = list(islice(owners, 3))
     return ", ".join(names) + (" …" if len(owners) > 3 else "") if names else "main"
 
 
 def body_begin(run: Run, step: int, depth: int) -> int:
-    """The step at which the body execution begins that is open at a step, at some depth; the
-    step itself where none is.
+    """Return the step at which the body execution open at a step and depth begins.
+
+    Return the step itself if no body is open at that depth.
     """
     moment = run.timeline.moment(min(step, run.steps))
     if not 0 < depth < len(moment):
@@ -160,19 +165,20 @@ def body_begin(run: Run, step: int, depth: int) -> int:
 
 
 def breakpoint_steps(debugger: Debugger) -> list[tuple[int, str]]:
-    """Where breakpoints that are on and name a place hold, in what has run: step and
-    description, at most so many.
+    """Return step and description of the enabled address breakpoints that the run has reached.
+
+    At most ``MOST_MARKS`` are returned.
     """
-    found: list[tuple[int, str]] = []
-    for one in debugger.breakpoints.on:
-        if one.kind != "address" or one.condition is not None:
+    marks: list[tuple[int, str]] = []
+    for point in debugger.breakpoints.on:
+        if point.kind != "address" or point.condition is not None:
             continue
         step: int | None = -1
-        for _ in range(MOST_MARKS - len(found)):
-            step = next_match(debugger, one, step if step is not None else -1)
+        for _ in range(MOST_MARKS - len(marks)):
+            step = next_match(debugger, point, step if step is not None else -1)
             if step is None:
                 break
-            found.append((step, one.describe()))
-            if one.iterations and None not in one.iterations:
+            marks.append((step, point.describe()))
+            if point.iterations and None not in point.iterations:
                 break
-    return found
+    return marks

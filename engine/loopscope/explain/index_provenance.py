@@ -1,6 +1,4 @@
-"""Parts of tensors: which elements of its inputs an operation made some elements of its output
-from.
-"""
+"""Index provenance: the input elements from which an operation computed elements of its output."""
 
 from __future__ import annotations
 
@@ -19,21 +17,23 @@ from loopscope.timeline.vectorised import is_of_each_element
 
 Range = tuple[int, int]
 Index = Sequence[int | slice]
-_ONE = re.compile(r"(-?\d{1,18}|(?=:))\s*(?:(:)\s*(-?\d{1,18})?)?")
-_MOST_ELEMENTS = 1 << 20
-"""Of the tensors that an operation moves; larger ones are taken as a whole."""
-_FIRST, _ALL = (0,), None
-_MOVED: Mapping[str, tuple[int, ...] | None] = {
-    "Concat": _ALL,
+_INDEX_PATTERN = re.compile(r"(-?\d{1,18}|(?=:))\s*(?:(:)\s*(-?\d{1,18})?)?")
+_MAX_ELEMENTS = 1 << 20
+"""Maximum elements of the tensors that an operation moves; larger tensors are treated as a
+whole.
+"""
+_FIRST_INPUT, _ALL_INPUTS = (0,), None
+_MOVED_INPUTS: Mapping[str, tuple[int, ...] | None] = {
+    "Concat": _ALL_INPUTS,
     **dict.fromkeys(
         ("Gather", "GatherElements", "GatherND", "Slice", "StridedSlice", "Split", "VariadicSplit"),
-        _FIRST,
+        _FIRST_INPUT,
     ),
     **dict.fromkeys(
         ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Reverse", "ReverseSequence"),
-        _FIRST,
+        _FIRST_INPUT,
     ),
-    **dict.fromkeys(("Broadcast", "Expand", "Tile"), _FIRST),
+    **dict.fromkeys(("Broadcast", "Expand", "Tile"), _FIRST_INPUT),
     **dict.fromkeys(
         (
             "ScatterUpdate",
@@ -45,39 +45,42 @@ _MOVED: Mapping[str, tuple[int, ...] | None] = {
         (0, 2),
     ),
 }
-"""Operations that only move elements, and the inputs whose elements they move; what the others
-say, they say of all of them.
+"""Operations that only move elements, with the inputs whose elements they move.
+
+The remaining inputs (indices, axes, shapes) affect every output element.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPart:
-    """A block of a tensor, or some elements of an ONNX sequence."""
+    """A block of a tensor, or a range of elements of an ONNX sequence."""
 
     ranges: tuple[Range, ...]
-    """Along each axis where it begins, and where it has ended."""
+    """Begin and end (exclusive) along each axis."""
     shape: tuple[int, ...]
-    """Of the whole tensor."""
+    """Shape of the whole tensor."""
 
     def __str__(self) -> str:
-        """As an index.
+        """Return the part as an index expression.
 
-        >>> str(Part(((2, 3), (0, 4)), (5, 4))), str(Part(((0, 5), (1, 3)), (5, 4)))
+        >>> str(TensorPart(((2, 3), (0, 4)), (5, 4))), str(TensorPart(((0, 5), (1, 3)), (5, 4)))
         ('[2]', '[:, 1:3]')
         """
-        texts = [_range_text(*one) for one in zip(self.ranges, self.shape, strict=True)]
+        texts = [_range_text(*bounds) for bounds in zip(self.ranges, self.shape, strict=True)]
         while texts and texts[-1] == ":":
             texts.pop()
         return f"[{', '.join(texts)}]"
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the tensor."""
-        return all(one == (0, length) for one, length in zip(self.ranges, self.shape, strict=True))
+        """True if the part covers the whole tensor."""
+        return all(
+            bounds == (0, length) for bounds, length in zip(self.ranges, self.shape, strict=True)
+        )
 
     @property
     def first(self) -> int:
-        """The flat index of its first element."""
+        """Flat index of the first element."""
         return (
             int(np.ravel_multi_index(tuple(begin for begin, _ in self.ranges), self.shape))
             if self.shape
@@ -85,24 +88,27 @@ class TensorPart:
         )
 
     @property
-    def place(self) -> tuple[slice, ...]:
-        """As numpy takes it."""
+    def slices(self) -> tuple[slice, ...]:
+        """Slices for indexing a numpy array."""
         return tuple(slice(begin, end) for begin, end in self.ranges)
 
-    def holds(self, index: Sequence[int]) -> bool:
-        """Whether an element lies in it."""
-        return all(begin <= one < end for one, (begin, end) in zip(index, self.ranges, strict=True))
+    def contains(self, index: Sequence[int]) -> bool:
+        """Return True if an element is in the part."""
+        return all(
+            begin <= coordinate < end
+            for coordinate, (begin, end) in zip(index, self.ranges, strict=True)
+        )
 
 
-def _range_text(one: Range, length: int) -> str:
-    begin, end = one
-    if one == (0, length):
+def _range_text(bounds: Range, length: int) -> str:
+    begin, end = bounds
+    if bounds == (0, length):
         return ":"
     return str(begin) if end == begin + 1 else f"{begin}:{end}"
 
 
 def parse_index(text: str) -> Index:
-    """An index from its text; ``EngineError`` when it is none.
+    """Return the index that a text describes; raise ``EngineError`` if the text is not an index.
 
     >>> parse_index("2, 0:4"), parse_index("[-1]"), parse_index(":, 3:"), parse_index("")
     ((2, slice(0, 4, None)), (-1,), (slice(None, None, None), slice(3, None, None)), ())
@@ -110,61 +116,70 @@ def parse_index(text: str) -> Index:
     inside = text.strip().removeprefix("[").removesuffix("]").strip()
     if not inside:
         return ()
-    found = [_ONE.fullmatch(one.strip()) for one in inside.split(",")]
-    if not all(found):
+    matches = [_INDEX_PATTERN.fullmatch(item.strip()) for item in inside.split(",")]
+    if not all(matches):
         raise EngineError(
-            f"{shorten(text.strip(), 60)!r} is not a part of a value: expected numbers and ranges, such as 2, 0:4"
+            f"{shorten(text.strip(), 60)!r} is not a part of a value: "
+            f"expected numbers and ranges, such as 2, 0:4"
         )
-    return tuple(_one(match) for match in found if match is not None)
+    return tuple(_parse_match(match) for match in matches if match is not None)
 
 
-def _one(match: re.Match[str]) -> int | slice:
+def _parse_match(match: re.Match[str]) -> int | slice:
     begin, colon, end = match.groups()
     return slice(int(begin) if begin else None, int(end) if end else None) if colon else int(begin)
 
 
 def part_of(value: Any, index: Index) -> TensorPart | None:
-    """The part of a value at an index such as ``(2, slice(0, 4))``, None for all of it;
-    ``EngineError`` when it has no such part.
+    """Return the part of a value at an index such as ``(2, slice(0, 4))``; None for the whole
+    value.
+
+    Raise ``EngineError`` if the value does not have the part.
     """
     shape = lengths(value)
     if len(index) > len(shape):
         raise EngineError(
-            f"an index of {len(index)} numbers into a value of shape {list(shape)}: there are fewer axes"
+            f"an index of {len(index)} numbers into a value of shape {list(shape)}: "
+            f"there are fewer axes"
         )
     ranges = [
-        _range(one, axis, length)
-        for axis, (one, length) in enumerate(zip(index, shape, strict=False))
+        _resolve_range(item, axis, length)
+        for axis, (item, length) in enumerate(zip(index, shape, strict=False))
     ]
     return block(shape, dict(enumerate(ranges)))
 
 
-def _range(one: int | slice, axis: int, length: int) -> Range:
-    if isinstance(one, slice):
-        if one.step not in (None, 1):
-            raise EngineError(f"a part goes along axis {axis} in steps of 1, not of {one.step}")
-        begin, end, _ = one.indices(length)
+def _resolve_range(item: int | slice, axis: int, length: int) -> Range:
+    if isinstance(item, slice):
+        if item.step not in (None, 1):
+            raise EngineError(f"a part goes along axis {axis} in steps of 1, not of {item.step}")
+        begin, end, _ = item.indices(length)
         if begin >= end:
             raise EngineError(
                 f"no element along axis {axis} of length {length} lies in {begin}:{end}"
             )
         return begin, end
-    number = operator.index(one)
+    number = operator.index(item)
     if not -length <= number < length:
         raise EngineError(f"there is no element {number} along axis {axis} of length {length}")
     return number % length, number % length + 1
 
 
-def element(shape: tuple[int, ...], at: int) -> TensorPart:
-    """The part that is one element, by its flat index."""
+def element(shape: tuple[int, ...], position: int) -> TensorPart:
+    """Return the part that consists of the element with a flat index."""
     return TensorPart(
-        tuple((int(one), int(one) + 1) for one in np.unravel_index(at, shape)) if shape else (),
+        tuple(
+            (int(coordinate), int(coordinate) + 1)
+            for coordinate in np.unravel_index(position, shape)
+        )
+        if shape
+        else (),
         shape,
     )
 
 
 def block(shape: tuple[int, ...], ranges: Mapping[int, Range]) -> TensorPart | None:
-    """The part with these ranges along some axes; None when it is the whole."""
+    """Return the part with the given ranges along some axes; None if it is the whole."""
     part = TensorPart(
         tuple(ranges.get(axis, (0, length)) for axis, length in enumerate(shape)), shape
     )
@@ -172,44 +187,41 @@ def block(shape: tuple[int, ...], ranges: Mapping[int, Range]) -> TensorPart | N
 
 
 def moves(instruction: Instruction) -> bool:
-    """Whether an operation moves elements from some of its inputs, and does nothing else to
-    them.
-    """
-    return instruction.node.type in _MOVED and instruction.kernel is not None
+    """Return True if an operation only moves elements of some of its inputs."""
+    return instruction.node.type in _MOVED_INPUTS and instruction.kernel is not None
 
 
 def lengths(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor; of an ONNX sequence how many elements it has."""
+    """Return the shape of a tensor, or the length of an ONNX sequence."""
     return (len(value),) if isinstance(value, tuple) else np.shape(value)
 
 
-def behind(
+def source_elements(
     instruction: Instruction,
     inputs: Sequence[Any],
     output: Any,
     number: int,
     part: TensorPart | None,
 ) -> Iterator[tuple[int, TensorPart | None]]:
-    """From which inputs, and which parts of them, an operation made a part of its output of some
-    number: what it did not take is left out.
+    """Yield each input with the part of it that contributes to a part of one output.
 
-    ``inputs`` has None for what is left out.
+    Inputs without contributing elements are skipped. Omitted inputs are None in ``inputs``.
     """
     known = [value for value in inputs if value is not None]
     if not known or not all(map(is_tensor, (*known, output))):
-        yield from ((one, None) for one, value in enumerate(inputs) if value is not None)
+        yield from ((index, None) for index, value in enumerate(inputs) if value is not None)
         return
-    came = moved(instruction, inputs, output, number, part)
-    for one, value in enumerate(inputs):
+    origins = moved_elements(instruction, inputs, output, number, part)
+    for index, value in enumerate(inputs):
         if value is None:
             continue
-        if came is not None and one in came:
-            if (taken := came[one]) is not None:
-                yield one, None if taken.is_whole else taken
+        if origins is not None and index in origins:
+            if (origin := origins[index]) is not None:
+                yield index, None if origin.is_whole else origin
         else:
             yield (
-                one,
-                _broadcast(np.shape(value), part)
+                index,
+                _broadcast_part(np.shape(value), part)
                 if part is not None and _is_elementwise(instruction, known, part)
                 else None,
             )
@@ -224,66 +236,73 @@ def _is_elementwise(instruction: Instruction, inputs: Sequence[Any], part: Tenso
         return False
 
 
-def _broadcast(shape: tuple[int, ...], part: TensorPart) -> TensorPart | None:
-    """What of a tensor of a shape is broadcast to a part."""
+def _broadcast_part(shape: tuple[int, ...], part: TensorPart) -> TensorPart | None:
+    """Return the part of a tensor with the given shape that is broadcast to a part."""
     ranges = part.ranges[len(part.ranges) - len(shape) :]
-    return block(shape, {axis: one for axis, one in enumerate(ranges) if shape[axis] != 1})
+    return block(shape, {axis: bounds for axis, bounds in enumerate(ranges) if shape[axis] != 1})
 
 
-def moved(
+def moved_elements(
     instruction: Instruction,
     inputs: Sequence[Any],
     output: Any,
     number: int,
     part: TensorPart | None,
 ) -> dict[int, TensorPart | None] | None:
-    """What an operation moved to a part, for each input that it moves elements of; None for an
-    operation that does something else.
+    """Return the part of each moved input that an operation moved to a part of its output.
 
-    It is run on numbers in place of the elements: where the numbers come out, the elements do.
+    Return None if the operation does not only move elements. The kernel runs on element numbers
+    instead of elements; the numbers in its output identify the elements.
     """
     kind = instruction.node.type
     if (
-        kind not in _MOVED
+        kind not in _MOVED_INPUTS
         or instruction.kernel is None
         or instruction.node.attributes.get("reduction", "none") != "none"
     ):
         return None
-    taken = [
-        one
-        for one in _MOVED[kind] or range(len(inputs))
-        if one < len(inputs) and inputs[one] is not None
+    moved_inputs = [
+        index
+        for index in _MOVED_INPUTS[kind] or range(len(inputs))
+        if index < len(inputs) and inputs[index] is not None
     ]
-    sizes = [int(np.size(inputs[one])) for one in taken]
-    if sum(sizes) + np.size(output) > _MOST_ELEMENTS:
+    sizes = [int(np.size(inputs[index])) for index in moved_inputs]
+    if sum(sizes) + np.size(output) > _MAX_ELEMENTS:
         return None
     starts = np.cumsum([0, *sizes])
     numbered = list(inputs)
-    for one, start in zip(taken, starts[:-1], strict=True):
-        numbered[one] = settle(
-            np.arange(start, start + np.size(inputs[one])).reshape(np.shape(inputs[one]))
+    for index, start in zip(moved_inputs, starts[:-1], strict=True):
+        numbered[index] = settle(
+            np.arange(start, start + np.size(inputs[index])).reshape(np.shape(inputs[index]))
         )
     try:
-        made = instruction.kernel(*numbered)
-        numbers = np.asarray(made[number] if instruction.several else made)
+        result = instruction.kernel(*numbered)
+        numbers = np.asarray(result[number] if instruction.several else result)
     except (ValueError, TypeError, IndexError):
         return None
     if numbers.shape != np.shape(output) or not np.isin(numbers, np.arange(starts[-1])).all():
         return None
-    came = np.unique(numbers[part.place] if part is not None else numbers)
+    origins = np.unique(numbers[part.slices] if part is not None else numbers)
     return {
-        one: around(came[(came >= start) & (came < end)] - start, np.shape(inputs[one]))
-        for one, start, end in zip(taken, starts[:-1], starts[1:], strict=True)
+        index: enclosing_part(
+            origins[(origins >= start) & (origins < end)] - start, np.shape(inputs[index])
+        )
+        for index, start, end in zip(moved_inputs, starts[:-1], starts[1:], strict=True)
     }
 
 
-def around(numbers: np.ndarray, shape: tuple[int, ...]) -> TensorPart | None:
-    """The smallest part that holds elements of these flat numbers; None for no elements."""
+def enclosing_part(numbers: np.ndarray, shape: tuple[int, ...]) -> TensorPart | None:
+    """Return the smallest part that contains the elements with these flat indices; None without
+    elements.
+    """
     if not numbers.size:
         return None
     if not shape:
         return TensorPart((), ())
     return TensorPart(
-        tuple((int(one.min()), int(one.max()) + 1) for one in np.unravel_index(numbers, shape)),
+        tuple(
+            (int(coordinates.min()), int(coordinates.max()) + 1)
+            for coordinates in np.unravel_index(numbers, shape)
+        ),
         shape,
     )

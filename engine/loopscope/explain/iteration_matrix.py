@@ -1,5 +1,5 @@
-"""The iteration matrix: every value of a loop's body in every iteration, or in evenly chosen
-ones where there are many.
+"""Iteration matrix: every value of a loop's body in every iteration, or in evenly chosen iterations
+of long loops.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from loopscope.timeline.vectorised import Columns, Recorded
 Role = Literal["carried", "iteration", "slice", "condition", "branch", "value"]
 MOST_COLUMNS, MOST_ROWS = 200, 40
 _SECONDS = 0.6
-"""After so long no further value is computed: what is left is shown as not computed."""
-_MOST_ELEMENTS = 1 << 18
-"""Of a tensor of which the mean is taken."""
+"""Seconds after which no further value is computed; the remaining cells are shown as not
+computed.
+"""
+_MAX_ELEMENTS = 1 << 18
+"""Maximum elements of a tensor from which its mean is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,15 @@ class MatrixCell:
     """One value in one iteration."""
 
     number: float | None
-    """The value of a single element, the mean of the finite elements of a tensor; None where
-    there is none.
-    """
+    """Value of a single element, or mean of a tensor's finite elements; None if there is none."""
     value: Any
-    """The value itself; the branch's name in rows of branches."""
+    """The value itself; the branch name in rows of Ifs."""
     odd: bool
-    """It holds a NaN or an infinity."""
+    """True if the value contains a NaN or an infinity."""
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """None where there is none: of a sequence, or of what a run was saved without."""
+        """Shape; None for a sequence or a value that the run was saved without."""
         return np.shape(self.value) if is_tensor(self.value) else None
 
 
@@ -54,18 +54,18 @@ class MatrixRow:
     """One value over the iterations."""
 
     label: str
-    """Its address below the body."""
+    """Address of the value below the body."""
     name: str
     role: Role
     slot: Slot
     cells: tuple[MatrixCell | None, ...]
-    """One for each column; None where it did not run or was not computed."""
+    """One cell per column; None if the value did not run or was not computed."""
     first_not_finite: int | None
     first_change: int | None
     fixed_from: int | None
     is_whole: bool
-    """Whether all iterations were looked at; otherwise there may be an earlier NaN than
-    ``first_not_finite``.
+    """True if all iterations were checked; otherwise a NaN before ``first_not_finite`` is
+    possible.
     """
 
 
@@ -74,38 +74,40 @@ class Matrix:
     """All rows of one execution of a loop."""
 
     address: str
-    """Of the loop."""
+    """Address of the loop."""
     program: Program
     first_row: int
     total: int
-    """Iterations that have begun."""
+    """Number of iterations that have begun."""
     iterations: tuple[int, ...]
     """Iteration of each column."""
     rows: tuple[MatrixRow, ...]
     left_out: int
-    """Values of the body beyond ``MOST_ROWS``."""
+    """Number of body values beyond ``MOST_ROWS``."""
     complete: bool
-    """Every cell was computed."""
+    """True if every cell was computed."""
 
     def column_of(self, iteration: int) -> int:
-        """The column that holds an iteration."""
+        """Return the column that contains an iteration."""
         return int(np.searchsorted(self.iterations, iteration, side="right")) - 1
 
 
 def iteration_matrix(
     run: Run, address: str, most_columns: int = MOST_COLUMNS, most_rows: int = MOST_ROWS
 ) -> Matrix:
-    """The matrix of the loop execution at an address; ``EngineError`` when there is none."""
+    """Return the matrix of the loop execution at an address; raise ``EngineError`` if there is
+    none.
+    """
     outer, execution_row, region, instruction = execution(run, address)
     program = region.program
     first, end = run.timeline.executions.rows_of(region, execution_row)
     total = end - first
     chosen = evenly(total, most_columns)
-    named = list(_named(region))
+    varying = list(_varying_slots(region))
     filled = _Filler(run, program, first, end, chosen)
-    values = {slot: filled.column(slot) for _, _, slot in named[:most_rows]}
-    filled.compute([slot for slot, found in values.items() if found is None])
-    rows = [_row(filled, label, role, slot) for label, role, slot in named[:most_rows]]
+    values = {slot: filled.column(slot) for _, _, slot in varying[:most_rows]}
+    filled.compute([slot for slot, column in values.items() if column is None])
+    rows = [_row(filled, label, role, slot) for label, role, slot in varying[:most_rows]]
     rows += _branches(run, program, filled)
     place = f"{run.timeline.address(outer, execution_row)}/{instruction.label}"
     return Matrix(
@@ -115,29 +117,30 @@ def iteration_matrix(
         total,
         tuple(chosen),
         tuple(rows),
-        max(0, len(named) - most_rows),
+        max(0, len(varying) - most_rows),
         not filled.late,
     )
 
 
-def step_of_cell(run: Run, found: Matrix, row: MatrixRow, iteration: int) -> int:
-    """The step before which the value of a row in an iteration has just been computed;
-    ``AddressError`` for an iteration that has not begun.
+def step_of_cell(run: Run, matrix: Matrix, row: MatrixRow, iteration: int) -> int:
+    """Return the step before which the value of a row in an iteration was computed.
+
+    Raise ``AddressError`` for an iteration that did not begin.
     """
-    if not 0 <= iteration < found.total:
+    if not 0 <= iteration < matrix.total:
         raise AddressError(
-            f"{found.address} has {found.total:,} iterations, and {iteration} is none of them"
+            f"{matrix.address} has {matrix.total:,} iterations, and {iteration} is none of them"
         )
     if row.role == "branch":
-        at = region_number(found.program, row.label) or 0
+        position = region_number(matrix.program, row.label) or 0
     else:
-        at = found.program.producer.get(row.slot, -1) + 1
-    return run.timeline.step_at(found.program, found.first_row + iteration, at)
+        position = matrix.program.producer.get(row.slot, -1) + 1
+    return run.timeline.step_at(matrix.program, matrix.first_row + iteration, position)
 
 
-def _named(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
-    """Label, role and slot of everything that may change from one iteration to the next: the
-    carried values first.
+def _varying_slots(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
+    """Yield label, role and slot of every value that may change between iterations, carried values
+    first.
     """
     program = region.program
     names = value_names(program)
@@ -154,8 +157,8 @@ def _named(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
 
 
 class _Filler:
-    """Gets the values of the chosen iterations: whole columns where that goes, row by row
-    elsewhere, within a time.
+    """Collects the values of the chosen iterations: in whole columns if possible, else row by row
+    with a time limit.
     """
 
     def __init__(self, run: Run, program: Program, first: int, end: int, chosen: list[int]) -> None:
@@ -163,30 +166,33 @@ class _Filler:
         self.first, self.end = first, end
         self.chosen = chosen
         self.columns: dict[int, np.ndarray] = {}
-        self.found: dict[tuple[Slot, int], Any] = {}
+        self.values: dict[tuple[Slot, int], Any] = {}
         self.late = False
         self._recorded = Recorded(run.timeline)
-        self._at_once: dict[int, Columns] = {}
-        """By the row after the last."""
+        self._columns_by_end: dict[int, Columns] = {}
+        """Columns by end row."""
 
     def column(self, slot: Slot) -> np.ndarray | None:
-        """The numbers of all iterations that have computed them: the last one may still be on
-        its way.
+        """Return the numbers of all iterations that computed the slot; the last iteration may still
+        be running.
         """
         end = self.end if self.run.has_run(self.program, self.end - 1, slot) else self.end - 1
         if end - self.first < 2 or not self.run.has_run(self.program, end - 1, slot):
             return None
-        if end not in self._at_once:
-            self._at_once[end] = Columns(self._recorded, self.program, np.arange(self.first, end))
-        column = self._at_once[end].column(slot)
+        if end not in self._columns_by_end:
+            self._columns_by_end[end] = Columns(
+                self._recorded, self.program, np.arange(self.first, end)
+            )
+        column = self._columns_by_end[end].column(slot)
         if column is None or np.asarray(column.values).dtype.kind not in "biuf":
             return None
         self.columns[slot] = np.asarray(column.of(end - self.first))
         return self.columns[slot]
 
     def compute(self, slots: list[Slot]) -> None:
-        """Iteration by iteration, last slots first: one replay of a body gives all that its
-        values depend on.
+        """Replay the slots of each chosen iteration, last slots first.
+
+        One replay of a body computes all values that a slot depends on.
         """
         deadline = time.monotonic() + _SECONDS
         for iteration in self.chosen:
@@ -201,63 +207,68 @@ class _Filler:
         if not self.run.has_run(self.program, row, slot):
             return
         try:
-            self.found[slot, iteration] = self.run.values.get(
+            self.values[slot, iteration] = self.run.values.get(
                 self.run.timeline, self.program, row, slot
             )
         except NotKept:
-            self.found[slot, iteration] = NOT_KEPT
+            self.values[slot, iteration] = NOT_KEPT
         except (EngineError, ValueError, TypeError):
             return
 
     def cells(self, slot: Slot) -> tuple[MatrixCell | None, ...]:
         column = self.columns.get(slot)
         if column is not None:
-            return tuple(cell(column[one]) if one < len(column) else None for one in self.chosen)
+            return tuple(
+                cell(column[iteration]) if iteration < len(column) else None
+                for iteration in self.chosen
+            )
         return tuple(
-            cell(self.found[slot, one]) if (slot, one) in self.found else None
-            for one in self.chosen
+            cell(self.values[slot, iteration]) if (slot, iteration) in self.values else None
+            for iteration in self.chosen
         )
 
     def history(self, slot: Slot) -> History:
-        """Of all iterations, or of those that were looked at."""
+        """Return the history over all iterations, or over the chosen ones."""
         if slot in self.columns:
             return History("", self.columns[slot])
         values = [
-            None if (value := self.found.get((slot, one))) is NOT_KEPT else value
-            for one in self.chosen
+            None if (value := self.values.get((slot, iteration))) is NOT_KEPT else value
+            for iteration in self.chosen
         ]
         while values and values[-1] is None:
             values.pop()
         return of_values("", tuple(values))
 
     def is_whole(self, slot: Slot) -> bool:
-        """Whether all iterations were looked at, but perhaps the last, which may still be on its
-        way.
+        """Return True if all iterations were computed, except possibly the last, which may still be
+        running.
         """
         if slot in self.columns:
             return True
-        missing = [one for one in self.chosen if (slot, one) not in self.found]
+        missing = [iteration for iteration in self.chosen if (slot, iteration) not in self.values]
         return len(self.chosen) == self.end - self.first and missing in ([], self.chosen[-1:])
 
 
-_NARROW = 2
-"""``isbuiltin`` of the narrow types that numpy itself lacks."""
+_USER_DTYPE = 2
+"""``dtype.isbuiltin`` of the narrow types that numpy does not define."""
 
 
 def cell(value: Any) -> MatrixCell:
-    """One value as a cell.
+    """Return a value as a cell.
 
-    >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number, cell(np.array(["a"], object)).number
-    (2.0, 2.0, None)
+    >>> cell(np.float32(2)).number, cell(np.array([1.0, np.nan, 3.0])).number
+    (2.0, 2.0)
+    >>> cell(np.array(["a"], object)).number is None
+    True
     >>> cell(np.void(b"abc")).number is None  # bytes are not numbers
     True
     """
     if not is_tensor(value):
         return MatrixCell(None, value, False)
     array = np.asarray(value)
-    if (array.dtype.kind not in "biuf" and array.dtype.isbuiltin != _NARROW) or not array.size:
+    if (array.dtype.kind not in "biuf" and array.dtype.isbuiltin != _USER_DTYPE) or not array.size:
         return MatrixCell(None, value, False)
-    numbers = array.reshape(-1)[:_MOST_ELEMENTS].astype(np.float64)
+    numbers = array.reshape(-1)[:_MAX_ELEMENTS].astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     with np.errstate(all="ignore"):
         number = float(finite.mean()) if finite.size else None
@@ -265,24 +276,29 @@ def cell(value: Any) -> MatrixCell:
 
 
 def _row(filled: _Filler, label: str, role: Role, slot: Slot) -> MatrixRow:
-    cells, over, whole = filled.cells(slot), filled.history(slot), filled.is_whole(slot)
-    odd = over.first_not_finite
-    if odd is not None and slot not in filled.columns:
-        odd = filled.chosen[odd]
-    changed, fixed = (over.first_change, over.fixed_from) if whole else (None, None)
-    return MatrixRow(label, decode(label), role, slot, cells, odd, changed, fixed, whole)
+    cells, history, is_whole = filled.cells(slot), filled.history(slot), filled.is_whole(slot)
+    first_unusual = history.first_not_finite
+    if first_unusual is not None and slot not in filled.columns:
+        first_unusual = filled.chosen[first_unusual]
+    first_change, fixed_from = (
+        (history.first_change, history.fixed_from) if is_whole else (None, None)
+    )
+    return MatrixRow(
+        label, decode(label), role, slot, cells, first_unusual, first_change, fixed_from, is_whole
+    )
 
 
 def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[MatrixRow]:
-    """A row for each If of the body: the branch that it took."""
+    """Yield a row for each If of the body with the branches that it took."""
     for number in program.regions:
         instruction = program.instructions[number]
         if not isinstance(instruction.region, IfRegion):
             continue
-        taken, _ = run.timeline.executions.branch_rows(instruction.region)
-        part = taken[filled.first : filled.end]
+        all_branches, _ = run.timeline.executions.branch_rows(instruction.region)
+        part = all_branches[filled.first : filled.end]
         cells = tuple(
-            _branch_cell(int(part[one])) if one < len(part) else None for one in filled.chosen
+            _branch_cell(int(part[iteration])) if iteration < len(part) else None
+            for iteration in filled.chosen
         )
         history = History("", part)
         label = instruction.label
@@ -299,5 +315,5 @@ def _branches(run: Run, program: Program, filled: _Filler) -> Iterator[MatrixRow
         )
 
 
-def _branch_cell(taken: int) -> MatrixCell:
-    return MatrixCell(float(taken), "then" if taken else "else", False)
+def _branch_cell(is_then: int) -> MatrixCell:
+    return MatrixCell(float(is_then), "then" if is_then else "else", False)

@@ -1,5 +1,5 @@
-"""Values as Python text: what is small is written out, exactly; what is large is read from a
-file of weights.
+"""Values as Python text: small values are written out exactly, large ones are read from a weights
+file.
 """
 
 from __future__ import annotations
@@ -13,30 +13,32 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.values import NOT_KEPT
 
-_MOST_WRITTEN = 64
-_PLAIN = frozenset(
+_MAX_INLINE_ELEMENTS = 64
+_LITERAL_DTYPES = frozenset(
     np.dtype(name)
     for name in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 )
-_STORED = _PLAIN | {np.dtype("c8"), np.dtype("c16")}
-"""What a file of weights holds as it is."""
-_INLINE = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
+_STORABLE_DTYPES = _LITERAL_DTYPES | {np.dtype("c8"), np.dtype("c16")}
+"""Types that a weights file stores unchanged."""
+_INLINE_DTYPES = frozenset(np.dtype(name) for name in ("b1", "i4", "i8", "f4", "f8"))
 
 
 def fits_in_code(value: Any) -> bool:
-    """Whether a value is small and plain enough to be written out."""
+    """Return True if a value is small enough, and of a plain type, to be written out."""
     return (
         value is not NOT_KEPT
-        and np.size(value) <= _MOST_WRITTEN
-        and np.asarray(value).dtype in _PLAIN
+        and np.size(value) <= _MAX_INLINE_ELEMENTS
+        and np.asarray(value).dtype in _LITERAL_DTYPES
     )
 
 
 def array_text(name: str, value: Any) -> str:
-    """An expression that gives the value; by ``name`` from ``WEIGHTS`` when it is not written out.
+    """Return an expression for a value; large values are read as ``WEIGHTS[name]``.
 
-    >>> array_text("", np.float32([0.1, 2])), array_text("", np.zeros((0, 2), np.int64)), array_text("", np.bool_(True))
-    ('np.array([0.1, 2.0], np.float32)', 'np.zeros((0, 2), np.int64)', 'np.bool_(True)')
+    >>> array_text("", np.float32([0.1, 2])), array_text("", np.zeros((0, 2), np.int64))
+    ('np.array([0.1, 2.0], np.float32)', 'np.zeros((0, 2), np.int64)')
+    >>> array_text("", np.bool_(True))
+    'np.bool_(True)'
     >>> array_text("w", NOT_KEPT)
     "WEIGHTS['w']  # not kept: the run was saved without weights"
     """
@@ -52,7 +54,7 @@ def array_text(name: str, value: Any) -> str:
     ):
         return f"np.zeros({array.shape!r}, {kind})"
     if not fits_in_code(value):
-        return f"WEIGHTS[{name!r}]{_restored(array.dtype)}"
+        return f"WEIGHTS[{name!r}]{_conversion_after_load(array.dtype)}"
     items = [_number(item) for item in array.reshape(-1)]
     if not array.ndim:
         return f"{kind}({items[0]})"
@@ -61,24 +63,28 @@ def array_text(name: str, value: Any) -> str:
 
 
 def zeros_text(element_type: ElementType, lengths: Sequence[int]) -> str:
-    """An expression that gives zeros, or empty texts, of a type and a shape; a number for no
-    dimensions, as runs have it.
+    """Return an expression for zeros (or empty texts) of a type and shape.
 
-    >>> zeros_text(ElementType.F32, (2, 3)), zeros_text(ElementType.I64, ()), zeros_text(ElementType.STRING, (2,))
-    ('np.zeros((2, 3), np.float32)', 'np.int64(0)', "np.full((2,), '', object)")
+    A tensor without dimensions becomes a scalar, as in runs.
+
+    >>> zeros_text(ElementType.F32, (2, 3)), zeros_text(ElementType.I64, ())
+    ('np.zeros((2, 3), np.float32)', 'np.int64(0)')
+    >>> zeros_text(ElementType.STRING, (2,))
+    "np.full((2,), '', object)"
     >>> zeros_text(ElementType.BF16, ())
     "np.zeros((), ElementType('bf16').dtype)[()]"
     """
     shape, dtype = tuple(lengths), element_type.dtype
     if element_type is ElementType.STRING:
         return f"np.full({shape!r}, '', object)"
-    if dtype not in _PLAIN:
-        return f"np.zeros({shape!r}, ElementType({element_type.value!r}).dtype){'' if shape else '[()]'}"
+    if dtype not in _LITERAL_DTYPES:
+        scalar = "" if shape else "[()]"
+        return f"np.zeros({shape!r}, ElementType({element_type.value!r}).dtype){scalar}"
     return f"np.zeros({shape!r}, {_type_text(dtype)})" if shape else array_text("", dtype.type())
 
 
 def stored(value: Any) -> np.ndarray:
-    """A value as an array that a file of weights can hold: of types that numpy knows.
+    """Return a value as an array of a type that a weights file can store.
 
     >>> value = np.zeros((2, 0), np.complex128)
     >>> stored(value).dtype, array_text("w", value)
@@ -87,13 +93,13 @@ def stored(value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype == object:
         return array.astype(str)
-    return array if array.dtype in _STORED else array.view(f"u{array.dtype.itemsize}")
+    return array if array.dtype in _STORABLE_DTYPES else array.view(f"u{array.dtype.itemsize}")
 
 
-def _restored(dtype: np.dtype) -> str:
+def _conversion_after_load(dtype: np.dtype) -> str:
     if dtype.kind == "O":
         return ".astype(object)"
-    if dtype in _STORED:
+    if dtype in _STORABLE_DTYPES:
         return ""
     try:
         return f".view(ElementType({ElementType.of_dtype(dtype).value!r}).dtype)"
@@ -102,13 +108,15 @@ def _restored(dtype: np.dtype) -> str:
 
 
 def inline_text(value: Any) -> str:
-    """A number that takes its type from what it is computed with; empty for what is none."""
+    """Return a scalar as a literal whose type follows from the other operand; empty if not
+    possible.
+    """
     if value is NOT_KEPT:
         return ""
     array = np.asarray(value)
     if (
         array.ndim
-        or array.dtype not in _INLINE
+        or array.dtype not in _INLINE_DTYPES
         or (array.dtype.kind == "f" and not np.isfinite(array))
     ):
         return ""
@@ -116,9 +124,7 @@ def inline_text(value: Any) -> str:
 
 
 def attribute_text(value: Any) -> str:
-    """An attribute of an operation as Python text; every piece of the model's own text is
-    quoted.
-    """
+    """Return an operation's attribute as Python text; every text from the model is quoted."""
     match value:
         case ElementType():
             return f"ElementType({value.value!r})"
@@ -129,13 +135,13 @@ def attribute_text(value: Any) -> str:
         case bool() | int() | str() | None:
             return repr(value)
         case tuple() | list():
-            return "(" + "".join(f"{attribute_text(one)}, " for one in value).rstrip() + ")"
+            return "(" + "".join(f"{attribute_text(item)}, " for item in value).rstrip() + ")"
         case _:
             return array_text("", value)
 
 
 def _number(item: Any) -> str:
-    """The shortest text that gives the number back in its type."""
+    """Return the shortest text that restores the number in its type."""
     if item.dtype.kind == "f":
         return repr(float(str(item)))
     return repr(item.item())

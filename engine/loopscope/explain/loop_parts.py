@@ -1,5 +1,5 @@
-"""How parts of tensors go into loops and come out of them: which part an iteration reads, and
-which iterations made a part.
+"""Parts of tensors that enter and leave loops: the slice an iteration reads, and the iterations
+that made a part.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from loopscope.explain.index_provenance import TensorPart, block, lengths
 from loopscope.explain.pattern import layer_of
 from loopscope.ir.model import SEQUENCE_MAP
 
-_MOST_MEASURED = 10_000
-"""Iterations whose pieces are measured one by one, where the model does not say how long they
-are.
+_MAX_MEASURED = 10_000
+"""Maximum number of iterations whose pieces are measured one by one if the model does not declare
+their length.
 """
 
 
 def read_part(
     region: LoopRegion, sliced: Sliced, source: object, iteration: int, part: TensorPart | None
 ) -> TensorPart | None:
-    """The part of a sliced input that an iteration reads for a part of its Parameter; None for
-    all of it.
+    """Return the part of a sliced input that an iteration reads for a part of its Parameter.
+
+    Return None for the whole input.
     """
     shape = lengths(source)
     if isinstance(source, tuple):
@@ -48,13 +49,14 @@ def read_part(
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The iterations that made a part of what a loop has joined."""
+    """Iterations that made a part of a joined loop output."""
 
     rows: range
-    """Of the body, in the order in which they ran."""
+    """Rows of the body in execution order."""
     starts: np.ndarray | None
-    """Along the axis, where the piece of each row of the loop's execution begins, and where the
-    last has ended, in the order of the output; None where only whole pieces are known.
+    """Begin of each row's piece along the axis, then the end of the last, in output order.
+
+    None if only whole pieces are known.
     """
     output: Concatenated
     part: TensorPart | None
@@ -62,18 +64,18 @@ class Pieces:
     """First row of the loop's execution."""
 
     def part_at(self, row: int) -> TensorPart | None:
-        """The part of the piece that a row made; None for all of it."""
+        """Return the part of the piece that a row made; None for the whole piece."""
         if self.part is None or self.starts is None or self.output.into_sequence:
             return None
         ranges, count = list(self.part.ranges), len(self.starts) - 1
         axis = self.output.axis % len(ranges)
         begin, end = ranges.pop(axis)
-        shape = [length for one, length in enumerate(self.part.shape) if one != axis]
+        shape = [length for dimension, length in enumerate(self.part.shape) if dimension != axis]
         if not self.output.stacked:
-            number = _in_order(self.output, row - self.first, count)
+            number = _piece_index(self.output, row - self.first, count)
             start, stop = int(self.starts[number]), int(self.starts[number + 1])
             if not shape and self.starts[-1] == count:
-                return None  # numbers of rank 0 are joined, or vectors of one element
+                return None  # scalars, or vectors of one element, are joined
             ranges.insert(axis, (max(begin, start) - start, min(end, stop) - start))
             shape.insert(axis, stop - start)
         return block(tuple(shape), dict(enumerate(ranges)))
@@ -82,12 +84,12 @@ class Pieces:
 def pieces(
     run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart | None
 ) -> Pieces:
-    """Which of the rows of a loop's execution made a part of an output; ``part`` is None for all
-    of it.
+    """Return the rows of a loop's execution that made a part of an output; None for the whole
+    output.
     """
     if part is None:
         return Pieces(rows, None, output, None, rows.start)
-    starts = _starts(run, region, output, rows, part)
+    starts = _piece_starts(run, region, output, rows, part)
     if starts is None:
         return Pieces(rows, None, output, part, rows.start)
     begin, end = part.ranges[output.axis % len(part.ranges)]
@@ -100,28 +102,28 @@ def pieces(
     return Pieces(rows[first:last], starts, output, part, rows.start)
 
 
-def _in_order(output: Concatenated, iteration: int, count: int) -> int:
-    """The place of an iteration's piece among all."""
+def _piece_index(output: Concatenated, iteration: int, count: int) -> int:
+    """Return the index of an iteration's piece in output order."""
     return count - 1 - iteration if output.reverse else iteration
 
 
-def _starts(
+def _piece_starts(
     run: Run, region: LoopRegion, output: Concatenated, rows: range, part: TensorPart
 ) -> np.ndarray | None:
     total = part.shape[output.axis % len(part.shape)]
     if output.stacked or output.into_sequence:
         return np.arange(len(rows) + 1)
-    each = _declared_length(run, region.program, output)
-    if each is not None and each * len(rows) == total:
-        return np.arange(len(rows) + 1) * each
-    if len(rows) > _MOST_MEASURED:
+    length = _declared_length(run, region.program, output)
+    if length is not None and length * len(rows) == total:
+        return np.arange(len(rows) + 1) * length
+    if len(rows) > _MAX_MEASURED:
         return None
     ordered = reversed(rows) if output.reverse else rows
-    return np.cumsum([0, *_measured(run, region.program, output, list(ordered))])
+    return np.cumsum([0, *_measure_lengths(run, region.program, output, list(ordered))])
 
 
 def _declared_length(run: Run, program: Program, output: Concatenated) -> int | None:
-    """How long each piece is along the axis, where inference knows."""
+    """Return the length of each piece along the axis, if inference knows it."""
     layer, number = layer_of(program, output.result)
     shape = run.plan.propagated.output(program.address, layer, number).shape
     if shape.dimensions is None or output.result in run.overrides.slots:
@@ -132,9 +134,11 @@ def _declared_length(run: Run, program: Program, output: Concatenated) -> int | 
     return dimension.length if dimension.is_static else None
 
 
-def _measured(run: Run, program: Program, output: Concatenated, rows: Sequence[int]) -> list[int]:
-    found: list[int] = []
+def _measure_lengths(
+    run: Run, program: Program, output: Concatenated, rows: Sequence[int]
+) -> list[int]:
+    result: list[int] = []
     for row in rows:
         shape = np.shape(run.values.get(run.timeline, program, row, output.result))
-        found.append(shape[output.axis] if shape else 1)
-    return found
+        result.append(shape[output.axis] if shape else 1)
+    return result

@@ -1,5 +1,5 @@
-"""How narrowly a comparison of floats was decided: the distance of its operands, and the types
-in which it would come out otherwise.
+"""Margin of a comparison of floats: the distance of its operands, and the types that would change
+its result.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
 }
 _NARROWER = ("f16", "bf16")
-"""What devices compute in instead of f32."""
+"""Types that devices use instead of f32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How far two floats were from being compared otherwise."""
+    """Distance of two compared floats from the opposite result."""
 
     distance: float
-    """Of the operands."""
+    """Absolute difference of the operands."""
     otherwise: tuple[str, ...]
-    """The types to which both may be rounded so that the comparison comes out otherwise."""
+    """Types in which the rounded operands compare differently."""
 
     @property
     def sentence(self) -> str:
-        """What is to be said of a narrow decision; empty for any other."""
+        """Sentence about a narrow decision; empty if no narrower type changes the result."""
         if not self.otherwise:
             return ""
-        return f"That was decided by {self.distance:.1g}: {' and '.join(self.otherwise)} would decide otherwise."
+        types = " and ".join(self.otherwise)
+        return f"That was decided by {self.distance:.1g}: {types} would decide otherwise."
 
 
-def margin(one: np.generic, other: np.generic, sign: str) -> Margin | None:
-    """Of two elements that a comparison with ``sign`` compared; None where they are no finite
-    floats.
+def margin(left: np.generic, right: np.generic, sign: str) -> Margin | None:
+    """Return the margin of two elements compared with ``sign``; None unless both are finite floats.
 
     >>> margin(np.float32(0.5004), np.float32(0.5), ">").sentence
     'That was decided by 0.0004: bf16 would decide otherwise.'
     """
-    operands = [np.asarray(one), np.asarray(other)]
+    operands = [np.asarray(left), np.asarray(right)]
     if any(ElementType.of_dtype(operand.dtype) not in REAL_FLOATS for operand in operands):
         return None
     values = [float(operand) for operand in operands]
     if not all(map(np.isfinite, values)):
         return None
     compares = _SIGNS[sign]
-    held = compares(*values)
+    result = compares(*values)
     narrower = {to: [float(round_to(operand, to=to)) for operand in operands] for to in _NARROWER}
     return Margin(
         abs(values[0] - values[1]),
-        tuple(to for to, rounded in narrower.items() if compares(*rounded) != held),
+        tuple(to for to, rounded in narrower.items() if compares(*rounded) != result),
     )

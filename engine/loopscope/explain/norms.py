@@ -16,14 +16,14 @@ from loopscope.timeline.vectorised import Columns, Recorded
 
 
 def norms(run: Run, program: Program, rows: Sequence[int], slot: Slot) -> list[float | None]:
-    """The Euclidean norm of a value in each row; None where it cannot be had."""
-    return [None if one is None else norm(one) for one in values(run, program, rows, slot)]
+    """Return the Euclidean norm of a value in each row; None if the value is unavailable."""
+    return [None if array is None else norm(array) for array in values(run, program, rows, slot)]
 
 
 def values(
     run: Run, program: Program, rows: Sequence[int], slot: Slot
 ) -> Iterator[np.ndarray | None]:
-    """A value in each row, one after the other; None where it cannot be had."""
+    """Yield a value in each row; None if it is unavailable."""
     if not len(rows):
         return
     column = (
@@ -39,18 +39,18 @@ def values(
 
 
 def value(run: Run, program: Program, row: int, slot: Slot) -> np.ndarray | None:
-    """A tensor in one row; None where it has not run or cannot be computed again."""
+    """Return a tensor in one row; None if it did not run or cannot be recomputed."""
     try:
-        found = (
+        result = (
             run.values.get(run.timeline, program, row, slot)
             if run.has_run(program, row, slot)
             else None
         )
     except (EngineError, ValueError, TypeError):
         return None
-    return as_public(found) if found is not None and is_tensor(found) else None
+    return as_public(result) if result is not None and is_tensor(result) else None
 
 
 def norm(array: np.ndarray) -> float:
-    """The Euclidean norm of all elements, in f64."""
+    """Return the Euclidean norm of all elements, in f64."""
     return float(np.linalg.norm(np.asarray(array).astype(np.float64).reshape(-1)))

@@ -1,8 +1,8 @@
-"""The first NaN or infinity of a run, wherever it was made: in carried values, in the interior of
-bodies, in branches.
+"""Search for the operation that made the first NaN or infinity of a run, in all graphs and carried
+values.
 
-What follows elementwise from recorded values is looked at in whole columns; everything else is
-computed again row by row, within a time.
+Values that follow elementwise from recorded values are checked in whole columns. All others are
+replayed row by row, within a time limit.
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ from loopscope.ops.unusual_floats import NOUNS, UnusualFloat, holds_unusual, row
 from loopscope.timeline.vectorised import Columns, Recorded
 
 SECONDS = 1.0
-_SECONDS_AT_HAND = 2.0
-"""More for what is at hand or had in columns, which takes milliseconds but for the largest runs."""
-_FIRST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
-_MOST_ELEMENTS = 1 << 22
-"""Of all rows that are looked at together."""
+_COLUMN_SECONDS = 2.0
+"""Additional seconds for recorded values and columns; a search takes milliseconds except on very
+large runs.
+"""
+_FIRST_ROWS, _MAX_ROWS = 1 << 10, 1 << 16
+_MAX_ELEMENTS = 1 << 22
+"""Maximum elements of the rows that are checked together."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotFinite:
-    """What a search for the first NaN or infinity has found."""
+    """Result of a search for the first NaN or infinity."""
 
     step: int | None
-    """Before which the value has just been made; None when there is none in what was looked at."""
+    """Step before which the value was made; None if none was found in the checked part."""
     address: str
-    """Of the value."""
+    """Address of the value."""
     left: tuple[str, ...]
-    """What was not looked at though it ran earlier, in words; empty when the answer is certain."""
+    """Descriptions of earlier executions that were not checked; empty if the result is certain."""
     source: str = ""
-    """Address of the input, the constant or the value set by hand that held one before any
-    operation did, and that it came from; the address itself where it was set by hand there. Empty
-    where the operation made it of others. Where none made any, the first input that holds one.
+    """Address of the input, constant or hand-set value that the NaN or infinity came from.
+
+    Equal to ``address`` if the value was set by hand there. Empty if the operation made it from
+    finite values. If no operation made any, the first input that contains one.
     """
     kind: UnusualFloat | None = None
-    """What was searched for; None: a NaN or an infinity, whichever comes first."""
+    """Kind of value searched for; None for NaN and infinity."""
 
     @property
     def is_certain(self) -> bool:
@@ -55,48 +58,56 @@ class NotFinite:
 
     @property
     def noun(self) -> str:
-        """The name of what was searched for."""
+        """Noun for the kind of value searched for."""
         return NOUNS[self.kind]
 
     @property
     def sentence(self) -> str:
-        """One readable line."""
-        left = f": {'; '.join(self.left)}" if self.left else ""
+        """Readable result."""
+        unchecked = f": {'; '.join(self.left)}" if self.left else ""
         noun, article = self.noun, "An" if self.kind == "infinity" else "A"
         if self.step is None:
-            if left:
-                return f"No {noun} was found in what could be looked at in time{left}."
-            held = f"No operation made {article.lower()} {noun}, but the input {readable(self.source)} holds one."
-            return held if self.source else f"No {noun} was made."
+            if unchecked:
+                return f"No {noun} was found in what could be looked at in time{unchecked}."
+            if not self.source:
+                return f"No {noun} was made."
+            return (
+                f"No operation made {article.lower()} {noun}, "
+                f"but the input {readable(self.source)} holds one."
+            )
         first = (
             f"The first {noun} is"
             if self.is_certain
             else f"{article} {noun}, perhaps not the first, was"
         )
         if self.source == self.address:
-            return f"{first} in {readable(self.address)}, where it was set by hand{left}."
-        came = f" from {readable(self.source)}, which holds one" if self.source else ""
-        return f"{first} made by {readable(self.address)}{came}{left}."
+            return f"{first} in {readable(self.address)}, where it was set by hand{unchecked}."
+        origin = f" from {readable(self.source)}, which holds one" if self.source else ""
+        return f"{first} made by {readable(self.address)}{origin}{unchecked}."
 
 
 def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:
-    """The first moment at which an operation gives a NaN or an infinity, in all that has run.
+    """Return the first execution of an operation that gave a NaN or an infinity.
 
-    After so many ``seconds`` nothing more is computed again; the answer then says what was left.
+    After ``seconds`` no more rows are replayed; the result then lists what was not checked.
     """
-    return _Search(run, seconds, None).found()
+    return _Search(run, seconds, None).result()
 
 
 def first_nan(run: Run, seconds: float = SECONDS) -> NotFinite:
-    """Return the first moment at which an operation gives a NaN; infinities that it is made of
-    do not count. As ``first_not_finite``.
+    """Return the first execution of an operation that gave a NaN, ignoring infinities.
+
+    ``seconds`` is the limit as in ``first_not_finite``.
     """
-    return _Search(run, seconds, "nan").found()
+    return _Search(run, seconds, "nan").result()
 
 
 def first_infinity(run: Run, seconds: float = SECONDS) -> NotFinite:
-    """Return the first moment at which an operation gives an infinity. As ``first_not_finite``."""
-    return _Search(run, seconds, "infinity").found()
+    """Return the first execution of an operation that gave an infinity.
+
+    ``seconds`` is the limit as in ``first_not_finite``.
+    """
+    return _Search(run, seconds, "infinity").result()
 
 
 class _Search:
@@ -105,54 +116,60 @@ class _Search:
         self.timeline = run.timeline
         self.recorded = Recorded(run.timeline)
         self.deadline = time.monotonic() + seconds
-        self.latest = self.deadline + _SECONDS_AT_HAND
+        self.latest = self.deadline + _COLUMN_SECONDS
         self.best: tuple[int, str] | None = None
 
-    def found(self) -> NotFinite:
+    def result(self) -> NotFinite:
         programs = [
-            one for one in self.run.plan.programs if self.timeline.executions.rows[one.index]
+            program
+            for program in self.run.plan.programs
+            if self.timeline.executions.rows[program.index]
         ]
-        left = list(self._look_at_outermost())
+        unchecked = list(self._check_outermost())
         for program in programs:
-            self._look_at_carried(program)
-        slow = {program.index: self._look_at_columns(program) for program in programs}
-        waiting = [one for one in programs if slow[one.index]]
+            self._check_carried(program)
+        slow = {program.index: self._check_columns(program) for program in programs}
+        waiting = [program for program in programs if slow[program.index]]
         for number, program in enumerate(waiting):
             remaining = max(0.0, self.deadline - time.monotonic())
-            left += self._look_row_by_row(
+            unchecked += self._check_row_by_row(
                 program, slow[program.index], time.monotonic() + remaining / (len(waiting) - number)
             )
-        self._look_at_open_rows(programs)
+        self._check_open_rows(programs)
         step, address = self.best or (None, "")
         return NotFinite(
             step,
             address,
-            tuple(left),
-            self._source(address) if address else self._odd_input(),
+            tuple(unchecked),
+            self._source(address) if address else self._unusual_input(),
             self.kind,
         )
 
-    def _odd_input(self) -> str:
-        """The address of the first input that holds a NaN or an infinity, such as one that an
-        index was made of; empty for none.
+    def _unusual_input(self) -> str:
+        """Return the address of the first input that contains a NaN or infinity; empty if none
+        does.
         """
         walk, main = ProvenanceWalk(self.run), self.run.plan.main
         inputs = (SlotPart(main, 0, slot) for slot in main.parameters.values())
-        return next((walk.address(one) for one in inputs if self._is_odd(walk.value(one))), "")
+        return next(
+            (walk.address(part) for part in inputs if self._is_unusual(walk.value(part))), ""
+        )
 
     def _source(self, address: str) -> str:
-        """The address of what was not finite before any operation was, and that an operation got
-        it from; empty for none.
+        """Return the address of the unusual input, constant or hand-set value that an operation
+        received.
+
+        Return an empty text if an operation computed it.
         """
         walk = ProvenanceWalk(self.run)
         place = walk.place(address)
         if walk.operation(place) == BY_HAND:
             return address
-        for operand, _ in walk.made_of(place):
-            if self._is_odd(walk.taken(operand)):
+        for operand, _ in walk.sources_of(place):
+            if self._is_unusual(walk.part_value(operand)):
                 while (
                     operand.slot not in operand.program.producer
-                    and (before := next(walk.made_of(operand), None)) is not None
+                    and (before := next(walk.sources_of(operand), None)) is not None
                 ):
                     operand = before[0]
                 return (
@@ -162,57 +179,63 @@ class _Search:
                 )
         return ""
 
-    def _is_odd(self, value: Any) -> bool:
+    def _is_unusual(self, value: Any) -> bool:
         return holds_unusual(value, self.kind)
 
     # -- bounds
-    # ---------------------------------------------------------------------------------------------------
 
-    def _take(self, candidate: tuple[int, str] | None) -> None:
+    def _offer(self, candidate: tuple[int, str] | None) -> None:
         if candidate is not None and (self.best is None or candidate < self.best):
             self.best = candidate
 
     def _rows(self, program: Program) -> int:
-        """The rows that have ended and began before the best candidate."""
+        """Return the number of finished rows that began before the best candidate."""
         executions = self.timeline.executions
         rows = executions.rows[program.index]
-        high = rows - 1 if program.index in executions.open and program.parent is not None else rows
+        upper = (
+            rows - 1 if program.index in executions.open and program.parent is not None else rows
+        )
         if self.best is None or program.parent is None:
-            return high
-        low = 0
-        while low < high:
-            middle = (low + high) // 2
+            return upper
+        lower = 0
+        while lower < upper:
+            middle = (lower + upper) // 2
             if self.timeline.step_at(program, middle, 0) < self.best[0]:
-                low = middle + 1
+                lower = middle + 1
             else:
-                high = middle
-        return high
+                upper = middle
+        return upper
 
-    def _look_at_carried(self, program: Program) -> None:
-        """A carried value that is not finite was made in the iteration before, unless it was only
-        handed on: then no row after need be looked at.
+    def _check_carried(self, program: Program) -> None:
+        """Check the recorded carried values of a program.
+
+        An unusual carried value was made in the previous iteration, or in an earlier one that
+        handed it on. Later rows need no check.
         """
         region = program.region
-        for one in region.carried if isinstance(region, LoopRegion) else ():
-            column = self.recorded.column(program, one.parameter)
-            odd = rows_with(column, self.kind) if column is not None else np.zeros(0, bool)
-            if odd.any() and self.timeline.executions.parent_row(program, int(odd.argmax()))[1]:
-                self._take(self._first_in(program, int(odd.argmax()) - 1))
+        for port in region.carried if isinstance(region, LoopRegion) else ():
+            column = self.recorded.column(program, port.parameter)
+            is_unusual = rows_with(column, self.kind) if column is not None else np.zeros(0, bool)
+            if (
+                is_unusual.any()
+                and self.timeline.executions.parent_row(program, int(is_unusual.argmax()))[1]
+            ):
+                self._offer(self._unusual_in_row(program, int(is_unusual.argmax()) - 1))
 
-    def _first_in(self, program: Program, row: int) -> tuple[int, str] | None:
-        """The first operation of one row that gave such a value."""
-        found = (
-            self._made_by(program, row, number, instruction)
+    def _unusual_in_row(self, program: Program, row: int) -> tuple[int, str] | None:
+        """Return step and address of the first unusual value that an operation of a row gave."""
+        candidates = (
+            self._unusual_output(program, row, number, instruction)
             for number, instruction in enumerate(program.instructions)
         )
-        return next((one for one in found if one is not None), None)
+        return next((candidate for candidate in candidates if candidate is not None), None)
 
-    def _made_by(
+    def _unusual_output(
         self, program: Program, row: int, number: int, instruction: Instruction
     ) -> tuple[int, str] | None:
-        """Step and address of the first output of an operation in one row that is not finite."""
-        for output, slot in _made(instruction):
-            if self.run.has_run(program, row, slot) and self._is_odd(
+        """Return step and address of the first unusual output of an operation in a row."""
+        for output, slot in _computed_outputs(instruction):
+            if self.run.has_run(program, row, slot) and self._is_unusual(
                 self._value(program, row, slot)
             ):
                 place = f"{self.timeline.address(program, row)}/{instruction.label}" + (
@@ -228,24 +251,26 @@ class _Search:
             return ()
 
     # -- looking
-    # --------------------------------------------------------------------------------------------------
 
-    def _look_at_outermost(self) -> Iterator[str]:
-        """Looks at the values of the outermost graph, which are all there; what is left when it
-        is late.
+    def _check_outermost(self) -> Iterator[str]:
+        """Check the values of the outermost graph, which are all stored; yield what was not checked
+        in time.
         """
         main = self.run.plan.main
         for number, instruction in enumerate(main.instructions):
             if time.monotonic() > self.latest:
-                yield f"of {readable(main.address)} {number:,} of {len(main.instructions):,} operations were looked at"
+                yield (
+                    f"of {readable(main.address)} {number:,} of {len(main.instructions):,} "
+                    f"operations were looked at"
+                )
                 return
-            if (found := self._made_by(main, 0, number, instruction)) is not None:
-                self._take(found)
+            if (candidate := self._unusual_output(main, 0, number, instruction)) is not None:
+                self._offer(candidate)
                 return
 
-    def _look_at_columns(self, program: Program) -> list[Slot]:
-        """Looks at all rows in columns as far as that goes; the slots that have to be computed
-        row by row.
+    def _check_columns(self, program: Program) -> list[Slot]:
+        """Check rows in columns as far as possible; return the slots that must be replayed row by
+        row.
         """
         if program.parent is None:
             return []
@@ -257,7 +282,7 @@ class _Search:
                 return slow + waiting
             rows = np.arange(begin, min(begin + count, self._rows(program)))
             columns = Columns(self.recorded, program, rows)
-            odd = np.zeros(len(rows), bool)
+            is_unusual = np.zeros(len(rows), bool)
             widest = 1
             for slot in list(waiting):
                 column = columns.column(slot)
@@ -267,44 +292,47 @@ class _Search:
                     continue
                 values = np.asarray(column.values)
                 widest = max(widest, values.size // len(rows) if column.varies else 1)
-                odd |= rows_with(values, self.kind) if column.varies else self._is_odd(values)
-            for row in np.flatnonzero(odd):
-                found = self._first_in(program, int(rows[row]))
-                if found is not None:
-                    self._take(found)
+                is_unusual |= (
+                    rows_with(values, self.kind) if column.varies else self._is_unusual(values)
+                )
+            for row in np.flatnonzero(is_unusual):
+                candidate = self._unusual_in_row(program, int(rows[row]))
+                if candidate is not None:
+                    self._offer(candidate)
                     break
-            begin, count = int(rows[-1]) + 1, max(1, min(_MOST_ROWS, _MOST_ELEMENTS // widest))
+            begin, count = int(rows[-1]) + 1, max(1, min(_MAX_ROWS, _MAX_ELEMENTS // widest))
         return slow
 
-    def _look_row_by_row(
+    def _check_row_by_row(
         self, program: Program, slots: Sequence[Slot], deadline: float
     ) -> Iterator[str]:
-        """Looks at slots that columns do not give; what is left when it is late."""
-        row, backwards = (
-            0,
-            sorted(slots, reverse=True),
-        )  # the last slots first: one replay gives all that they depend on
+        """Check slots that are not available as columns; yield what was not checked in time."""
+        # The last slots first: one replay computes all the slots that they depend on.
+        row, backwards = 0, sorted(slots, reverse=True)
         while row < self._rows(program):
             if time.monotonic() > deadline:
-                yield f"of {readable(program.address)} {row:,} of {self._rows(program):,} executions were looked at"
+                yield (
+                    f"of {readable(program.address)} {row:,} of {self._rows(program):,} "
+                    f"executions were looked at"
+                )
                 return
-            if any(self._is_odd(self._value(program, row, slot)) for slot in backwards):
-                self._take(self._first_in(program, row))
+            if any(self._is_unusual(self._value(program, row, slot)) for slot in backwards):
+                self._offer(self._unusual_in_row(program, row))
             row += 1
 
-    def _look_at_open_rows(self, programs: Sequence[Program]) -> None:
-        """Looks at the rows that have not ended."""
+    def _check_open_rows(self, programs: Sequence[Program]) -> None:
+        """Check the rows that are still running."""
         executions = self.timeline.executions
         for program in programs:
             if program.index in executions.open and program.parent is not None:
-                self._take(self._first_in(program, executions.rows[program.index] - 1))
+                self._offer(self._unusual_in_row(program, executions.rows[program.index] - 1))
 
     def _floats(self, program: Program) -> list[Slot]:
-        """The slots of operations that may hold floats."""
+        """Return the slots of operations that may contain floats."""
         return [
             slot
             for instruction in program.instructions
-            for output, slot in _made(instruction)
+            for output, slot in _computed_outputs(instruction)
             if self._may_be_float(program, instruction, output)
         ]
 
@@ -315,9 +343,9 @@ class _Search:
         return known is None or known.is_float
 
 
-def _made(instruction: Instruction) -> Iterator[tuple[int, Slot]]:
-    """Number and slot of the outputs that an operation makes itself; a node with bodies hands on
-    what was made in them.
+def _computed_outputs(instruction: Instruction) -> Iterator[tuple[int, Slot]]:
+    """Yield index and slot of the outputs that an operation computes; a node with bodies computes
+    none.
     """
     if instruction.region is None:
         yield from (

@@ -1,4 +1,4 @@
-"""One execution of a forward loop beside that of its backward loop, which computes its
+"""Execution of a forward loop paired with the execution of its backward loop, which computes the
 gradients.
 """
 
@@ -16,22 +16,24 @@ from loopscope.ir.address import Address
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedExecutions:
-    """In rows of the graphs that hold the two loops, and in rows of their bodies."""
+    """Rows of the two loops and of their bodies."""
 
     tie: RegionPair
-    home: int
+    forward_row: int
     """Row of the graph of the forward loop."""
     row: int
     """Row of the graph of the backward loop."""
     forward: range
     """Rows of the forward body: its iterations in order."""
     backward: range
-    """Rows of the backward body so far: the last iteration first."""
+    """Rows of the backward body so far, last iteration first."""
 
     def addresses(self, run: Run) -> tuple[str, str]:
-        """Of the forward and the backward loop, with the iterations of the loops around."""
+        """Return the addresses of the forward and the backward loop, including enclosing
+        iterations.
+        """
         pairs = (
-            (self.tie.home, self.home, self.tie.forward),
+            (self.tie.forward_program, self.forward_row, self.tie.forward),
             (self.tie.program, self.row, self.tie.backward),
         )
         forward, backward = (
@@ -41,35 +43,34 @@ class PairedExecutions:
 
 
 def passes_in(run: Run, tie: RegionPair, row: int) -> PairedExecutions:
-    """The execution of a backward loop in a row of its graph."""
+    """Return the paired executions of a backward loop in a row of its graph."""
     assert tie.loops is not None
     home = forward_row(run, tie, row)
     rows = (
-        run.timeline.executions.rows_of(loop, at)
-        for loop, at in zip(tie.loops, (home, row), strict=True)
+        run.timeline.executions.rows_of(loop, outer_row)
+        for loop, outer_row in zip(tie.loops, (home, row), strict=True)
     )
-    return PairedExecutions(tie, home, row, *(range(*one) for one in rows))
+    return PairedExecutions(tie, home, row, *(range(*bounds) for bounds in rows))
 
 
 def passes_of(run: Run, address: str) -> PairedExecutions:
-    """Those that a loop at an address belongs to, as the forward or as the backward one; iterations
-    that it leaves out are the cursor's.
+    """Return the paired executions of the forward or backward loop at an address.
 
-    ``AddressError`` when the loop neither walks another one back nor is walked back,
-    ``ValueUnavailable`` when the backward loop has not begun.
+    Omitted iterations are those at the cursor. Raise ``AddressError`` if the loop is not part of a
+    forward/backward pair, ``ValueUnavailable`` before the backward loop begins.
     """
     expect_run(run, "loopscope.adjoints")
     parsed = Address.parse(address)
     tie = next(
         (
-            one
-            for one in ties(run.plan)
-            if parsed.static in (one.backward_address, one.forward_address) and one.loops
+            pair
+            for pair in ties(run.plan)
+            if parsed.static in (pair.backward_address, pair.forward_address) and pair.loops
         ),
         None,
     )
     if tie is None:
-        raise AddressError(f"{address} is no loop that is walked back, and walks none back")
+        raise AddressError(f"{address} is not part of a forward/backward loop pair")
     program, row = run.rows_of(parsed)
     if parsed.static == tie.forward_address:
         must_have_begun(run.timeline, program, row, program.instructions.index(tie.forward))
@@ -79,46 +80,51 @@ def passes_of(run: Run, address: str) -> PairedExecutions:
 
 
 def forward_row(run: Run, tie: RegionPair, row: int) -> int:
-    """The row of the graph of a forward loop or If that a row of the graph of the backward one
-    walks back.
+    """Return the row of the forward region's graph that a row of the backward region's graph walks
+    back.
     """
-    if tie.home is tie.program:
+    if tie.forward_program is tie.program:
         return row
-    around = _around(run, tie)
+    outer_pair = _enclosing_pair(run, tie)
     outer, iteration = run.timeline.executions.parent_row(tie.program, row)
-    return _inside(run, around.forward, forward_row(run, around, outer), iteration)
+    return _body_row(run, outer_pair.forward, forward_row(run, outer_pair, outer), iteration)
 
 
 def backward_row(run: Run, tie: RegionPair, row: int) -> int:
-    """The other way round; ``ValueUnavailable`` when that one has not begun."""
-    if tie.home is tie.program:
+    """Return the row of the backward region's graph that walks back a row of the forward region's
+    graph.
+
+    Raise ``ValueUnavailable`` if it did not begin.
+    """
+    if tie.forward_program is tie.program:
         return row
-    around = _around(run, tie)
-    outer, iteration = run.timeline.executions.parent_row(tie.home, row)
-    home = backward_row(run, around, outer)
-    if around.loops is not None:
-        first, end = run.timeline.executions.rows_of(around.loops[0], outer)
+    outer_pair = _enclosing_pair(run, tie)
+    outer, iteration = run.timeline.executions.parent_row(tie.forward_program, row)
+    home = backward_row(run, outer_pair, outer)
+    if outer_pair.loops is not None:
+        first, end = run.timeline.executions.rows_of(outer_pair.loops[0], outer)
         assert iteration is not None
-        back, stop = run.timeline.executions.rows_of(around.loops[1], home)
+        back, stop = run.timeline.executions.rows_of(outer_pair.loops[1], home)
         if back + end - first - 1 - iteration >= stop:
             raise ValueUnavailable(
-                f"{around.forward_address} has not been walked back as far as iteration {iteration} yet"
+                f"{outer_pair.forward_address} has not been walked back as far as "
+                f"iteration {iteration} yet"
             )
         return back + end - first - 1 - iteration
-    return _inside(run, around.backward, home, None)
+    return _body_row(run, outer_pair.backward, home, None)
 
 
-def _around(run: Run, tie: RegionPair) -> RegionPair:
+def _enclosing_pair(run: Run, tie: RegionPair) -> RegionPair:
     return next(
-        one
-        for one in ties(run.plan)
-        if one.backward.region is not None and tie.program in one.backward.region.programs
+        pair
+        for pair in ties(run.plan)
+        if pair.backward.region is not None and tie.program in pair.backward.region.programs
     )
 
 
-def _inside(run: Run, instruction: Instruction, row: int, iteration: int | None) -> int:
-    """The row of a body: of a loop in so many iterations before the last, of an If in the branch
-    that ran.
+def _body_row(run: Run, instruction: Instruction, row: int, iteration: int | None) -> int:
+    """Return the row of a body: ``iteration`` counted back from a loop's last, or the branch that
+    an If took.
     """
     match instruction.region:
         case LoopRegion() as region:

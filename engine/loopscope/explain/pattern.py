@@ -1,5 +1,5 @@
-"""The pattern of a loop, as far as the model and its inputs determine it: the five of Loop-5,
-and iterating over slices.
+"""Pattern of a loop as far as the model and its inputs determine it: the five of Loop-5, and
+iteration over slices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Program
 from loopscope.ir.model import LOOP, LayerId
 
 LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})
-"""Trip counts by which some frameworks mean no limit: the greatest i32 and i64."""
+"""Trip counts that some frameworks use for "no limit": the largest i32 and i64."""
 
 _NAMES = {
     ("unlimited", "true", "true"): "infinite loop",
@@ -31,49 +31,49 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is known about a loop before it runs, from the model and its inputs."""
+    """Properties of a loop that are known before it runs, from the model and its inputs."""
 
     name: str
-    """Such as ``for loop``."""
+    """Name, such as ``for loop``."""
     trip_count: int | None
-    """The trip count that is a constant or an input, -1 for no limit; None when it is computed."""
+    """Trip count if it is a constant or an input, -1 for no limit; None if it is computed."""
     condition: bool | None
-    """The constant condition Result; None when the body computes it."""
+    """Constant condition Result; None if the body computes it."""
     sliced_inputs: int
     certain: bool
-    """False when it depends on values that only a run computes."""
+    """False if the pattern depends on values that only a run computes."""
 
     @property
     def sentence(self) -> str:
-        """One readable line."""
+        """Readable description."""
         parts = [self.name]
         if self.trip_count is not None and self.trip_count >= 0:
             parts.append(f"at most {self.trip_count:,} iterations")
         if self.sliced_inputs:
-            parts.append(
-                f"walks over {self.sliced_inputs} sliced input{'s' if self.sliced_inputs > 1 else ''}"
-            )
+            ending = "s" if self.sliced_inputs > 1 else ""
+            parts.append(f"walks over {self.sliced_inputs} sliced input{ending}")
         if not self.certain:
             parts.append("as far as is known before it runs")
         return ", ".join(parts)
 
 
 def pattern(run: Run, static: str) -> Pattern:
-    """The pattern of the Loop, TensorIterator or Scan at a static address; ``ValueError`` when
-    there is none.
+    """Return the pattern of the Loop, TensorIterator or Scan at a static address.
+
+    Raise ``ValueError`` if the address is not a loop.
     """
     program, instruction = region_at(run.plan, static)
     region = instruction.region
     if not isinstance(region, LoopRegion):
         raise ValueError(f"{static} is not a loop")
     if region.kind != LOOP:
-        return _of_parts(region)
+        return _sliced_pattern(region)
     always = _constant(run, program, region.trip_count)
-    trips = _given(run, program, region.trip_count) if always is None else always
+    trips = _input_value(run, program, region.trip_count) if always is None else always
     initial = np.True_ if region.condition is None else _constant(run, program, region.condition)
     condition = (
         np.True_
-        if _is_asked_once(run, region)
+        if _is_condition_invariant(run, region)
         else _constant(run, region.program, region.condition_result)
     )
     count = (
@@ -83,7 +83,7 @@ def pattern(run: Run, static: str) -> Pattern:
     )
     if region.trip_count is None or count in LARGEST_COUNTS:
         count = -1
-    first, again = _decided(initial), _decided(condition)
+    first, again = _known_condition(initial), _known_condition(condition)
     limit = "unlimited" if count == -1 and not region.sliced else "limited"
     key = (limit, "true" if first else "computed", "true" if again else "computed")
     name = (
@@ -92,16 +92,18 @@ def pattern(run: Run, static: str) -> Pattern:
     return Pattern(name, count, again, len(region.sliced), certain=count is not None)
 
 
-def _decided(condition: Any) -> bool | None:
-    """A condition that is known; None when it is not, or is no condition, which the run says
-    where it asks it.
+def _known_condition(condition: Any) -> bool | None:
+    """Return a known condition; None if it is unknown.
+
+    A value that is not a single element is unknown too; the run reports it.
     """
     return is_true(condition) if np.size(condition) == 1 and condition is not None else None
 
 
-def _of_parts(region: LoopRegion) -> Pattern:
-    """The pattern of a loop over slices; a TensorIterator without slices runs as often as its
-    outputs say, or once.
+def _sliced_pattern(region: LoopRegion) -> Pattern:
+    """Return the pattern of a loop over slices.
+
+    A TensorIterator without slices runs as often as its outputs require, or once.
     """
     if region.sliced:
         return Pattern("sliced iteration", None, True, len(region.sliced), certain=True)
@@ -115,15 +117,17 @@ def _of_parts(region: LoopRegion) -> Pattern:
     )
 
 
-def _is_asked_once(run: Run, region: LoopRegion) -> bool:
-    """Whether the body passes its condition on unchanged, so that it stays true once the loop
-    has started; True without a condition.
+def _is_condition_invariant(run: Run, region: LoopRegion) -> bool:
+    """Return True if the body passes its condition on unchanged, so that it stays true once the
+    loop has started.
+
+    Return True for a loop without a condition.
     """
     if region.condition_result is None:
         return True
     program, changed = region.program, run.overrides.slots
     slot = _without_identities(program, region.condition_result)
-    carried = next((one for one in region.carried if one.parameter == slot), None)
+    carried = next((port for port in region.carried if port.parameter == slot), None)
     if (
         carried is None
         or carried.initial is None
@@ -150,11 +154,11 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
         return "single pass"
     if first is False:
         return "loop that never starts"
-    limit, start, go = key
-    found = _NAMES.get((limit, start, go))
-    if found:
-        return found
-    if go == "true":
+    limit, start, next_condition = key
+    name = _NAMES.get((limit, start, next_condition))
+    if name:
+        return name
+    if next_condition == "true":
         return (
             "for loop that may not start"
             if limit == "limited"
@@ -164,8 +168,8 @@ def _name(key: tuple[str, str, str], first: bool | None, again: bool | None) -> 
 
 
 def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """The value of a slot that is a Const or folds to a constant; None when it is computed at
-    run time, or set by hand.
+    """Return the value of a slot that is or folds to a constant; None if it is computed or set by
+    hand.
     """
     if slot is None or (not run.overrides.slots.isdisjoint(backward_slice(program, slot))):
         return None
@@ -173,9 +177,9 @@ def _constant(run: Run, program: Program, slot: Slot | None) -> object | None:
     return run.plan.propagated.output(program.address, layer, output).value
 
 
-def _given(run: Run, program: Program, slot: Slot | None) -> object | None:
-    """The run's input for a slot that an input of the model feeds; None for every other slot,
-    and when it is set by hand.
+def _input_value(run: Run, program: Program, slot: Slot | None) -> object | None:
+    """Return the run's input that feeds a slot; None for every other slot, and if it is set by
+    hand.
     """
     if (
         slot is None
@@ -192,18 +196,19 @@ def _given(run: Run, program: Program, slot: Slot | None) -> object | None:
 
 
 def layer_of(program: Program, slot: Slot) -> tuple[LayerId, int]:
-    """The node and output that a slot belongs to."""
+    """Return the node and output index of a slot."""
     results = set(program.results)
     return next(
         (layer, output)
-        for (layer, output), one in program.slots.items()
-        if one == slot and layer not in results
+        for (layer, output), candidate in program.slots.items()
+        if candidate == slot and layer not in results
     )
 
 
 def region_at(plan: Plan, static: str) -> tuple[Program, Instruction]:
-    """The node with bodies at a static address, and the program that holds it; ``ValueError``
-    when there is none.
+    """Return the node with bodies at a static address, and the program that contains it.
+
+    Raise ``ValueError`` if there is none.
     """
     graph, _, label = static.rpartition("/")
     program = plan.program_by_address.get(graph)

@@ -1,5 +1,5 @@
-"""Where a value came from: back through operations, back edges, slices, branches and variables
-to inputs and constants.
+"""Provenance of a value: back through operations, back edges, slices, branches and variables to
+inputs and constants.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loopscope.errors import AddressError
 from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, Sliced
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
-from loopscope.explain.index_provenance import Index, TensorPart, behind, moves, part_of
+from loopscope.explain.index_provenance import Index, TensorPart, moves, part_of, source_elements
 from loopscope.explain.loop_parts import Pieces, pieces, read_part
 from loopscope.explain.variables import Writers, writes
 from loopscope.ir.address import Address
@@ -39,40 +39,40 @@ Role = Literal[
     "trip count",
 ]
 BY_HAND = "changed by you"
-_MOST_PIECES = 64
+_MAX_PIECES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceLink:
-    """One value that another was made from, or that decided how often a loop ran."""
+    """A value from which another was made, or that decided how often a loop ran."""
 
     address: str
     role: Role
     part: TensorPart | None = None
-    """What was taken of it; None for all of it, or where that is not known."""
+    """Part of the value that was used; None for the whole value, or if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceStep:
-    """One value of a provenance and what it was made from."""
+    """A value of a provenance and the values it was made from."""
 
     address: str
     operation: str
-    """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for what
-    was set so.
+    """Operation type; ``Parameter`` for inputs, ``Const`` for constants, ``BY_HAND`` for values set
+    by hand.
     """
     links: tuple[ProvenanceLink, ...]
     distance: int
-    """Steps from the value that was asked about."""
+    """Number of steps from the requested value."""
     left_out: int = 0
-    """Of a concatenated value: earlier pieces that are not among the links."""
+    """Number of earlier pieces of a concatenated value that are not among the links."""
     part: TensorPart | None = None
-    """The part of the value that this is about; None for all of it."""
+    """Part of the value that the step describes; None for the whole value."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotPart:
-    """A slot of one row, and a part of its value; None for all of it."""
+    """A slot of one row, with a part of its value; None for the whole value."""
 
     program: Program
     row: int
@@ -81,14 +81,14 @@ class SlotPart:
 
 
 def provenance(
-    run: Run, address: str, most: int = 500, *, part: Index = ()
+    run: Run, address: str, limit: int = 500, *, part: Index = ()
 ) -> tuple[ProvenanceStep, ...]:
-    """The values that the value at an address depends on, nearest first, at most so many.
+    """Return the values that the value at an address depends on, nearest first, at most ``limit``.
 
-    ``part`` asks about some of its elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. What
-    decided how often a loop ran is behind what the loop gave; a condition that is a Const is not
-    told, since it decided nothing. ``AddressError`` or ``ValueUnavailable`` when the value does not
-    exist, ``EngineError`` when it has no such part.
+    ``part`` selects elements: ``(2, slice(0, 4))`` as in ``value[2, 0:4]``. The values that decided
+    how often a loop ran follow its outputs. A Const condition is omitted, because it decides
+    nothing. Raise ``AddressError`` or ``ValueUnavailable`` if the value does not exist,
+    ``EngineError`` if it does not have the part.
     """
     walk = ProvenanceWalk(run)
     start = walk.place(address)
@@ -96,29 +96,31 @@ def provenance(
     distance = {start: 0}
     waiting = deque([start])
     steps: list[ProvenanceStep] = []
-    while waiting and len(steps) < most:
+    while waiting and len(steps) < limit:
         place = waiting.popleft()
         links = list(walk.links(place))
-        told = tuple(ProvenanceLink(walk.address(one), role, one.part) for one, role in links)
+        step_links = tuple(
+            ProvenanceLink(walk.address(source), role, source.part) for source, role in links
+        )
         steps.append(
             ProvenanceStep(
                 walk.address(place),
                 walk.operation(place),
-                told,
+                step_links,
                 distance[place],
                 walk.left_out(place),
                 place.part,
             )
         )
-        for one, _ in links:
-            if one not in distance:
-                distance[one] = distance[place] + 1
-                waiting.append(one)
+        for source, _ in links:
+            if source not in distance:
+                distance[source] = distance[place] + 1
+                waiting.append(source)
     return tuple(steps)
 
 
 class ProvenanceWalk:
-    """One step back from any value of a run to what it was made from."""
+    """Steps from any value of a run back to the values it was made from."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -154,38 +156,45 @@ class ProvenanceWalk:
         return "Parameter" if place.slot in set(place.program.parameters.values()) else "Const"
 
     def value(self, place: SlotPart) -> Any:
-        """As the run holds it, the whole of it; None for an input that is left out."""
+        """Return the whole value as the run stores it; None for an omitted input."""
         if place.slot == ABSENT:
             return None
         return self.run.values.get(self.timeline, place.program, place.row, place.slot)
 
-    def taken(self, place: SlotPart) -> Any:
-        """The part of a value that a place is about."""
+    def part_value(self, place: SlotPart) -> Any:
+        """Return the part of the value that a place refers to."""
         value = self.value(place)
         if place.part is None or value is None:
             return value
         return (
             value[slice(*place.part.ranges[0])]
             if isinstance(value, tuple)
-            else np.asarray(value)[place.part.place]
+            else np.asarray(value)[place.part.slices]
         )
 
     def links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What a value was made from, and what decided how often a loop ran; nothing where it
-        was set by hand.
+        """Yield the values from which a value was made, and those that decided how often a loop
+        ran.
+
+        Yield nothing if the value was set by hand.
         """
         if not self._is_changed(place):
-            yield from self.made_of(place)
-            yield from self._decided_by(place)
+            yield from self.sources_of(place)
+            yield from self._deciding_values(place)
 
-    def made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What a value was made from, and the condition of the If that chose it; nothing where
-        it was set by hand or left out.
+    def sources_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+        """Yield the values from which a value was made, and the condition of the If that chose it.
+
+        Yield nothing if the value was set by hand or omitted.
         """
         if not self._is_changed(place):
-            yield from ((one, role) for one, role in self._made_of(place) if one.slot != ABSENT)
+            yield from (
+                (source, role)
+                for source, role in self._direct_sources(place)
+                if source.slot != ABSENT
+            )
 
-    def _made_of(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+    def _direct_sources(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         number = place.program.producer.get(place.slot)
         if number is None:
             yield from self._parameter_links(place)
@@ -210,45 +219,51 @@ class ProvenanceWalk:
                 yield SlotPart(region.branch.program, place.row, result, place.part), "call"
 
     def left_out(self, place: SlotPart) -> int:
-        """How many pieces of a concatenated value are too many to be links."""
+        """Return the number of pieces of a concatenated value that exceed the limit of links."""
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
         if not isinstance(region, LoopRegion) or self._is_changed(place):
             return 0
-        joined = self._pieces(place, region)
-        return 0 if joined is None else max(0, len(joined.rows) - _MOST_PIECES)
+        all_pieces = self._pieces(place, region)
+        return 0 if all_pieces is None else max(0, len(all_pieces.rows) - _MAX_PIECES)
 
     def _is_changed(self, place: SlotPart) -> bool:
         return is_changed(self.run, place.program, place.row, place.slot)
 
     # -- operations
-    # -----------------------------------------------------------------------------------------------
 
     def _operands(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
         program, row = place.program, place.row
         instruction = program.instructions[number]
         if instruction.variable is not None:
-            yield from self._of_variable(place, number)
+            yield from self._variable_source(place, number)
             return
         operands = [SlotPart(program, row, slot) for slot in instruction.inputs]
         if place.part is None and not moves(instruction):
-            yield from ((one, "operand") for one in dict.fromkeys(operands) if one.slot != ABSENT)
+            yield from (
+                (operand, "operand")
+                for operand in dict.fromkeys(operands)
+                if operand.slot != ABSENT
+            )
             return
         output = instruction.outputs.index(place.slot)
-        taken = behind(
+        sources = source_elements(
             instruction,
-            [self.value(one) for one in operands],
+            [self.value(operand) for operand in operands],
             self.value(place),
             output,
             place.part,
         )
         yield from dict.fromkeys(
-            (replace(operands[one], part=part), "operand") for one, part in taken
+            (replace(operands[index], part=part), "operand") for index, part in sources
         )
 
-    def _of_variable(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
-        """An Assign hands its input on; a ReadValue what the last Assign before it wrote, which
-        is its input whatever came out of it.
+    def _variable_source(self, place: SlotPart, number: int) -> Iterator[tuple[SlotPart, Role]]:
+        """Yield the source of an Assign or ReadValue.
+
+        An Assign passes its input on. For a ReadValue the source is the output of the last Assign
+        before it, or the Assign's input if the output was set by hand: the variable stores the
+        input.
         """
         program, row = place.program, place.row
         writer = None if writes(program, number) else self._writers.before(program, row, number)
@@ -258,23 +273,29 @@ class ProvenanceWalk:
             return
         program, row, number = writer
         instruction = program.instructions[number]
-        told = [
+        candidates = [
             SlotPart(program, row, slot, place.part)
             for slot in (*instruction.outputs[:1], instruction.inputs[0])
         ]
-        yield next(one for one in told if one is told[-1] or not self._is_changed(one)), "assigned"
+        yield (
+            next(
+                candidate
+                for candidate in candidates
+                if candidate is candidates[-1] or not self._is_changed(candidate)
+            ),
+            "assigned",
+        )
 
     # -- loops
-    # ----------------------------------------------------------------------------------------------------
 
     def _loop_links(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
-        output = next(one for one in region.outputs if one.slot == place.slot)
+        output = next(port for port in region.outputs if port.slot == place.slot)
         first, end = self.timeline.executions.rows_of(region, place.row)
-        joined = self._pieces(place, region)
-        if joined is not None:
-            for row in joined.rows[-_MOST_PIECES:]:
+        all_pieces = self._pieces(place, region)
+        if all_pieces is not None:
+            for row in all_pieces.rows[-_MAX_PIECES:]:
                 yield (
-                    SlotPart(region.program, row, output.result, joined.part_at(row)),
+                    SlotPart(region.program, row, output.result, all_pieces.part_at(row)),
                     "concatenated",
                 )
         elif first < end:
@@ -283,32 +304,36 @@ class ProvenanceWalk:
             yield SlotPart(place.program, place.row, output.initial, place.part), "initial value"
 
     def _pieces(self, place: SlotPart, region: LoopRegion) -> Pieces | None:
-        """What a concatenated value was joined from; None where it is none."""
-        output = next(one for one in region.outputs if one.slot == place.slot)
+        """Return the pieces that a concatenated value was joined from; None for other values."""
+        output = next(port for port in region.outputs if port.slot == place.slot)
         if not isinstance(output, Concatenated):
             return None
         rows = range(*self.timeline.executions.rows_of(region, place.row))
         return pieces(self.run, region, output, rows, place.part if rows else None)
 
-    def _decided_by(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
-        """What decided how often a loop ran: of what it gave the trip count and the conditions;
-        of a condition the one before it.
+    def _deciding_values(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
+        """Yield the values that decided how often a loop ran.
+
+        For an output of a loop: trip count and conditions. For a condition: the condition before
+        it.
         """
         number = place.program.producer.get(place.slot)
         region = place.program.instructions[number].region if number is not None else None
         if isinstance(region, LoopRegion):
-            yield from self._decided_loop(place, region)
-        around = place.program.loop
+            yield from self._loop_deciding_values(place, region)
+        enclosing = place.program.loop
         if (
-            around is not None
-            and place.slot == around.condition_result
-            and self._may_vary(place, around)
+            enclosing is not None
+            and place.slot == enclosing.condition_result
+            and self._may_vary(place, enclosing)
         ):
             _, iteration = self.timeline.executions.parent_row(place.program, place.row)
             if iteration:
                 yield SlotPart(place.program, place.row - 1, place.slot), "condition"
 
-    def _decided_loop(self, place: SlotPart, region: LoopRegion) -> Iterator[tuple[SlotPart, Role]]:
+    def _loop_deciding_values(
+        self, place: SlotPart, region: LoopRegion
+    ) -> Iterator[tuple[SlotPart, Role]]:
         if region.trip_count is not None:
             yield SlotPart(place.program, place.row, region.trip_count), "trip count"
         if region.condition is not None:
@@ -324,18 +349,19 @@ class ProvenanceWalk:
                 yield condition, "condition"
 
     def _may_vary(self, place: SlotPart, region: LoopRegion) -> bool:
-        """Whether a value of a body may be another in each iteration."""
+        """Return True if a value of a body may differ between iterations."""
         return not self.is_fixed(place) and not isinstance(
             region.binding.get(place.slot), Invariant
         )
 
     def is_fixed(self, place: SlotPart) -> bool:
-        """Whether a value is a Const, and not set by hand."""
-        made = place.slot in place.program.producer or place.slot in place.program.parameter_slots
-        return not made and not self._is_changed(place)
+        """Return True if a value is a Const that was not set by hand."""
+        is_computed = (
+            place.slot in place.program.producer or place.slot in place.program.parameter_slots
+        )
+        return not is_computed and not self._is_changed(place)
 
     # -- Parameters
-    # -----------------------------------------------------------------------------------------------
 
     def _parameter_links(self, place: SlotPart) -> Iterator[tuple[SlotPart, Role]]:
         program = place.program
@@ -346,7 +372,7 @@ class ProvenanceWalk:
         if program.loop is not None:
             yield from self._loop_parameter(place, outer, program.loop, iteration or 0)
         elif program.branch is not None:
-            yield from _bound(
+            yield from _bound_source(
                 place,
                 outer,
                 program.branch,
@@ -362,7 +388,7 @@ class ProvenanceWalk:
                     yield replace(place, row=place.row - 1, slot=carried.result), "back edge"
                 elif carried.initial is not None and carried.initial in outer.program.owned:
                     yield replace(outer, slot=carried.initial), "initial value"
-                # Else nothing made it: zeros, or the condition that an ONNX Loop leaves out, which
+                # Otherwise no value made it: zeros, or the omitted condition of an ONNX Loop, which
                 # is true.
             case Sliced() as sliced:
                 source = replace(outer, slot=sliced.source)
@@ -379,10 +405,10 @@ class ProvenanceWalk:
                 return
 
 
-def _bound(
+def _bound_source(
     place: SlotPart, outer: SlotPart, branch: Branch, role: Role
 ) -> Iterator[tuple[SlotPart, Role]]:
-    """What a Parameter of a branch or a function was given."""
+    """Yield the outer value that a Parameter of a branch or function received."""
     for parameter, slot in branch.bindings:
         if parameter == place.slot:
             yield replace(outer, slot=slot), role

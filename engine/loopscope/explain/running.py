@@ -1,6 +1,4 @@
-"""The functions that the code of a loop calls: kernels by their titles, and the counting,
-slicing and joining of loops.
-"""
+"""Runtime of generated loop code: kernels by title, and counting, slicing and joining of loops."""
 
 from __future__ import annotations
 
@@ -34,69 +32,76 @@ __all__ = [
 
 
 def kernel(title: str) -> Callable[..., Any]:
-    """The kernel with a title such as ``Softmax-8``, which takes arrays and keyword attributes.
-    ``EngineError`` when there is none.
+    """Return the kernel with a title such as ``Softmax-8``; it takes arrays and keyword attributes.
+
+    Raise ``EngineError`` if the kernel does not exist.
     """
     name, _, version = title.rpartition("-")
-    operation = next((one for one in CATALOGUE.versions(name) if str(one.version) == version), None)
+    operation = next(
+        (candidate for candidate in CATALOGUE.versions(name) if str(candidate.version) == version),
+        None,
+    )
     if operation is None or operation.kernel is None:
         raise EngineError(f"there is no kernel {title!r}")
-    found = operation.kernel
+    function = operation.kernel
 
     def call(*arrays: Any, **attributes: Any) -> Any:
-        return _settled(found(*arrays, **attributes))
+        return _settled(function(*arrays, **attributes))
 
     return call
 
 
-def _settled(made: Any) -> Any:
-    if not isinstance(made, tuple):
-        return settle(made)
+def _settled(result: Any) -> Any:
+    if not isinstance(result, tuple):
+        return settle(result)
     return tuple(
-        tuple(settle(each) for each in one) if isinstance(one, tuple) else settle(one)
-        for one in made
+        tuple(settle(element) for element in item) if isinstance(item, tuple) else settle(item)
+        for item in result
     )
 
 
 def onnx_kernel(type: str, opset: str) -> Callable[..., Any]:
-    """The kernel of an ONNX operation as an opset has it, such as ``("Gemm", "ai.onnx 18")``; what
-    it is called with are arrays, its attributes, and ``outputs``, how many of them the node has,
-    where it does not always have one. ``EngineError`` when there is none.
+    """Return the kernel of an ONNX operation in an opset, such as ``("Gemm", "ai.onnx 18")``.
+
+    The kernel takes arrays, attributes, and ``outputs``, the number of outputs if the operation
+    allows several. Raise ``EngineError`` if the kernel does not exist.
     """
     operation = catalogue_for("onnx").find(type, opset)
     if operation is None or (operation.kernel is None and operation.prepare is None):
         raise EngineError(f"there is no kernel of {type!r} in {opset!r}")
-    usual = {
-        one.keyword: one.default for one in operation.attributes if one.default is not REQUIRED
+    defaults = {
+        attribute.keyword: attribute.default
+        for attribute in operation.attributes
+        if attribute.default is not REQUIRED
     }
 
     def call(*arrays: Any, outputs: int = 1, **attributes: Any) -> Any:
-        keywords = {**usual, **attributes}
+        keywords = {**defaults, **attributes}
         if operation.prepare is not None:
             return operation.prepare(keywords, outputs)(*arrays)
         assert operation.kernel is not None
-        made = operation.kernel(
+        result = operation.kernel(
             *arrays, **keywords, **({"outputs": outputs} if operation.counts_outputs else {})
         )
-        return _settled(made if operation.outputs == 1 else made[:outputs])
+        return _settled(result if operation.outputs == 1 else result[:outputs])
 
     return call
 
 
-def iterations(trip_count: Any, most: int | None = None) -> Iterable[int]:
-    """The numbers of the iterations of a loop: up to a trip count (negative: no limit), and to
-    the parts of what it slices.
+def iterations(trip_count: Any, limit: int | None = None) -> Iterable[int]:
+    """Return the iteration numbers of a loop, limited by the trip count (negative: no limit) and
+    the number of slices.
     """
     trips = regions.trip_count(np.asarray(trip_count))
     if trips == regions.UNLIMITED:
-        return itertools.count() if most is None else range(most)
-    return range(trips if most is None else min(trips, most))
+        return itertools.count() if limit is None else range(limit)
+    return range(trips if limit is None else min(trips, limit))
 
 
 def parts(source: Any, *, axis: int = 0, size: int = 1, start: int = 0, end: int = -1) -> int:
-    """How many parts a tensor has along an axis, from ``start`` to ``end``, both included."""
+    """Return the number of parts of a tensor along an axis, from ``start`` to ``end`` inclusive."""
     length = source.shape[axis]
-    first, last = (place + length if place < 0 else place for place in (start, end))
+    first, last = (index + length if index < 0 else index for index in (start, end))
     return (abs(last - first) + 1) // size if length else 0
 
 
@@ -110,8 +115,8 @@ def part(
     backwards: bool = False,
     drop_axis: bool = False,
 ) -> Any:
-    """The part of a tensor along an axis for one iteration; ``backwards`` counts from ``start``
-    down.
+    """Return the part of a tensor along an axis for one iteration; ``backwards`` counts down from
+    ``start``.
     """
     axis = axis + source.ndim if axis < 0 else axis
     first = start + source.shape[axis] if start < 0 else start
@@ -128,7 +133,7 @@ def join(
     reverse: bool = False,
     stacked: bool = False,
 ) -> Any:
-    """The collected parts joined along an axis; ``empty`` when there was no iteration."""
+    """Return the collected parts joined along an axis, or ``empty`` without iterations."""
     if not pieces:
         return empty
     output = Concatenated(
@@ -138,7 +143,7 @@ def join(
 
 
 def converted(value: Any, element_type: str) -> Any:
-    """A value in another element type, converted as OpenVINO converts the inputs of a
+    """Return a value in another element type, converted like the inputs of an OpenVINO
     TensorIterator.
     """
     return settle(cast(np.asarray(value), ElementType(element_type)))

@@ -1,6 +1,4 @@
-"""The earliest tick of each operation of a loop, for a number of workers and of iterations under
-way at once.
-"""
+"""Earliest tick of each operation of a loop, for a number of workers and of parallel iterations."""
 
 from __future__ import annotations
 
@@ -16,65 +14,65 @@ TicksOf = Callable[[OperationExecution], int]
 
 
 def operation_ticks(operation: OperationExecution) -> int:
-    """Return the ticks that the model gives to an operation, 1 where it does not say it."""
+    """Return the ticks that the model declares for an operation, 1 by default."""
     return ticks_of_node(operation.program.instructions[operation.number].node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """The tick at which each operation begins, from 0 on."""
+    """Ticks (from 0) at which the operations begin."""
 
     ticks: tuple[int, ...]
-    """By node; of a joint the first tick at which what waits for it may run."""
+    """Start tick of each node; for a joint, the first tick at which the nodes that wait for it may
+    run.
+    """
     costs: tuple[int, ...]
-    """The number of ticks that each node takes: 0 for a joint."""
+    """Number of ticks of each node, 0 for a joint."""
     length: int
-    """Ticks in all."""
+    """Total number of ticks."""
 
     @property
     def work(self) -> int:
-        """The ticks of all operations, one after the other."""
+        """Sum of the ticks of all operations."""
         return sum(self.costs)
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """How far a carried value that the condition is computed from got ahead of one that it is
-    not.
-    """
+    """Lead of a carried value that the condition needs over one that it does not need."""
 
     leader: str
     follower: str
     iterations: int
-    """0: they go side by side."""
+    """Lead in iterations; 0 if both advance together."""
     is_complete: bool = False
-    """The leader ended its last iteration before the follower ended its first."""
+    """True if the leader finished its last iteration before the follower finished its first."""
 
 
 def schedule(
-    found: Dependences, window: int, workers: int | None, ticks_of: TicksOf = operation_ticks
+    dependences: Dependences, window: int, workers: int | None, ticks_of: TicksOf = operation_ticks
 ) -> Schedule:
-    """Return the earliest ticks, with ``workers`` operations at a time (None: any number).
+    """Return the earliest ticks, with at most ``workers`` operations at a time (None: unlimited).
 
-    An iteration waits until the one ``window`` before it, and all before that, have ended. Of the
-    operations that are ready, the one with the most ticks in the chain behind it begins first, of
-    equal ones the earlier.
+    An iteration waits until the iteration ``window`` before it, and all earlier ones, have ended.
+    Among the ready operations, the one with the longest chain of dependent ticks begins first; ties
+    go to the earlier operation.
     """
-    needs = _with_window(found, window)
-    costs = tuple(0 if one is None else max(1, ticks_of(one)) for one in found.operations)
-    behind = _chains_behind(costs, needs)
-    after: list[list[Node]] = [[] for _ in needs]
-    missing = [len(one) for one in needs]
+    needs = _with_window(dependences, window)
+    costs = tuple(0 if each is None else max(1, ticks_of(each)) for each in dependences.operations)
+    chain_ticks = _chain_ticks(costs, needs)
+    dependents: list[list[Node]] = [[] for _ in needs]
+    missing = [len(nodes) for nodes in needs]
     for node, before in enumerate(needs):
-        for one in before:
-            after[one].append(node)
+        for needed in before:
+            dependents[needed].append(node)
     ticks = [0] * len(needs)
     ready: list[tuple[int, Node]] = []
     busy: list[tuple[int, Node]] = []
-    free = [node for node, left in enumerate(missing) if not left]
+    released = [node for node, count in enumerate(missing) if not count]
     tick = 0
-    while free or ready or busy:
-        _release(found, free, after, missing, ticks, tick, behind, ready)
+    while released or ready or busy:
+        _release(dependences, released, dependents, missing, ticks, tick, chain_ticks, ready)
         while ready and (workers is None or len(busy) < workers):
             node = heappop(ready)[1]
             ticks[node] = tick
@@ -82,83 +80,112 @@ def schedule(
         if busy:
             tick = busy[0][0]
         while busy and busy[0][0] == tick:
-            free += _freed(heappop(busy)[1], after, missing)
+            released += _release_dependents(heappop(busy)[1], dependents, missing)
     return Schedule(tuple(ticks), costs, tick)
 
 
-def _with_window(found: Dependences, window: int) -> list[Sequence[Node]]:
-    needs: list[Sequence[Node]] = list(found.needs)
-    for iteration in range(window, len(found.begins)):
-        begin = found.begins[iteration]
-        needs[begin] = (*needs[begin], found.ends[iteration - window])
+def _with_window(dependences: Dependences, window: int) -> list[Sequence[Node]]:
+    needs: list[Sequence[Node]] = list(dependences.needs)
+    for iteration in range(window, len(dependences.begins)):
+        begin = dependences.begins[iteration]
+        needs[begin] = (*needs[begin], dependences.ends[iteration - window])
     return needs
 
 
-def _chains_behind(costs: Sequence[int], needs: Sequence[Sequence[Node]]) -> list[int]:
-    """The ticks of the longest chain of operations that begins with each node."""
-    behind = [0] * len(needs)
+def _chain_ticks(costs: Sequence[int], needs: Sequence[Sequence[Node]]) -> list[int]:
+    """Return for each node the ticks of the longest chain of dependent operations that begins with
+    it.
+    """
+    chain_ticks = [0] * len(needs)
     for node in range(len(needs) - 1, -1, -1):
-        behind[node] += costs[node]
-        for one in needs[node]:
-            behind[one] = max(behind[one], behind[node])
-    return behind
+        chain_ticks[node] += costs[node]
+        for needed in needs[node]:
+            chain_ticks[needed] = max(chain_ticks[needed], chain_ticks[node])
+    return chain_ticks
 
 
 def _release(
-    found: Dependences,
-    free: list[Node],
-    after: Sequence[Sequence[Node]],
+    dependences: Dependences,
+    released: list[Node],
+    dependents: Sequence[Sequence[Node]],
     missing: list[int],
     ticks: list[int],
     tick: int,
-    behind: Sequence[int],
+    chain_ticks: Sequence[int],
     ready: list[tuple[int, Node]],
 ) -> None:
-    """What waits for nothing any more: joints are passed at once, operations become ready."""
-    while free:
-        node = free.pop()
-        if found.operations[node] is None:
+    """Mark released nodes: joints pass at once, operations become ready."""
+    while released:
+        node = released.pop()
+        if dependences.operations[node] is None:
             ticks[node] = tick
-            free += _freed(node, after, missing)
+            released += _release_dependents(node, dependents, missing)
         else:
-            heappush(ready, (-behind[node], node))
+            heappush(ready, (-chain_ticks[node], node))
 
 
-def _freed(node: Node, after: Sequence[Sequence[Node]], missing: list[int]) -> list[Node]:
-    """Those that have waited for nothing but a node."""
-    found = []
-    for one in after[node]:
-        missing[one] -= 1
-        if not missing[one]:
-            found.append(one)
-    return found
+def _release_dependents(
+    node: Node, dependents: Sequence[Sequence[Node]], missing: list[int]
+) -> list[Node]:
+    """Return the nodes whose last missing dependence was ``node``."""
+    released = []
+    for dependent in dependents[node]:
+        missing[dependent] -= 1
+        if not missing[dependent]:
+            released.append(dependent)
+    return released
 
 
-def leads(found: Dependences, made: Schedule) -> tuple[Lead, ...]:
-    """For each carried value that something computes, and that the condition does not need: how
-    far those that it needs got ahead.
+def leads(dependences: Dependences, result: Schedule) -> tuple[Lead, ...]:
+    """Return the lead of a carried value that the condition needs over each one that it does not
+    need.
+
+    Only carried values that are computed in every iteration count.
     """
-    leaders = [one for one in found.carried if one.decides and _finishes(one, found, made)]
-    others = [one for one in found.carried if not one.decides and _finishes(one, found, made)]
-    return tuple(_lead(leader, other, found, made) for leader in leaders[:1] for other in others)
-
-
-def _lead(leader: CarriedValues, other: CarriedValues, found: Dependences, made: Schedule) -> Lead:
-    """The largest lead of the leader at the ticks at which the other ends an iteration."""
-    ended, following = _finishes(leader, found, made), _finishes(other, found, made)
-    most = max(
-        0, *(bisect_right(ended, tick) - 1 - number for number, tick in enumerate(following))
+    leaders = [
+        value
+        for value in dependences.carried
+        if value.decides and _finish_ticks(value, dependences, result)
+    ]
+    others = [
+        value
+        for value in dependences.carried
+        if not value.decides and _finish_ticks(value, dependences, result)
+    ]
+    return tuple(
+        _lead(leader, other, dependences, result) for leader in leaders[:1] for other in others
     )
-    return Lead(leader.name, other.name, most, len(ended) > 1 and ended[-1] < following[0])
 
 
-def _finishes(one: CarriedValues, found: Dependences, made: Schedule) -> list[int]:
-    """The tick after which each iteration's value is there; empty where not every iteration
-    computes one.
+def _lead(
+    leader: CarriedValues, other: CarriedValues, dependences: Dependences, result: Schedule
+) -> Lead:
+    """Return the largest lead of ``leader``, in iterations, over all ticks at which ``other``
+    finishes one.
     """
-    nodes = [node for node in one.nodes if node is not None]
+    leader_ticks, other_ticks = (
+        _finish_ticks(leader, dependences, result),
+        _finish_ticks(other, dependences, result),
+    )
+    largest = max(
+        0,
+        *(bisect_right(leader_ticks, tick) - 1 - number for number, tick in enumerate(other_ticks)),
+    )
+    return Lead(
+        leader.name,
+        other.name,
+        largest,
+        len(leader_ticks) > 1 and leader_ticks[-1] < other_ticks[0],
+    )
+
+
+def _finish_ticks(value: CarriedValues, dependences: Dependences, result: Schedule) -> list[int]:
+    """Return the tick at which each iteration's value is available; empty if an iteration does not
+    compute one.
+    """
+    nodes = [node for node in value.nodes if node is not None]
     return (
-        [made.ticks[node] + made.costs[node] for node in nodes]
-        if len(nodes) == len(one.nodes)
+        [result.ticks[node] + result.costs[node] for node in nodes]
+        if len(nodes) == len(value.nodes)
         else []
     )

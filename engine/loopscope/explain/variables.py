@@ -1,4 +1,4 @@
-"""Who wrote what a variable held: the last Assign that ran before a ReadValue."""
+"""Writers of variables: the last Assign that ran before a ReadValue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Writer = tuple[Program, int, int]
 
 
 class Writers:
-    """The Assigns of a model, by variable."""
+    """Assigns of a model, by variable."""
 
     def __init__(self, run: Run) -> None:
         self._timeline = run.timeline
@@ -24,19 +24,20 @@ class Writers:
             self._assigns[variable].append((program, number))
 
     def before(self, program: Program, row: int, number: int) -> Writer | None:
-        """The last Assign of its variable that ran before a ReadValue did; None where none had,
-        and it read its initial value.
+        """Return the last Assign of the variable that ran before a ReadValue.
+
+        Return None if there was none, so that the ReadValue returned its initial value.
         """
         variable = program.instructions[number].variable
         step = self._timeline.step_at(program, row, number)
-        found = [
-            (self._step_of(one[0], one[2], one[1]), one)
-            for one in self._last_before(step, self._assigns.get(variable or 0, ()))
+        candidates = [
+            (self._step_of(writer[0], writer[2], writer[1]), writer)
+            for writer in self._last_before(step, self._assigns.get(variable or 0, ()))
         ]
-        return max(found, key=lambda one: one[0])[1] if found else None
+        return max(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
 
     def _last_before(self, step: int, assigns: Sequence[tuple[Program, int]]) -> Iterator[Writer]:
-        """Of each of them the last time that it ran before a step."""
+        """Yield the last execution of each Assign before a step."""
         for program, number in assigns:
             rows = range(self._timeline.executions.rows[program.index])
             row = bisect_left(rows, step, key=partial(self._step_of, program, number)) - 1
@@ -55,6 +56,6 @@ def _assigns(plan: Plan) -> Iterator[tuple[Program, int, int]]:
 
 
 def writes(program: Program, number: int) -> bool:
-    """Whether an instruction is an Assign."""
+    """Return True if an instruction is an Assign."""
     instruction = program.instructions[number]
     return instruction.assigns

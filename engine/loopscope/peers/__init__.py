@@ -1,4 +1,4 @@
-"""What other runtimes make of the same model and inputs, laid over our run."""
+"""Comparison of a run with other runtimes on the same model and inputs."""
 
 from __future__ import annotations
 

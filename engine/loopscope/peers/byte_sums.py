@@ -1,6 +1,4 @@
-"""Products of bytes that ONNX Runtime sums in 16 bits: the processor at hand is asked, where
-numbers differ, so that it can be said.
-"""
+"""Detection of byte products that ONNX Runtime accumulates in 16 bits on this processor."""
 
 from __future__ import annotations
 
@@ -23,47 +21,51 @@ from loopscope.peers import npz_protocol
 from loopscope.peers.other_runtimes import Patience, run_file
 from loopscope.peers.report import ValueDifference
 
-_HIGHEST, _WEIGHT = 255, 127
-_JOINED = frozenset({
+_MAX_INPUT, _WEIGHT = 255, 127
+_FUSED_TYPES = frozenset({
     *("QuantizeLinear", "DequantizeLinear", "Cast", "Mul", "Add", "Relu", "Clip", "MaxPool"),
     *("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"),
 })  # fmt: skip
-"""Operations that ONNX Runtime joins with a product of bytes, or that only move its result."""
+"""Operations that ONNX Runtime fuses with a byte product, or that only move its result."""
 
 
 def sentence(model: Model, first: ValueDifference | None, patience: Patience) -> str:
-    """Why ONNX Runtime differs: it sums pairs of products in 16 bits on this processor, and the
-    model has weights for which that matters, those of the first operation that differs where one is
-    known. Empty where that is not so.
+    """Return a sentence if ONNX Runtime differs because it sums pairs of byte products in 16 bits
+    here.
+
+    Return an empty text unless the model has weights for which that matters, in the first differing
+    operation if one is known.
     """
     if model.dialect != "onnx":
         return ""
     places = [
-        found.where.address for found in eight_bit_weights(Subject(model, catalogue_for("onnx")))
+        weight.where.address for weight in eight_bit_weights(Subject(model, catalogue_for("onnx")))
     ]
     if first is not None:
-        places = _behind(model, Address.parse(first.address).static, places)
+        places = _source_products(model, Address.parse(first.address).static, places)
     if not places or not sums_in_16_bits(patience):
         return ""
+    place = elided(readable(places[0]))
     return (
-        f"This processor has no VNNI: ONNX Runtime adds pairs of products of 8-bit weights, as in {elided(readable(places[0]))}, in 16"
-        " bits, where they stop at 32767 or -32768. Here the sums are exact (LS921)."
+        f"This processor has no VNNI: ONNX Runtime adds pairs of products of 8-bit weights, "
+        f"as in {place}, in 16 bits, where they stop at 32767 or -32768. "
+        f"Here the sums are exact (LS921)."
     )
 
 
-def _behind(model: Model, address: str, places: Sequence[str]) -> list[str]:
-    """Return those of the places that are the operation at an address, or whose result reaches it
-    through rounding and bias alone.
+def _source_products(model: Model, address: str, places: Sequence[str]) -> list[str]:
+    """Return the given place that is the operation at an address, or reaches it through rounding
+    and bias alone.
 
-    ONNX Runtime joins a product with the rounding of its result, so that the rounded value is the
+    ONNX Runtime fuses a product with the rounding of its result, so that the rounded value is the
     first that can differ.
     """
-    around, _, label = address.rpartition("/")
+    graph_address, _, label = address.rpartition("/")
     graph = next(
         (
-            place
-            for place in graphs(model)
-            if place.address == around and label in place.labels.values()
+            candidate
+            for candidate in graphs(model)
+            if candidate.address == graph_address and label in candidate.labels.values()
         ),
         None,
     )
@@ -72,21 +74,21 @@ def _behind(model: Model, address: str, places: Sequence[str]) -> list[str]:
     layers = {label: layer for layer, label in graph.labels.items()}
     waiting = [layers[label]]
     for layer in waiting:
-        where, node = f"{graph.address}/{graph.labels[layer]}", graph.graph.by_id[layer]
-        if where in places:
-            return [where]
-        if node.type in _JOINED:
+        place, node = f"{graph.address}/{graph.labels[layer]}", graph.graph.by_id[layer]
+        if place in places:
+            return [place]
+        if node.type in _FUSED_TYPES:
             waiting += [
-                one.layer
-                for one in graph.graph.sources[layer]
-                if one is not None and one.layer not in waiting
+                source.layer
+                for source in graph.graph.sources[layer]
+                if source is not None and source.layer not in waiting
             ]
     return []
 
 
 def sums_in_16_bits(patience: Patience) -> bool:
-    """Whether ONNX Runtime gives 32767 for 2 x 255 x 127 on this processor; False where it
-    cannot be asked.
+    """Return True if ONNX Runtime gives 32767 for 2 x 255 x 127 on this processor; False if it
+    cannot run.
     """
     kinds = {
         "x": (TensorProto.UINT8, (1, 2)),
@@ -102,11 +104,11 @@ def sums_in_16_bits(patience: Patience) -> bool:
         folder = Path(name)
         npz_protocol.write(
             folder / "inputs.npz",
-            [np.full((1, 2), _HIGHEST, np.uint8), np.full((2, 1), _WEIGHT, np.int8)],
+            [np.full((1, 2), _MAX_INPUT, np.uint8), np.full((2, 1), _WEIGHT, np.int8)],
         )
         (folder / "pair.onnx").write_bytes(model.SerializeToString())
         try:
             _, outputs = run_file("onnx", folder, folder / "pair.onnx", patience)
         except EngineError:
             return False
-        return int(npz_protocol.read(outputs)["y"].item()) != 2 * _HIGHEST * _WEIGHT
+        return int(npz_protocol.read(outputs)["y"].item()) != 2 * _MAX_INPUT * _WEIGHT

@@ -1,5 +1,5 @@
-"""Where the time of a run goes: for each operation and iteration by ONNX Runtime's profile,
-OpenVINO's counters, or our executor.
+"""Time of a run per operation and iteration, from ONNX Runtime's profile, OpenVINO's counters, or
+our executor.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from loopscope.peers.other_runtimes import (
     PACKAGES,
     Patience,
     document_file,
+    run_runtime_process,
     runtime_of,
-    said_alone,
 )
 
 Runtime = Literal["onnxruntime", "openvino", "loopscope"]
 MOST_STEPS = 200_000
-"""Of our executor; what comes after them is not timed."""
+"""Maximum number of timed steps of our executor; later steps are not timed."""
 _WARM_SECONDS = 5.0
-_LOOK_AFTER = 256
-"""Steps between two looks whether it is to stop."""
+_STOP_CHECK_INTERVAL = 256
+"""Number of steps between checks for a stop request."""
 
 
 def clock(
@@ -49,37 +49,39 @@ def clock(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> Clock:
-    """Runs a model with one runtime and says where its time goes; without a choice, with the
-    model's own, or ours where that is missing.
+    """Run a model with one runtime and return the time of its operations.
 
-    Other runtimes run in a process of their own, on one thread, twice: the second run counts.
-    ``EngineError`` when the runtime is not installed, is not the model's, cannot run it, or is no
-    longer waited for.
+    The default is the model's own runtime, or our executor if that is not installed. Other runtimes
+    run in a separate process, on one thread, twice; the second run counts. Raise ``EngineError`` if
+    the runtime is not installed, does not support the model, fails, or exceeds the time.
     """
     own: Runtime = "onnxruntime" if model.dialect == "onnx" else "openvino"
     chosen = runtime or (own if runtime_of(model) else "loopscope")
     if chosen == "loopscope":
-        return _ours(model, inputs, stopped)
+        return _clock_loopscope(model, inputs, stopped)
     if chosen != own:
         raise EngineError(
-            f"{chosen} does not run this model: {CALLED[model.dialect]} does, or Loopscope itself (loopscope)"
+            f"{chosen} does not run this model: {CALLED[model.dialect]} does, "
+            f"or Loopscope itself (loopscope)"
         )
     if not runtime_of(model):
+        package = PACKAGES[model.dialect]
         raise EngineError(
-            f"to time the run with {CALLED[model.dialect]}, install {PACKAGES[model.dialect]}: pip install {PACKAGES[model.dialect]}"
+            f"to time the run with {CALLED[model.dialect]}, "
+            f"install {package}: pip install {package}"
         )
-    given = bind(model, inputs)
-    fed = [given[signature.layer] for signature in model.inputs]
+    bound = bind(model, inputs)
+    feeds = [bound[signature.layer] for signature in model.inputs]
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        npz_protocol.write(folder / "inputs.npz", fed)
+        npz_protocol.write(folder / "inputs.npz", feeds)
         file, target = document_file(model, folder, document), folder / "clock.json"
         names: Mapping[str, tuple[str, str]] = {}
         if own == "onnxruntime":
             names = onnxruntime_profile.named(model, file, folder / "named.onnx")
             file = folder / "named.onnx"
         process = Path(__file__).with_name(f"{own}_clock_process.py")
-        called = said_alone(
+        called = run_runtime_process(
             CALLED[model.dialect],
             "run",
             process,
@@ -90,64 +92,67 @@ def clock(
         )
         events = json.loads(target.read_text("utf-8"))
     return (
-        _openvino(model, called, events)
+        _clock_openvino(model, called, events)
         if own == "openvino"
         else onnxruntime_profile.clock(model, inputs, called, events, names, seconds)
     )
 
 
 # -- OpenVINO
-# ---------------------------------------------------------------------------------------------------------
 
 
-def _openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> Clock:
-    """One row for each operation of the outermost graph: OpenVINO tells nothing of bodies."""
+def _clock_openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]]) -> Clock:
+    """Return one row per operation of the outermost graph; OpenVINO does not report bodies."""
     place = next(graphs(model))
     addresses = {node.name: f"main/{place.labels[node.id]}" for node in place.graph.nodes}
-    found: dict[str, Clocked] = {}
-    for one in rows:
-        name = str(one["name"])
-        found.setdefault(name, Clocked(addresses.get(name, ""), str(one["kind"]), name)).add(
-            float(one["lasted"])
+    clocked: dict[str, Clocked] = {}
+    for row in rows:
+        name = str(row["name"])
+        clocked.setdefault(name, Clocked(addresses.get(name, ""), str(row["kind"]), name)).add(
+            float(row["lasted"])
         )
     note = (
         "OpenVINO tells nothing of what is inside loops and branches."
         if any(node.bodies for node in place.graph.nodes)
         else ""
     )
-    return Clock(
-        runtime, sum(row.microseconds for row in found.values()), by_cost(found.values()), note=note
-    )
+    total = sum(entry.microseconds for entry in clocked.values())
+    return Clock(runtime, total, by_cost(clocked.values()), note=note)
 
 
 # -- ours
-# -------------------------------------------------------------------------------------------------------------
 
 
-def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
-    """Each operation as stepping runs it; loops run faster without being watched."""
-    Debugger(
-        model, inputs, limits=Limits(seconds=_WARM_SECONDS)
-    ).run()  # what is slow the first time only, such as reading weights
+def _clock_loopscope(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
+    """Return the time of each operation in a stepped run; an unwatched run executes loops
+    faster.
+    """
+    # Warm up: the first run is slow, because it reads weights.
+    Debugger(model, inputs, limits=Limits(seconds=_WARM_SECONDS)).run()
     machine, steps = Debugger(model, inputs).machine, 0
     rows: dict[str, Clocked] = {}
-    iterations = _Iterating()
+    iterations = _IterationTimes()
     with computing():
         while machine.state == "paused" and steps < MOST_STEPS:
-            if steps % _LOOK_AFTER == 0 and stopped():
+            if steps % _STOP_CHECK_INTERVAL == 0 and stopped():
                 raise EngineError("the clock was stopped")
             frame = machine.frames[-1]
-            at, program = frame.position, frame.program
+            position, program = frame.position, frame.program
             bodies = [
-                (one.program, one.iteration) for one in machine.frames if one.region is not None
+                (open_frame.program, open_frame.iteration)
+                for open_frame in machine.frames
+                if open_frame.region is not None
             ]
             began = time.perf_counter()
             machine.step()
             lasted = (time.perf_counter() - began) * 1e6
             steps += 1
             iterations.add(bodies, lasted)
-            if at < len(program.instructions) and program.instructions[at].region is None:
-                instruction = program.instructions[at]
+            if (
+                position < len(program.instructions)
+                and program.instructions[position].region is None
+            ):
+                instruction = program.instructions[position]
                 address = f"{program.address}/{instruction.label}"
                 rows.setdefault(
                     address, Clocked(address, instruction.node.type, instruction.node.name)
@@ -159,42 +164,42 @@ def _ours(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
         "Loopscope",
         sum(row.microseconds for row in rows.values()),
         by_cost(rows.values()),
-        iterations.told(),
+        iterations.result(),
         note,
     )
 
 
 @dataclass(slots=True)
-class _Iterating:
-    """The time of each iteration of each loop, inner loops and branches in it too."""
+class _IterationTimes:
+    """Time of each iteration of each loop, including nested loops and branches."""
 
     times: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    """By the static address of the loop, all executions one after the other."""
+    """Times by static address of the loop, all executions in order."""
     counts: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _open: dict[str, tuple[tuple[int, ...], int]] = field(
         default_factory=dict[str, tuple[tuple[int, ...], int]]
     )
-    """By loop the iterations of all loops around that were timed last, and its place in
+    """Iteration numbers timed last, of each loop with its enclosing loops, and the index in
     ``times``.
     """
 
     def add(self, bodies: Sequence[tuple[Program, int]], lasted: float) -> None:
-        around: tuple[int, ...] = ()
+        iterations: tuple[int, ...] = ()
         for program, iteration in bodies:
-            address, outer = program.address.rpartition("/")[0], around
-            around = (*around, iteration)
+            address, outer = program.address.rpartition("/")[0], iterations
+            iterations = (*iterations, iteration)
             times, counts = self.times.setdefault(address, []), self.counts.setdefault(address, [])
             last = self._open.get(address)
-            if last is None or last[0] != around:
+            if last is None or last[0] != iterations:
                 if last is None or last[0][:-1] != outer or iteration <= last[0][-1]:
                     counts.append(0)
                 counts[-1] += 1
                 times.append(0.0)
-                self._open[address] = around, len(times) - 1
+                self._open[address] = iterations, len(times) - 1
             times[self._open[address][1]] += lasted
 
-    def told(self) -> tuple[Iterations, ...]:
+    def result(self) -> tuple[Iterations, ...]:
         return tuple(
-            Iterations(one, tuple(self.counts[one]), (), tuple(times[:MOST_TIMES]))
-            for one, times in self.times.items()
+            Iterations(address, tuple(self.counts[address]), (), tuple(times[:MOST_TIMES]))
+            for address, times in self.times.items()
         )

@@ -1,4 +1,4 @@
-"""What is known of the time of one run: its operations, its loops, and a sentence."""
+"""Times of one run: its operations, its loops, and a sentence."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from loopscope.ir.readable import readable
 
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})
-"""Operations whose time is that of what is inside them."""
+"""Operations whose time includes their bodies."""
 _LEVELS = 2
-"""Segments from the address of a loop to those of the operations in its body."""
+"""Number of address segments from a loop to an operation in its body."""
 MOST_TIMES = 10_000
-"""Of one operation, that a row lists one by one."""
+"""Maximum number of individual times stored per operation."""
 
 
 @dataclass(slots=True)
 class Clocked:
-    """One operation of the graph that ran."""
+    """Times of one executed operation."""
 
     address: str
-    """Static; empty for an operation that the runtime has made of others."""
+    """Static address; empty for an operation that the runtime created by fusion."""
     operation: str
     name: str
     runs: int = 0
     microseconds: float = 0.0
-    """Of all runs; of a loop or branch, with what is inside."""
+    """Total of all runs, including the bodies of a loop or branch."""
     times: list[float] = field(default_factory=list[float])
-    """Of the first ``MOST_TIMES`` runs, in microseconds, in order."""
+    """Microseconds of the first ``MOST_TIMES`` runs in order."""
 
     def add(self, lasted: float) -> None:
         self.runs += 1
@@ -38,70 +38,71 @@ class Clocked:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """What one loop did in the runtime, by execution: how often, and the microseconds of each
+    """Iteration counts of a loop in the runtime, by execution, and the microseconds of each
     iteration.
     """
 
     address: str
     there: tuple[int, ...]
     here: tuple[int, ...]
-    """The same counts of our run; empty where they are the same."""
+    """Iteration counts of our run; empty if they are equal."""
     times: tuple[float, ...]
-    """Of the first ``MOST_TIMES`` iterations of all executions."""
+    """Microseconds of the first ``MOST_TIMES`` iterations over all executions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Clock:
-    """Where the time of one run went."""
+    """Times of one run."""
 
     runtime: str
     """Name and version."""
     microseconds: float
     operations: tuple[Clocked, ...]
-    """The costliest first."""
+    """Operations in descending order of cost."""
     loops: tuple[Iterations, ...] = ()
-    """Only of a runtime that tells of bodies."""
+    """Loops; empty for a runtime that does not report bodies."""
     note: str = ""
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The microseconds of each operation by its static address: of a loop or branch only
-        where nothing is known of what is inside.
+        """Microseconds of each operation by static address; loops and branches only if their inner
+        times are unknown.
         """
-        told = {
-            one.address: one.microseconds
-            for one in self.operations
-            if one.address and one.operation not in HOLDERS
+        plain = {
+            operation.address: operation.microseconds
+            for operation in self.operations
+            if operation.address and operation.operation not in HOLDERS
         }
-        held = {
-            one.address: one.microseconds
-            for one in self.operations
-            if one.address and one.operation in HOLDERS
+        regions = {
+            operation.address: operation.microseconds
+            for operation in self.operations
+            if operation.address and operation.operation in HOLDERS
         }
-        return told | {
+        return plain | {
             address: lasted
-            for address, lasted in held.items()
-            if not any(one.startswith(f"{address}/") for one in told)
+            for address, lasted in regions.items()
+            if not any(inner.startswith(f"{address}/") for inner in plain)
         }
 
     def _own(self, row: Clocked) -> float:
-        """Return the microseconds of an operation without those of the operations directly
-        inside it.
+        """Return the microseconds of an operation without those of the operations directly inside
+        it.
         """
         if row.operation not in HOLDERS or not row.address:
             return row.microseconds
         depth = row.address.count("/") + _LEVELS
         inside = (
-            one
-            for one in self.operations
-            if one.address.startswith(f"{row.address}/") and one.address.count("/") == depth
+            operation
+            for operation in self.operations
+            if operation.address.startswith(f"{row.address}/")
+            and operation.address.count("/") == depth
         )
-        return max(row.microseconds - sum(one.microseconds for one in inside), 0.0)
+        return max(row.microseconds - sum(operation.microseconds for operation in inside), 0.0)
 
     @property
     def sentence(self) -> str:
-        """The operation that takes most time itself, which may be a loop, and the costliest
-        iteration.
+        """Sentence about the operation and the iteration that take most time, excluding time inside
+        bodies.
         """
         first = max(self.operations, key=self._own, default=None)
         if first is None:
@@ -110,17 +111,28 @@ class Clock:
         part = f", {own / self.microseconds:.0%} of the run" if self.microseconds else ""
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"
         beside = "" if own == first.microseconds else " beside what is inside"
-        said = f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): {time_words(own)} {times}{part}{beside}."
+        text = (
+            f"In {self.runtime} the costliest operation is {first.name!r} ({first.operation}): "
+            f"{time_words(own)} {times}{part}{beside}."
+        )
         iterations = [
-            (lasted, number, one) for one in self.loops for number, lasted in enumerate(one.times)
+            (lasted, number, loop)
+            for loop in self.loops
+            for number, lasted in enumerate(loop.times)
         ]
         if iterations:
-            lasted, number, loop = max(iterations, key=lambda found: found[0])
-            said += f" The costliest iteration is number {number:,} of {readable(loop.address)}: {time_words(lasted)}."
-        differing = [one for one in self.loops if one.here]
+            lasted, number, loop = max(iterations, key=lambda entry: entry[0])
+            text += (
+                f" The costliest iteration is number {number:,} of {readable(loop.address)}: "
+                f"{time_words(lasted)}."
+            )
+        differing = [loop for loop in self.loops if loop.here]
         if differing:
-            said += f" {readable(differing[0].address)} ran {_counts(differing[0].there)} there, {_counts(differing[0].here)} here."
-        return said
+            text += (
+                f" {readable(differing[0].address)} ran {_counts(differing[0].there)} there, "
+                f"{_counts(differing[0].here)} here."
+            )
+        return text
 
 
 def by_cost(rows: Iterable[Clocked]) -> tuple[Clocked, ...]:
@@ -128,7 +140,7 @@ def by_cost(rows: Iterable[Clocked]) -> tuple[Clocked, ...]:
 
 
 def time_words(microseconds: float) -> str:
-    """As people read it.
+    """Return a duration as text with a readable unit.
 
     >>> time_words(3.25), time_words(4120.0), time_words(2.5e6)
     ('3.2 µs', '4.12 ms', '2.5 s')

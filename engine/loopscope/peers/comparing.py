@@ -1,4 +1,4 @@
-"""Two values of any kind beside each other: whether they can be compared, and how they differ."""
+"""Comparison of two values of any kind: whether they are comparable, and how they differ."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from loopscope.peers.npz_protocol import NARROW, Unread
 Key = TypeVar("Key")
 
 
-def not_compared(here: Any, there: Any) -> str:
-    """Why two values cannot be compared; empty when they can, whatever comes of it."""
-    if isinstance(there, Unread):
-        return f"the runtime's value is of the kind {there.kind}"
-    if isinstance(here, (tuple, Mapping)) and type(here) is type(there) and len(here) == len(there):
-        ours = here if isinstance(here, tuple) else [here[key] for key in here if key in there]
-        theirs = there if isinstance(here, tuple) else [there[key] for key in here if key in there]
+def not_compared(own: Any, peer: Any) -> str:
+    """Return why two values cannot be compared; empty if they can."""
+    if isinstance(peer, Unread):
+        return f"the runtime's value is of the kind {peer.kind}"
+    if isinstance(own, (tuple, Mapping)) and type(own) is type(peer) and len(own) == len(peer):
+        own_items = own if isinstance(own, tuple) else [own[key] for key in own if key in peer]
+        peer_items = peer if isinstance(own, tuple) else [peer[key] for key in own if key in peer]
         return next(
             (
                 why
-                for one, other in zip(ours, theirs, strict=True)
-                if (why := not_compared(one, other))
+                for own_item, peer_item in zip(own_items, peer_items, strict=True)
+                if (why := not_compared(own_item, peer_item))
             ),
             "",
         )
     if (
-        isinstance(here, (np.ndarray, np.generic))
-        and here.dtype.kind not in "biufO"
-        and not is_narrow(here)
+        isinstance(own, (np.ndarray, np.generic))
+        and own.dtype.kind not in "biufO"
+        and not is_narrow(own)
     ):
-        return f"its element type is {here.dtype}"
+        return f"its element type is {own.dtype}"
     return ""
 
 
-def apart(
-    here: Any, there: Any, tolerance: float, magnitude: float = 0.0
-) -> tuple[str, str] | None:
-    """How two values of any kind differ, said of each side; None where they agree. ``magnitude``
-    is that of ``close``.
+def apart(own: Any, peer: Any, tolerance: float, magnitude: float = 0.0) -> tuple[str, str] | None:
+    """Return a description of each side's value if two values of any kind differ; None if they
+    agree.
+
+    ``magnitude`` is passed to ``close``.
     """
-    kinds = _kind(here), _kind(there)
+    kinds = _kind(own), _kind(peer)
     if kinds[0] != kinds[1]:
         return kinds
-    if isinstance(here, tuple):
-        return _apart_within(enumerate(here), dict(enumerate(there)), "element", tolerance)
-    if isinstance(here, Mapping):
-        if here.keys() != there.keys():
-            odd = next(iter(here.keys() ^ there.keys()))
+    if isinstance(own, tuple):
+        return _apart_within(enumerate(own), dict(enumerate(peer)), "element", tolerance)
+    if isinstance(own, Mapping):
+        if own.keys() != peer.keys():
+            missing = next(iter(own.keys() ^ peer.keys()))
             return (
-                (f"a key {odd!r}", f"no key {odd!r}")
-                if odd in here
-                else (f"no key {odd!r}", f"a key {odd!r}")
+                (f"a key {missing!r}", f"no key {missing!r}")
+                if missing in own
+                else (f"no key {missing!r}", f"a key {missing!r}")
             )
-        return _apart_within(here.items(), there, "key", tolerance)
-    if here is NO_VALUE:
+        return _apart_within(own.items(), peer, "key", tolerance)
+    if own is NO_VALUE:
         return None
-    one, other = np.asarray(here), np.asarray(there)
-    if one.shape != other.shape:
-        return f"shape {shape_text(one)}", f"shape {shape_text(other)}"
-    place = first_apart(one[None], other[None], tolerance, magnitude)
-    return None if place is None else elements_told(one[None], other[None], place)
+    own_array, peer_array = np.asarray(own), np.asarray(peer)
+    if own_array.shape != peer_array.shape:
+        return f"shape {shape_text(own_array)}", f"shape {shape_text(peer_array)}"
+    place = first_apart(own_array[None], peer_array[None], tolerance, magnitude)
+    return None if place is None else element_texts(own_array[None], peer_array[None], place)
 
 
 def _apart_within(
-    items: Iterable[tuple[Key, Any]], there: Mapping[Key, Any], word: str, tolerance: float
+    items: Iterable[tuple[Key, Any]], peer: Mapping[Key, Any], word: str, tolerance: float
 ) -> tuple[str, str] | None:
     for key, value in items:
-        if (told := apart(value, there[key], tolerance)) is not None:
-            return f"{told[0]} in {word} {key!r}", f"{told[1]} in {word} {key!r}"
+        if (sides := apart(value, peer[key], tolerance)) is not None:
+            return f"{sides[0]} in {word} {key!r}", f"{sides[1]} in {word} {key!r}"
     return None
 
 
@@ -92,36 +92,38 @@ def _kind(value: Any) -> str:
 
 
 def first_apart(
-    here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0
+    own: np.ndarray, peer: np.ndarray, tolerance: float, magnitude: float = 0.0
 ) -> tuple[int, ...] | None:
-    """Row and element of the first difference; None where all is close."""
-    wrong = np.argwhere(~close(here, there, tolerance, magnitude))
+    """Return row and element index of the first difference; None if all elements are close."""
+    wrong = np.argwhere(~close(own, peer, tolerance, magnitude))
     return tuple(int(number) for number in wrong[0]) if len(wrong) else None
 
 
 def close(
-    here: np.ndarray, there: np.ndarray, tolerance: float, magnitude: float = 0.0
+    own: np.ndarray, peer: np.ndarray, tolerance: float, magnitude: float = 0.0
 ) -> np.ndarray:
-    """Which elements agree: floats within ``tolerance`` of the largest in their row, or of
-    ``magnitude`` where that is larger.
+    """Return for each element True if both values agree.
+
+    Floats agree within ``tolerance`` times the largest magnitude in their row, or times
+    ``magnitude`` if that is larger.
     """
     with np.errstate(all="ignore"):
-        if here.dtype.kind != "f" and not is_narrow(here):
-            return np.asarray(here == there.astype(here.dtype))
-        one, other = here.astype(np.float64), there.astype(np.float64)
-        finite = np.where(np.isfinite(one), np.abs(one), 0)
-        scale = finite.max(axis=tuple(range(1, one.ndim)), keepdims=True, initial=magnitude)
-        exact = 8 * float((ml_dtypes if is_narrow(here) else np).finfo(here.dtype).eps)
+        if own.dtype.kind != "f" and not is_narrow(own):
+            return np.asarray(own == peer.astype(own.dtype))
+        own_floats, peer_floats = own.astype(np.float64), peer.astype(np.float64)
+        finite = np.where(np.isfinite(own_floats), np.abs(own_floats), 0)
+        scale = finite.max(axis=tuple(range(1, own_floats.ndim)), keepdims=True, initial=magnitude)
+        exact = 8 * float((ml_dtypes if is_narrow(own) else np).finfo(own.dtype).eps)
         same = (
-            (one == other)
-            | (np.isnan(one) & np.isnan(other))
-            | (np.abs(one - other) <= max(tolerance, exact) * scale)
+            (own_floats == peer_floats)
+            | (np.isnan(own_floats) & np.isnan(peer_floats))
+            | (np.abs(own_floats - peer_floats) <= max(tolerance, exact) * scale)
         )
         return np.asarray(same)
 
 
 def is_numeric(value: Any) -> bool:
-    """Whether it is a tensor of numbers of numpy's own types."""
+    """Return True for a tensor of numbers of numpy's own types."""
     return (
         isinstance(value, (np.ndarray, np.generic))
         and value.dtype.kind in "biuf"
@@ -130,14 +132,16 @@ def is_numeric(value: Any) -> bool:
 
 
 def is_narrow(value: np.ndarray | np.generic) -> bool:
-    """Whether a tensor is of narrow floats that numpy lacks and runtimes have."""
+    """Return True for a tensor of a narrow float type that numpy does not define and runtimes
+    support.
+    """
     return value.dtype.isbuiltin == 2 and type_name(value.dtype) in NARROW
 
 
-def elements_told(here: np.ndarray, there: np.ndarray, place: tuple[int, ...]) -> tuple[str, str]:
-    """Both elements at a place, with its index where a row has more than one."""
-    index = f" at [{','.join(map(str, place[1:]))}]" if here[place[0]].size > 1 else ""
-    return f"{_number(here[place])}{index}", f"{_number(there[place])}{index}"
+def element_texts(own: np.ndarray, peer: np.ndarray, place: tuple[int, ...]) -> tuple[str, str]:
+    """Return both elements at a place as text, with the index if a row has several elements."""
+    index = f" at [{','.join(map(str, place[1:]))}]" if own[place[0]].size > 1 else ""
+    return f"{_number(own[place])}{index}", f"{_number(peer[place])}{index}"
 
 
 def _number(value: np.generic) -> str:
@@ -145,10 +149,10 @@ def _number(value: np.generic) -> str:
 
 
 def shape_text(array: np.ndarray) -> str:
-    """A shape as sentences write it: ``[2,3]``."""
+    """Return a shape as text: ``[2,3]``."""
     return f"[{','.join(map(str, array.shape))}]"
 
 
 def counted(number: int, word: str, words: str = "") -> str:
-    """A number of things in words: 1 value, 2 values."""
+    """Return a number with its noun: 1 value, 2 values."""
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"

@@ -1,5 +1,5 @@
-"""The operations that a runtime really runs for a model, and what each of them stands for, from
-the runtime itself.
+"""Operations that a runtime executes for a model, with the model operations that each of them
+represents.
 """
 
 from __future__ import annotations
@@ -18,28 +18,26 @@ from loopscope.peers.other_runtimes import (
     PACKAGES,
     Patience,
     document_file,
+    run_runtime_process,
     runtime_of,
-    said_alone,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operation of the graph that a runtime runs."""
+    """An operation of the graph that a runtime executes."""
 
     name: str
     kind: str
-    """What runs, in the runtime's words: ``TensorIterator``, ``GatedDeltaNet``, ``Subgraph``;
-    for ONNX Runtime the operation.
+    """Operation as the runtime names it: ``TensorIterator``, ``GatedDeltaNet``, ``Subgraph``; ONNX
+    Runtime's operation type.
     """
     stands_for: tuple[str, ...]
-    """The names of the operations of the model that it computes."""
+    """Names of the model operations that it computes."""
     outputs: tuple[str, ...] = ()
-    """The names of what it gives; ONNX only."""
+    """Names of the outputs; ONNX only."""
     bodies: tuple[tuple[str, tuple[Layer, ...]], ...] = ()
-    """The graphs inside, by the attribute that holds them; ONNX only: OpenVINO does not show
-    them.
-    """
+    """Inner graphs by attribute name; ONNX only, because OpenVINO does not show them."""
 
 
 def compiled(
@@ -50,12 +48,12 @@ def compiled(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> tuple[str, tuple[Layer, ...]]:
-    """The name and version of the runtime of a model, OpenVINO for IR and ONNX Runtime for ONNX,
-    and the operations that it runs; the runtime compiles the model in a process of its own.
+    """Return name and version of a model's runtime, and the operations that it executes.
 
-    ``document`` is the content of an ONNX file, for a model that was read from its bytes.
-    ``EngineError`` when the runtime is not installed, does not take the model or the device, or is
-    no longer waited for.
+    The runtime is OpenVINO for IR and ONNX Runtime for ONNX. It compiles the model in a separate
+    process. ``document`` is the content of an ONNX file, for a model read from bytes. Raise
+    ``EngineError`` if the runtime is not installed, does not support the model or device, or
+    exceeds the time.
     """
     called = CALLED[model.dialect]
     if not runtime_of(model):
@@ -65,25 +63,32 @@ def compiled(
         )
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
-        plain, told = document_file(model, folder, document), folder / "layers.json"
+        plain, target = document_file(model, folder, document), folder / "layers.json"
         process = Path(__file__).with_name(f"{PACKAGES[model.dialect]}_layers_process.py")
         patience = Patience(seconds, stopped)
-        said = said_alone(
-            called, "compile", process, plain, device, told, patience=patience, of=f" for {device}"
+        version = run_runtime_process(
+            called,
+            "compile",
+            process,
+            plain,
+            device,
+            target,
+            patience=patience,
+            detail=f" for {device}",
         )
-        return said, _layers(json.loads(told.read_text("utf-8")))
+        return version, _layers(json.loads(target.read_text("utf-8")))
 
 
-def _layers(told: Sequence[dict[str, object]]) -> tuple[Layer, ...]:
-    """What a process told, with its graphs inside."""
-    made: list[Layer] = []
-    for one in told:
-        bodies = one.get("bodies", {})
+def _layers(entries: Sequence[dict[str, object]]) -> tuple[Layer, ...]:
+    """Convert the layers that a process reported, including inner graphs."""
+    result: list[Layer] = []
+    for entry in entries:
+        bodies = entry.get("bodies", {})
         assert isinstance(bodies, dict)
         inside = tuple((str(name), _layers(body)) for name, body in bodies.items())
         names = [
-            tuple(map(str, given)) if isinstance(given := one.get(key, []), list) else ()
+            tuple(map(str, listed)) if isinstance(listed := entry.get(key, []), list) else ()
             for key in ("stands_for", "outputs")
         ]
-        made.append(Layer(str(one["name"]), str(one["kind"]), names[0], names[1], inside))
-    return tuple(made)
+        result.append(Layer(str(entry["name"]), str(entry["kind"]), names[0], names[1], inside))
+    return tuple(result)

@@ -1,5 +1,5 @@
-"""How far a runtime drifts from our run of the same model: every value of every iteration that
-it gives, beside ours.
+"""Drift between a runtime and our run of the same model: every value of every iteration
+compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loopscope.comparison.drift import (
     Drift,
     MatchedSlots,
     first_over,
-    made,
+    matched_slots,
     values_apart,
 )
 from loopscope.comparison.largest_logit import other_choice
@@ -29,34 +29,32 @@ from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.native.run_once import never
 from loopscope.peers import dynamic_quantization
 from loopscope.peers.comparing import counted, not_compared
-from loopscope.peers.differ import RuntimeComparison, beside, instead
+from loopscope.peers.differ import RuntimeComparison, beside, replacement_sentences
 from loopscope.peers.probes import Probe
 from loopscope.peers.row_feeds import rows_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDrift:
-    """What came of it."""
+    """Result of comparing a run with its runtime."""
 
     runtime: str
     """Name and version."""
     drift: Drift
     replaced: tuple[str, ...]
-    """Where outputs are apart and no value inside is: what runs in place of the loops and
-    branches that they come from.
+    """A sentence for each loop or branch that the runtime replaced, if outputs differ and inner
+    values agree.
     """
     refused: str
-    """Why the runtime did not give the values inside; empty where it did."""
+    """Reason why the runtime did not return inner values; empty if it did."""
     cause: str
-    """Why only the outputs are apart, where the runtime was asked and that is it."""
+    """Reason why only outputs differ, if the runtime confirmed it."""
     values: Mapping[str, np.ndarray]
-    """What the runtime gave, by address without iterations, with a row along the first axis for
-    each row of the pair.
-    """
+    """Runtime's values by address without iterations, with one row per row of the pair."""
 
     @property
     def sentence(self) -> str:
-        """What to know, in a few sentences."""
+        """Summary in a few sentences."""
         apart = self.drift.first is None and self.drift.outputs > self.drift.tolerance
         outputs = (
             f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart."
@@ -79,11 +77,11 @@ def drift_from_runtime(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> RuntimeDrift:
-    """Compares a finished run with the runtime of its model, as ``against`` does, and tells the
-    error of every iteration.
+    """Compare a finished run with its model's runtime, as ``against``, and return the error of
+    every iteration.
 
-    Outputs are those of the model as it is; values inside are those of a model that gives them as
-    outputs too. Errors as of ``against``.
+    Outputs come from the unmodified model. Inner values come from a model with additional outputs.
+    Raises the errors of ``against``.
     """
     return drift_beside(
         beside(
@@ -94,19 +92,19 @@ def drift_from_runtime(
 
 
 def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> RuntimeDrift:
-    """The same of a run and what its runtime gave."""
+    """Return the drift between a run and the values of its runtime."""
     run, answer = both.run, both.answer
     drift, values = _drift(both, tolerance)
     replaced: tuple[str, ...] = ()
     cause = ""
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
-        replaced = () if answer.refused else instead(both, names, tolerance)
+        replaced = () if answer.refused else replacement_sentences(both, names, tolerance)
         cause = (
             ""
             if replaced
             else dynamic_quantization.sentence(
-                run, both.given, names, both.patience, tolerance, both.document
+                run, both.feeds, names, both.patience, tolerance, both.document
             )
         )
     return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
@@ -115,36 +113,36 @@ def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Runti
 def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
     rows = {
-        graph.one.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
+        graph.left.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
     }
     left_out = dict(both.left_out)
     pairs: list[MatchedSlots] = []
-    partings: list[Divergence] = []
+    divergences: list[Divergence] = []
     values: dict[str, np.ndarray] = {}
-    for probe, there in answer.values.items():
-        given = rows_of(probe, there)
-        if given is None:
+    for probe, peer in answer.values.items():
+        peer_rows = rows_of(probe, peer)
+        if peer_rows is None:
             left_out["of another shape"] = left_out.get("of another shape", 0) + 1
             continue
-        if there.shape[: len(probe.lengths)] != probe.lengths:
-            partings.append(_ended(run, probe, there.shape[0], len(given)))
-        if len(given):
-            pairs.append(_pair(run, probe, given, rows, tolerance))
-            values[pairs[-1].one] = given
-    for probe, guessed in both.estimated.items():
-        if len(guessed.relative):
-            pairs.append(_pair_of(run, probe, guessed, rows, tolerance))
+        if peer.shape[: len(probe.lengths)] != probe.lengths:
+            divergences.append(_count_divergence(run, probe, peer.shape[0], len(peer_rows)))
+        if len(peer_rows):
+            pairs.append(_exact_pair(run, probe, peer_rows, rows, tolerance))
+            values[pairs[-1].one] = peer_rows
+    for probe, estimated in both.estimated.items():
+        if len(estimated.relative):
+            pairs.append(_pair_of(run, probe, estimated, rows, tolerance))
     pairs.sort(key=lambda pair: (pair.program.index, pair.position))
     outputs = zip(run.result.outputs, answer.outputs, strict=True)
-    error = values_apart((here, there) for here, there in outputs if not not_compared(here, there))
-    ends = zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
-    choice = other_choice((signature.name, here, there) for signature, here, there in ends)
-    partings.sort(key=lambda parting: parting.step)
+    error = values_apart((own, peer) for own, peer in outputs if not not_compared(own, peer))
+    named_outputs = zip(run.model.outputs, run.result.outputs, answer.outputs, strict=True)
+    choice = other_choice((signature.name, own, peer) for signature, own, peer in named_outputs)
+    divergences.sort(key=lambda parting: parting.step)
     return Drift(
         tolerance,
         tuple(pairs),
         first_over(pairs),
-        tuple(partings[:1]),
+        tuple(divergences[:1]),
         ((), ()),
         left_out,
         error,
@@ -152,29 +150,31 @@ def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[st
     ), values
 
 
-def _pair(
+def _exact_pair(
     run: Run,
     probe: Probe,
-    given: np.ndarray,
+    peer_rows: np.ndarray,
     rows: Mapping[ProgramIndex, AlignedRows],
     tolerance: float,
 ) -> MatchedSlots:
-    return _pair_of(run, probe, Deviations.of(probe.expected[: len(given)], given), rows, tolerance)
+    return _pair_of(
+        run, probe, Deviations.of(probe.expected[: len(peer_rows)], peer_rows), rows, tolerance
+    )
 
 
 def _pair_of(
     run: Run,
     probe: Probe,
-    found: Deviations,
+    deviations: Deviations,
     rows: Mapping[ProgramIndex, AlignedRows],
     tolerance: float,
 ) -> MatchedSlots:
-    whole, count = rows[probe.program.index], len(found.relative)
-    some = AlignedRows(
-        whole.one[:count], whole.other[:count], whole.execution[:count], whole.iteration[:count]
+    whole, count = rows[probe.program.index], len(deviations.relative)
+    aligned = AlignedRows(
+        whole.left[:count], whole.right[:count], whole.execution[:count], whole.iteration[:count]
     )
     place = f"{probe.program.address}/{value_names(probe.program)[probe.slot]}"
-    asked = ComparedValues(
+    values = ComparedValues(
         place,
         place,
         "name",
@@ -182,13 +182,11 @@ def _pair_of(
         (probe.slot, probe.slot),
         probe.position + 1,
     )
-    return made(run, some, asked, found, tolerance)
+    return matched_slots(run, aligned, values, deviations, tolerance)
 
 
-def _ended(run: Run, probe: Probe, times: int, common: int) -> Divergence:
-    """Of the outermost loop around a value, which runs another number of iterations in the
-    runtime.
-    """
+def _count_divergence(run: Run, probe: Probe, times: int, common: int) -> Divergence:
+    """Return the divergence of the outermost loop around a value whose iteration count differs."""
     body = [program for program in probe.program.around() if program.loop is not None][-1]
     address = run.timeline.address(body, 0).rpartition("[")[0]
     step = run.timeline.step_at(probe.program, max(common - 1, 0), len(probe.program.instructions))

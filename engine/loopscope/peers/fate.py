@@ -1,5 +1,5 @@
-"""What a runtime makes of each Loop, If, TensorIterator and Scan of a model: read from the graph
-that it really runs, never guessed.
+"""Fate of each Loop, If, TensorIterator and Scan of a model in its runtime, read from the executed
+graph.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Became = Literal["kept", "replaced", "merged", "unrolled", "folded", "not found"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFate:
-    """What became of one control-flow operation."""
+    """Fate of one control-flow operation."""
 
     address: str
     operation: str
-    """``Loop``, ``If``, ``TensorIterator``, ``Scan``."""
+    """``Loop``, ``If``, ``TensorIterator`` or ``Scan``."""
     became: Became
     runs_as: str
-    """What the runtime runs in its place; empty where that cannot be said."""
+    """Operation that the runtime executes instead; empty if unknown."""
     sentence: str
 
     @property
     def badge(self) -> str:
-        """A word or two for a picture."""
+        """One or two words for a diagram."""
         match self.became:
             case "kept":
                 return "kept"
@@ -45,13 +45,13 @@ class RuntimeFate:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """What became of all control flow of a model."""
+    """Fates of all control flow of a model."""
 
     runtime: str
     """Name and version."""
     device: str
     regions: tuple[RuntimeFate, ...]
-    """An outer operation before those inside it."""
+    """Fates, outer operations before inner ones."""
 
 
 def fates(
@@ -62,8 +62,8 @@ def fates(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> Fates:
-    """What became of all control flow of a model in its runtime; arguments and errors as
-    ``compiled`` has them.
+    """Return the fates of a model's control flow in its runtime; arguments and errors as
+    ``compiled``.
     """
     runtime, layers = compiled(
         model, device=device, seconds=seconds, document=document, stopped=stopped
@@ -72,9 +72,11 @@ def fates(
 
 
 def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[RuntimeFate]:
-    """What became of each control-flow operation, by the operations that a runtime runs."""
+    """Yield the fate of each control-flow operation, given the operations that a runtime
+    executes.
+    """
     seen: dict[str, Sequence[Layer] | str] = {"main": layers}
-    """Of each graph the layers that run it, or why they are not known."""
+    """Executed layers of each graph, or the reason why they are unknown."""
     for place in graphs(model):
         known = seen[place.address]
         for node in place.graph.nodes:
@@ -83,14 +85,14 @@ def fates_of(model: Model, runtime: str, layers: Sequence[Layer]) -> Iterator[Ru
             address = f"{place.address}/{place.labels[node.id]}"
             inside: Inside = {body.name: known for body in node.bodies}
             if isinstance(known, str):
-                fate = _untold(address, node, known)
+                fate = _unknown_fate(address, node, known)
             else:
-                fate, inside = _Search(place, node, address, runtime, known).found()
+                fate, inside = _Search(place, node, address, runtime, known).fate()
             seen.update({f"{address}/{name}": what for name, what in inside.items()})
             yield fate
 
 
-def _untold(address: str, node: Node, why: str) -> RuntimeFate:
+def _unknown_fate(address: str, node: Node, why: str) -> RuntimeFate:
     return RuntimeFate(
         address,
         node.type,
@@ -101,20 +103,20 @@ def _untold(address: str, node: Node, why: str) -> RuntimeFate:
 
 
 Inside = dict[BodyName, "Sequence[Layer] | str"]
-"""Of each graph inside an operation the layers that run it, or why they are not known."""
-_KEPT = {
+"""Executed layers of each inner graph, or the reason why they are unknown."""
+_KEPT_KINDS = {
     "Loop": ("Loop", "TensorIterator"),
     "TensorIterator": ("TensorIterator", "Loop"),
     "If": ("If",),
     "Scan": ("Scan",),
 }
-"""The kinds of layers that run an operation as what it is."""
+"""Kinds of layers that execute an operation unchanged."""
 _ATTRIBUTES = {"body": "body", "then": "then_branch", "else": "else_branch"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One control-flow operation, looked for among the layers that run the graph it stands in."""
+    """Search for a control-flow operation among the layers that execute its graph."""
 
     place: PlacedGraph
     node: Node
@@ -122,100 +124,109 @@ class _Search:
     runtime: str
     layers: Sequence[Layer]
 
-    def found(self) -> tuple[RuntimeFate, Inside]:
+    def fate(self) -> tuple[RuntimeFate, Inside]:
         name = elided(self.node.name)
-        layer = self._under_its_name()
+        layer = self._layer_by_name()
         if layer is not None and layer.kind in _kept_kinds(self.node):
             return self._fate(
                 "kept", layer.kind, f"{self.runtime} keeps {name!r} as {_article(layer.kind)}."
             ), self._inside(layer)
         if layer is not None:
-            gone = f"{self.runtime} runs {name!r}, which holds it, as {layer.kind}"
+            reason = f"{self.runtime} runs {name!r}, which holds it, as {layer.kind}"
             others = [other for other in layer.stands_for if other != self.node.name]
             if others:
-                told = f"{self.runtime} merged {name!r} with {', '.join(repr(elided(one)) for one in others[:3])} into one {layer.kind}."
-                return self._fate("merged", layer.kind, told), self._all_inside(gone)
+                merged = ", ".join(repr(elided(other)) for other in others[:3])
+                sentence = f"{self.runtime} merged {name!r} with {merged} into one {layer.kind}."
+                return self._fate("merged", layer.kind, sentence), self._unknown_inside(reason)
             return self._fate(
                 "replaced", layer.kind, f"{self.runtime} runs {name!r} as one {layer.kind}."
-            ), self._all_inside(gone)
+            ), self._unknown_inside(reason)
         copies = self._copies()
         if copies:
-            told = f"{self.runtime} unrolled {name!r}: it runs {copies:,} {'copy' if copies == 1 else 'copies'} of its body."
-            return self._fate("unrolled", "", told), self._all_inside(
+            words = "copy" if copies == 1 else "copies"
+            sentence = f"{self.runtime} unrolled {name!r}: it runs {copies:,} {words} of its body."
+            return self._fate("unrolled", "", sentence), self._unknown_inside(
                 f"{self.runtime} unrolled {name!r}, which holds it"
             )
         branch = self._only_branch()
         if branch:
-            told = f"{self.runtime} folded {name!r} to its {branch} branch: the condition is constant there."
-            return self._fate("folded", f"{branch} branch", told), self._all_inside(
+            sentence = (
+                f"{self.runtime} folded {name!r} to its {branch} branch: "
+                f"the condition is constant there."
+            )
+            return self._fate("folded", f"{branch} branch", sentence), self._unknown_inside(
                 f"{self.runtime} folded {name!r}, which holds it"
             )
-        told = f"{self.runtime} runs nothing under the name {name!r}: it was merged, unrolled, removed or renamed, which cannot be told apart."
-        return self._fate("not found", "", told), self._all_inside(
+        sentence = (
+            f"{self.runtime} runs nothing under the name {name!r}: "
+            f"it was merged, unrolled, removed or renamed, which cannot be told apart."
+        )
+        return self._fate("not found", "", sentence), self._unknown_inside(
             f"{name!r}, which holds it, was not found in what {self.runtime} runs"
         )
 
     def _fate(self, became: Became, runs_as: str, sentence: str) -> RuntimeFate:
         return RuntimeFate(self.address, self.node.type, became, runs_as, sentence)
 
-    def _all_inside(self, why: str) -> Inside:
+    def _unknown_inside(self, why: str) -> Inside:
         return {body.name: why for body in self.node.bodies}
 
     def _inside(self, layer: Layer) -> Inside:
-        given = dict(layer.bodies)
+        bodies = dict(layer.bodies)
         hidden = f"{self.runtime} does not show what is inside {elided(self.node.name)!r}"
         return {
-            body.name: given.get(_ATTRIBUTES.get(body.name, body.name), hidden)
+            body.name: bodies.get(_ATTRIBUTES.get(body.name, body.name), hidden)
             for body in self.node.bodies
         }
 
-    def _under_its_name(self) -> Layer | None:
-        """The layer that says it stands for the operation; None where there is none, or several
-        operations share the name.
+    def _layer_by_name(self) -> Layer | None:
+        """Return the layer that represents the operation; None if there is none, or if its name is
+        not unique.
         """
         names = Counter(node.name for node in self.place.graph.nodes)
-        found = (
+        layers = (
             [layer for layer in self.layers if self.node.name in layer.stands_for]
             if names[self.node.name] == 1
             else []
         )
-        if not found:
-            found = [
+        if not layers:
+            layers = [
                 layer
                 for layer in self.layers
-                if layer.kind in _kept_kinds(self.node) and self._gives(layer, names)
+                if layer.kind in _kept_kinds(self.node) and self._is_known_by_output(layer, names)
             ]
-        return found[0] if len(found) == 1 else None
+        return layers[0] if len(layers) == 1 else None
 
-    def _gives(self, layer: Layer, names: Mapping[str, int]) -> bool:
-        """Whether a layer is known by an output of the operation: in ONNX only outputs need names,
-        and OpenVINO calls a loop that lost some of its outputs after the one that is left.
+    def _is_known_by_output(self, layer: Layer, names: Mapping[str, int]) -> bool:
+        """Return True if a layer is known by an output of the operation.
+
+        ONNX requires names only for outputs. OpenVINO names a loop that lost outputs after a
+        remaining output.
         """
-        given = {name for port in self.node.outputs for name in port.names if name}
-        left = {
+        output_names = {name for port in self.node.outputs for name in port.names if name}
+        remaining = {
             f"{self.node.name}.{number}" for number in range(len(self.node.outputs))
         }.difference(names)
         return bool(
-            given.intersection(layer.outputs)
-            or (names[self.node.name] == 1 and left.intersection(layer.stands_for))
+            output_names.intersection(layer.outputs)
+            or (names[self.node.name] == 1 and remaining.intersection(layer.stands_for))
         )
 
     def _copies(self) -> int:
-        """How often the body of an unrolled loop stands there: OpenVINO puts the loop's name and
-        a number before the names in it.
+        """Return the number of copies of an unrolled loop's body.
+
+        OpenVINO prefixes the names in a copy with the loop's name and a number.
         """
         numbered = re.compile(re.escape(self.node.name) + r"/(\d+)/")
-        found = (
+        matches = (
             numbered.match(name)
             for layer in self.layers
             for name in (layer.name, *layer.stands_for)
         )
-        return len({match[1] for match in found if match})
+        return len({match[1] for match in matches if match})
 
     def _only_branch(self) -> str:
-        """The branch of an If whose operations stand where the If stood; empty where neither or
-        both do.
-        """
+        """Return the branch of an If whose operations replace the If; empty if it is not unique."""
         if self.node.type != "If":
             return ""
         others = [
@@ -228,24 +239,24 @@ class _Search:
             ),
         ]
         elsewhere = {name for graph in others for name in _names(graph.nodes)}
-        run = {
+        executed = {
             name for layer in self.layers for name in (*layer.stands_for, *layer.outputs)
         } - elsewhere
-        found = [
+        branches = [
             body.name
             for body in self.node.bodies
-            if _runs(body.graph.nodes, _ATTRIBUTES[body.name], run)
+            if _runs_any(body.graph.nodes, _ATTRIBUTES[body.name], executed)
         ]
-        return found[0] if len(found) == 1 else ""
+        return branches[0] if len(branches) == 1 else ""
 
 
 def _kept_kinds(node: Node) -> Sequence[str]:
-    return _KEPT.get(node.type, (node.type,))
+    return _KEPT_KINDS.get(node.type, (node.type,))
 
 
-def _runs(nodes: Sequence[Node], attribute: str, names: set[str]) -> bool:
-    """Whether one of these operations runs: under its own name, or the one that ONNX Runtime
-    gives to what it takes out of a branch.
+def _runs_any(nodes: Sequence[Node], attribute: str, names: set[str]) -> bool:
+    """Return True if one of these operations runs, under its name or the name that ONNX Runtime
+    derives for an inlined branch.
     """
     own = _names(nodes)
     return bool(own & names) or any(
@@ -254,7 +265,7 @@ def _runs(nodes: Sequence[Node], attribute: str, names: set[str]) -> bool:
 
 
 def _names(nodes: Sequence[Node]) -> set[str]:
-    """The names of operations and of what they give."""
+    """Return the names of operations and of their outputs."""
     return {
         name
         for node in nodes

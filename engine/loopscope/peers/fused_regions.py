@@ -1,5 +1,5 @@
-"""The loops and branches that a runtime runs as something else, where an output that comes from
-them differs and all inside agrees.
+"""Loops and branches that a runtime replaced by another operation, if a dependent output differs
+and inner values agree.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from loopscope.peers.comparing import counted
 from loopscope.peers.fate import RuntimeFate
 
 _READS_ALL_SLICES = frozenset({"GatedDeltaNet"})
-"""What runs in place of a loop and looks neither at its trip count nor at its condition
-(measured on OpenVINO 2026.4).
+"""Operations that replace a loop and ignore its trip count and condition (measured on OpenVINO
+2026.4).
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replaced:
-    """A loop or branch that another operation runs."""
+    """A loop or branch that another operation replaces."""
 
     instruction: Instruction
     sentence: str
@@ -35,19 +35,21 @@ class Replaced:
 def replaced_regions(
     run: Run, fates: Sequence[RuntimeFate], results: Sequence[Slot]
 ) -> Iterator[Replaced]:
-    """Yield each loop or branch of the outermost graph that another operation runs and that any of
-    the values in ``results`` comes from, with a sentence: what runs, and what the loop does here.
+    """Yield each replaced loop or branch of the outermost graph on which any of ``results``
+    depends.
+
+    The sentence names the replacing operation and the loop's iteration count here.
     """
     main = run.plan.main
-    behind = {slot for result in results for slot in backward_slice(main, result)}
-    found = {
-        f"{main.address}/{one.label}": one
-        for one in main.instructions
-        if one.region and behind.intersection(one.outputs)
+    sources = {slot for result in results for slot in backward_slice(main, result)}
+    regions = {
+        f"{main.address}/{instruction.label}": instruction
+        for instruction in main.instructions
+        if instruction.region and sources.intersection(instruction.outputs)
     }
     for fate in fates:
-        if fate.address in found and fate.became in ("replaced", "merged"):
-            yield Replaced(found[fate.address], _sentence(run, fate, found[fate.address]))
+        if fate.address in regions and fate.became in ("replaced", "merged"):
+            yield Replaced(regions[fate.address], _sentence(run, fate, regions[fate.address]))
 
 
 def _sentence(run: Run, fate: RuntimeFate, instruction: Instruction) -> str:
@@ -77,12 +79,13 @@ def _sentence(run: Run, fate: RuntimeFate, instruction: Instruction) -> str:
 
 
 def slices_of(run: Run, region: LoopRegion) -> int | None:
-    """Return how many slices the inputs of a loop of the outermost graph have; None where it
-    takes none.
+    """Return the number of slices of a loop's inputs in the outermost graph; None without sliced
+    inputs.
     """
     if region.kind == SEQUENCE_MAP or not region.sliced:
         return None
     sources = (
-        (one, run.values.get(run.timeline, run.plan.main, 0, one.source)) for one in region.sliced
+        (sliced, run.values.get(run.timeline, run.plan.main, 0, sliced.source))
+        for sliced in region.sliced
     )
-    return min(parts(region, one, np.asarray(source)) for one, source in sources)
+    return min(parts(region, sliced, np.asarray(source)) for sliced, source in sources)

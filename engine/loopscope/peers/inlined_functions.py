@@ -1,6 +1,4 @@
-"""The nodes of an ONNX function in place of its call, so that the values in it can be outputs of
-the model.
-"""
+"""Inlining of ONNX function calls, so that values inside functions can become model outputs."""
 
 from __future__ import annotations
 
@@ -14,53 +12,61 @@ _DEFAULT_DOMAIN = ("", "ai.onnx")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the values of a function by the names in its definition."""
+    """Names of a function's values by the names in its definition."""
 
-    given: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Inputs and outputs of the function, by the names at its call."""
+    call_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names at the call of the function's inputs and outputs."""
     prefix: str = ""
-    """Comes before all other names."""
+    """Prefix of all other names."""
 
     def of(self, name: str) -> str:
-        """Return the name of a value in the graph of the call; empty for a value that is left
-        out.
-        """
+        """Return the name of a value in the calling graph; empty for an omitted value."""
         if not name:
             return ""
-        return self.given.get(name, f"{self.prefix}{name}")
+        return self.call_names.get(name, f"{self.prefix}{name}")
 
 
 def inline(
     model: onnx.ModelProto, graph: onnx.GraphProto, call: onnx.NodeProto, prefix: str
 ) -> Names | None:
-    """Put the nodes of a function in place of its call, and return their names.
+    """Replace a function call by the nodes of the function, and return their names.
 
-    None, with nothing changed, where the model does not have the function, or the function has
-    operations of another version.
+    Return None and change nothing if the model does not have the function, or the function uses
+    other operation versions.
     """
     function = next(
-        (one for one in model.functions if (one.domain, one.name) == (call.domain, call.op_type)),
+        (
+            candidate
+            for candidate in model.functions
+            if (candidate.domain, candidate.name) == (call.domain, call.op_type)
+        ),
         None,
     )
     if function is None or not _has_same_versions(model, function):
         return None
-    given = dict.fromkeys(function.input, "") | dict(zip(function.input, call.input, strict=False))
+    call_names = dict.fromkeys(function.input, "") | dict(
+        zip(function.input, call.input, strict=False)
+    )
     outer = [name or f"{prefix}unused/{number}" for number, name in enumerate(call.output)]
-    names = Names(given | dict(zip(function.output, outer, strict=False)), prefix)
-    attributes = {one.name: one for one in (*function.attribute_proto, *call.attribute)}
-    nodes = [*_copies(function.node, names, attributes), *_passed_on(function, names, call)]
-    place = list(graph.node).index(call)
+    names = Names(call_names | dict(zip(function.output, outer, strict=False)), prefix)
+    attributes = {
+        attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)
+    }
+    nodes = [*_copies(function.node, names, attributes), *_identities(function, names, call)]
+    index = list(graph.node).index(call)
     for node in reversed(nodes):
-        graph.node.insert(place + 1, node)  # in place: bodies of the other nodes are referred to
-    del graph.node[place]
+        graph.node.insert(
+            index + 1, node
+        )  # inserted in place, because bodies of other nodes are referenced
+    del graph.node[index]
     return names
 
 
 def _has_same_versions(model: onnx.ModelProto, function: onnx.FunctionProto) -> bool:
-    versions = {_domain(one.domain): one.version for one in model.opset_import}
+    versions = {_domain(opset.domain): opset.version for opset in model.opset_import}
     return all(
-        versions.get(_domain(one.domain), one.version) == one.version
-        for one in function.opset_import
+        versions.get(_domain(opset.domain), opset.version) == opset.version
+        for opset in function.opset_import
     )
 
 
@@ -68,16 +74,16 @@ def _domain(name: str) -> str:
     return "" if name in _DEFAULT_DOMAIN else name
 
 
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+def _copy_node(node: onnx.NodeProto) -> onnx.NodeProto:
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     return copy
 
 
-def _passed_on(
+def _identities(
     function: onnx.FunctionProto, names: Names, call: onnx.NodeProto
 ) -> Iterator[onnx.NodeProto]:
-    """An output of a function that is one of its inputs."""
+    """Yield an Identity for each output of a function that is one of its inputs."""
     for formal, actual in zip(function.output, call.output, strict=False):
         if formal in function.input and actual:
             source = call.input[list(function.input).index(formal)]
@@ -88,7 +94,7 @@ def _copies(
     nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[str, onnx.AttributeProto]
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
-        copy = _copy(node)
+        copy = _copy_node(node)
         if copy.name:
             copy.name = f"{names.prefix}{copy.name}"
         copy.input[:] = map(names.of, node.input)
@@ -99,7 +105,7 @@ def _copies(
                 attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
             )
             if referred is None:
-                continue  # an attribute that the call leaves out
+                continue  # an attribute omitted at the call
             own = copy.attribute.add()
             own.CopyFrom(referred)
             own.name = attribute.name

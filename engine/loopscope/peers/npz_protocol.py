@@ -1,8 +1,8 @@
-"""What goes to the process of another runtime, and what it gives back: files of
+"""Files exchanged with the process of another runtime, in the format of
 ``engine/loopscope/ops/stored.py``.
 
-The other end is ``onnxruntime_process.py``, which imports nothing of ours and says the same with
-lists, dictionaries and None.
+The other side is ``onnxruntime_process.py``, which imports nothing of Loopscope and uses lists,
+dictionaries and None.
 """
 
 from __future__ import annotations
@@ -18,29 +18,27 @@ import numpy as np
 from loopscope.ops import stored
 
 NARROW = frozenset({"bf16", "f8e4m3", "f8e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"})
-"""Types beside numpy's own that ONNX Runtime is given and gives, as ``onnxruntime_process.py``
-has them.
-"""
+"""Types unknown to numpy that ONNX Runtime exchanges, as in ``onnxruntime_process.py``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A value of a kind that cannot be sent."""
+    """A value of a kind that cannot be exchanged."""
 
     kind: str
 
 
 def write(path: Path, values: Sequence[object]) -> None:
-    """Values of the machine, by position."""
+    """Write values of the executor by position."""
     stored.write(path, stored.packed({str(number): value for number, value in enumerate(values)}))
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a runtime wrote: outputs by name, in their order. ``ValueError`` when it is no such
+    """Return the outputs that a runtime wrote, by name in order; raise ``ValueError`` for another
     file.
 
-    Beside the outputs by position, the file has their ``names`` and, as JSON by position, the kinds
-    of those that are ``unread``.
+    The file contains the outputs by position, their ``names`` and, as JSON, the kinds of the
+    ``unread`` outputs.
     """
     with np.load(path, allow_pickle=False) as file:
         entries = {name: file[name] for name in file.files}
@@ -51,7 +49,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """The plain tensors in such a file by the name of the output, one read after the other."""
+    """Yield the plain tensors of an output file by output name, reading one at a time."""
     with np.load(path, allow_pickle=False) as file:
         for number, name in enumerate(file["names"]):
             if str(number) in file.files:

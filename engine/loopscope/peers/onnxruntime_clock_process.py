@@ -1,9 +1,8 @@
-"""Runs a model with ONNX Runtime and its own profile, in a process of its own: a runtime that
-crashes takes nothing with it.
+"""Script that runs a model with ONNX Runtime's profiler in a separate process that isolates
+crashes.
 
-Arguments: a file of inputs (by position), the model, the file for the events as JSON. The model
-runs twice, and the second run counts. It imports nothing of ours but the file beside it that reads
-inputs.
+Arguments: a file of inputs (by position), the model, the JSON file for the events. The model runs
+twice; the second run counts. It imports only the adjacent script that reads inputs.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from typing import Any
 
 
 def main(inputs: str, model: str, target: str) -> int:
-    """0 when the model has run; else the last line of stderr says why not."""
+    """Return 0 if the model ran; otherwise the last line of stderr is the reason."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.enable_profiling = True
-    fed = runpy.run_path(str(Path(__file__).with_name("onnxruntime_process.py")))["read"](inputs)
+    feed_values = runpy.run_path(str(Path(__file__).with_name("onnxruntime_process.py")))["read"](
+        inputs
+    )
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         options.profile_file_prefix = str(Path(folder) / "profile")
         try:
@@ -32,9 +33,9 @@ def main(inputs: str, model: str, target: str) -> int:
                 model, options, providers=["CPUExecutionProvider"]
             )
             feeds = {
-                one.name: fed[str(number)]
-                for number, one in enumerate(session.get_inputs())
-                if str(number) in fed
+                port.name: feed_values[str(number)]
+                for number, port in enumerate(session.get_inputs())
+                if str(number) in feed_values
             }
             for _ in range(2):
                 session.run(None, feeds)
@@ -42,31 +43,35 @@ def main(inputs: str, model: str, target: str) -> int:
         except Exception as error:
             sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")
             return 1
-    Path(target).write_text(json.dumps(list(of_the_last_run(events))), encoding="utf-8")
+    Path(target).write_text(json.dumps(list(last_run_events(events))), encoding="utf-8")
     sys.stdout.write(f"ONNX Runtime {onnxruntime.__version__}\n")
     return 0
 
 
-def of_the_last_run(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name, kind, beginning and duration in microseconds of what ended after the first run had,
-    in that order.
+def last_run_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return name, kind, begin and duration (microseconds) of the events after the first run, by
+    end time.
     """
-    ends = [number for number, one in enumerate(events) if one.get("name") == "model_run"]
-    found = []
-    for one in events[ends[0] + 1 : ends[-1] + 1]:
-        if one.get("cat") in ("Node", "Session"):
-            kind = one.get("args", {}).get("op_name", "")
-            name = one["name"].removesuffix("_kernel_time") if one["cat"] == "Node" else one["name"]
-            found.append(
+    ends = [number for number, each in enumerate(events) if each.get("name") == "model_run"]
+    entries = []
+    for event in events[ends[0] + 1 : ends[-1] + 1]:
+        if event.get("cat") in ("Node", "Session"):
+            kind = event.get("args", {}).get("op_name", "")
+            name = (
+                event["name"].removesuffix("_kernel_time")
+                if event["cat"] == "Node"
+                else event["name"]
+            )
+            entries.append(
                 {
                     "name": name,
                     "kind": kind,
-                    "began": one["ts"],
-                    "lasted": one["dur"],
-                    "is_node": one["cat"] == "Node",
+                    "began": event["ts"],
+                    "lasted": event["dur"],
+                    "is_node": event["cat"] == "Node",
                 }
             )
-    return found
+    return entries
 
 
 if __name__ == "__main__":

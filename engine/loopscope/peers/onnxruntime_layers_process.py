@@ -1,8 +1,8 @@
-"""Has ONNX Runtime optimize a model and writes down which operations it runs, in a process of its
-own: one that crashes takes nothing with it.
+"""Script that optimises a model with ONNX Runtime and writes the executed operations, in a separate
+process that isolates crashes.
 
-Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it
-imports nothing of ours. The last line of the output says which version it was.
+Arguments: the model, the device, the JSON file for the operations. It is started as a file and
+imports nothing of Loopscope. The last line of stdout is the version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def main(model: str, device: str, target: str) -> int:
-    """0 when the model was optimized; else the last line of stderr says why not."""
+    """Return 0 if the model was optimised; otherwise the last line of stderr is the reason."""
     import onnx
     import onnxruntime
 
@@ -22,7 +22,7 @@ def main(model: str, device: str, target: str) -> int:
     provider = f"{device}ExecutionProvider"
     if provider not in onnxruntime.get_available_providers():
         known = ", ".join(
-            one.removesuffix("ExecutionProvider") for one in onnxruntime.get_available_providers()
+            name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()
         )
         sys.stderr.write(f"\nit has no device {device!r} here, only {known}\n")
         return 1
@@ -44,8 +44,8 @@ def main(model: str, device: str, target: str) -> int:
 
 
 def layers(graph: Any) -> list[dict[str, Any]]:
-    """The operations of a graph, with those of the graphs inside."""
-    made: list[dict[str, Any]] = []
+    """Return the operations of a graph, including inner graphs."""
+    entries: list[dict[str, Any]] = []
     for node in graph.node:
         bodies = {
             attribute.name: layers(attribute.g)
@@ -53,7 +53,7 @@ def layers(graph: Any) -> list[dict[str, Any]]:
             if attribute.HasField("g")
         }
         outputs = [name for name in node.output if name]
-        made.append(
+        entries.append(
             {
                 "name": node.name,
                 "kind": node.op_type,
@@ -62,7 +62,7 @@ def layers(graph: Any) -> list[dict[str, Any]]:
                 "bodies": bodies,
             }
         )
-    return made
+    return entries
 
 
 if __name__ == "__main__":

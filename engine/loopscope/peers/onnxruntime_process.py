@@ -1,9 +1,9 @@
-"""Runs models with ONNX Runtime on the processor, in a process of its own: a runtime that crashes
-or hangs takes nothing with it.
+"""Script that runs models with ONNX Runtime on the CPU in a separate process, so that a crash or
+hang stays isolated.
 
-Arguments: entries of the session's configuration, a file of inputs (by position), then pairs of a
-model and the file that its outputs go to. Started as a file, so it imports nothing of ours. The
-last line of the output says which version ran.
+Arguments: entries of the session configuration, a file of inputs (by position), then pairs of a
+model and its output file. It is started as a file and imports nothing of Loopscope. The last line
+of stdout is the runtime's version.
 """
 
 from __future__ import annotations
@@ -26,24 +26,22 @@ NARROW: dict[str, tuple[str, int, type]] = {
     "f8e5m2": ("tensor(float8e5m2)", 19, ml_dtypes.float8_e5m2),
     "float8_e5m2fnuz": ("tensor(float8e5m2fnuz)", 20, ml_dtypes.float8_e5m2fnuz),
 }
-"""Types that ONNX Runtime takes and gives by their bits only: ONNX Runtime's name, ONNX's
-number, and the package's that has them.
+"""Types that ONNX Runtime exchanges as bits only: ONNX Runtime's name, ONNX's number, and the
+ml_dtypes type.
 """
 PACKED = frozenset(
     {"tensor(int4)", "tensor(uint4)", "tensor(int2)", "tensor(uint2)", "tensor(float4e2m1)"}
 )
-"""Types with several elements in a byte: ONNX Runtime's Python package hands them out in no
-form.
-"""
+"""Types with several elements per byte, which ONNX Runtime's Python package cannot return."""
 FORMS = "loopscope.forms"
-"""As in ``engine/loopscope/ops/stored.py``, which says what is in it."""
+"""Key of the value forms, as defined in ``engine/loopscope/ops/stored.py``."""
 
 
 _ENTRY = re.compile(r"session\.[a-z_]+=[0-9]+")
 
 
 def main(*words: str) -> int:
-    """0 when all models have run; else the last line of stderr says why not."""
+    """Return 0 if all models ran; otherwise the last line of stderr is the reason."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
@@ -52,8 +50,8 @@ def main(*words: str) -> int:
     for entry in entries:
         options.add_session_config_entry(*entry.split("="))
     inputs, *files = words[len(entries) :]
-    # what DynamicQuantizeLSTM gives depends on how the work is divided, and so does the order of
-    # sums
+    # One thread: the result of DynamicQuantizeLSTM, and the order of sums, depend on how the work
+    # is divided.
     options.intra_op_num_threads = 1
     fed = read(inputs)
     try:
@@ -62,11 +60,11 @@ def main(*words: str) -> int:
                 model, options, providers=["CPUExecutionProvider"]
             )
             feeds = {
-                one.name: fed[str(number)]
-                for number, one in enumerate(session.get_inputs())
+                port.name: fed[str(number)]
+                for number, port in enumerate(session.get_inputs())
                 if str(number) in fed
             }
-            write(target, [one.name for one in session.get_outputs()], outputs(session, feeds))
+            write(target, [port.name for port in session.get_outputs()], outputs(session, feeds))
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
@@ -76,43 +74,44 @@ def main(*words: str) -> int:
 
 @dataclass(frozen=True)
 class Withheld:
-    """Stands for an output of a type that cannot be handed out."""
+    """Placeholder for an output of a type that cannot be returned."""
 
     type: str
 
 
 def outputs(session: Any, feeds: dict[str, Any]) -> list[Any]:
-    """What a model gives, in the order of its outputs."""
-    handed = [one for one in session.get_outputs() if one.type not in PACKED]
-    made = dict(
+    """Return the outputs of a model in order."""
+    readable = [port for port in session.get_outputs() if port.type not in PACKED]
+    results = dict(
         zip(
-            (one.name for one in handed),
-            handed_out(session, feeds, handed) if handed else (),
+            (port.name for port in readable),
+            run_session(session, feeds, readable) if readable else (),
             strict=True,
         )
     )
     return [
-        made[one.name] if one.name in made else Withheld(one.type) for one in session.get_outputs()
+        results[port.name] if port.name in results else Withheld(port.type)
+        for port in session.get_outputs()
     ]
 
 
-def handed_out(session: Any, feeds: dict[str, Any], asked: Sequence[Any]) -> list[Any]:
-    """Tensors of narrow floats go in and come out by their bits, which cannot be done beside
-    sequences and maps.
+def run_session(session: Any, feeds: dict[str, Any], requested: Sequence[Any]) -> list[Any]:
+    """Return the requested outputs.
+
+    Tensors of narrow floats are exchanged as bits, which is not possible together with sequences
+    and maps.
     """
     from onnxruntime import OrtValue
 
-    types, names = (
-        [one.type for one in (*session.get_inputs(), *asked)],
-        [one.name for one in asked],
-    )
+    types = [port.type for port in (*session.get_inputs(), *requested)]
+    names = [port.name for port in requested]
     if not any(name in types for name, _, _ in NARROW.values()) or not all(
-        one.startswith("tensor(") for one in types
+        kind.startswith("tensor(") for kind in types
     ):
         return list(session.run(names, feeds))
     numbers = {np.dtype(kind): number for _, number, kind in NARROW.values()}
-    given = {}
-    bits = {}  # an OrtValue that is made so does not hold the array
+    feed_values = {}
+    bits = {}  # an OrtValue created from bits does not keep the array alive
     for name, array in feeds.items():
         number = numbers.get(array.dtype)
         bits[name] = (
@@ -121,16 +120,16 @@ def handed_out(session: Any, feeds: dict[str, Any], asked: Sequence[Any]) -> lis
             else np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
         )
         known = number is None
-        given[name] = (
+        feed_values[name] = (
             OrtValue.ortvalue_from_numpy(array)
             if known
             else OrtValue.ortvalue_from_numpy_with_onnx_type(bits[name], number)
         )
-    return [taken(one) for one in session.run_with_ort_values(names, given)]
+    return [tensor_of(result) for result in session.run_with_ort_values(names, feed_values)]
 
 
-def taken(value: Any) -> np.ndarray:
-    """A tensor that ONNX Runtime gave, narrow floats as arrays of their package's types."""
+def tensor_of(value: Any) -> np.ndarray:
+    """Return a tensor from ONNX Runtime; narrow floats become arrays of ml_dtypes types."""
     kind = next((kind for name, _, kind in NARROW.values() if name == value.data_type()), None)
     if kind is None:
         return np.asarray(value.numpy())
@@ -139,18 +138,18 @@ def taken(value: Any) -> np.ndarray:
 
 
 def read(file: str) -> dict[str, Any]:
-    """Inputs by position."""
+    """Return the inputs by position."""
     with np.load(file, allow_pickle=False) as stored:
         forms = json.loads(str(stored[FORMS])) if FORMS in stored.files else {}
         plain = {
             name: {"array": name} for name in stored.files if "/" not in name and name != FORMS
         }
-        return {name: made(form, stored) for name, form in (plain | forms).items()}
+        return {name: restore_value(form, stored) for name, form in (plain | forms).items()}
 
 
-def made(form: dict[str, Any], stored: Mapping[str, np.ndarray]) -> Any:
-    """A value as ONNX Runtime takes it: arrays, lists of them, None where an optional has
-    nothing.
+def restore_value(form: dict[str, Any], stored: Mapping[str, np.ndarray]) -> Any:
+    """Return a value as ONNX Runtime accepts it: arrays, lists of arrays, None for an empty
+    optional.
     """
     if "array" in form:
         array = stored[form["array"]]
@@ -160,45 +159,49 @@ def made(form: dict[str, Any], stored: Mapping[str, np.ndarray]) -> Any:
     if "texts" in form:
         return np.array(form["texts"], dtype=object).reshape(form["shape"])
     if "map" in form:
-        return {key: made(one, stored).item() for key, one in form["map"]}
-    return [made(one, stored) for one in form["sequence"]] if "sequence" in form else None
+        return {key: restore_value(item, stored).item() for key, item in form["map"]}
+    return (
+        [restore_value(item, stored) for item in form["sequence"]] if "sequence" in form else None
+    )
 
 
 def write(target: str, names: list[str], values: list[Any]) -> None:
-    """Outputs by position, with the kinds of those that no file can hold."""
+    """Write outputs by position, and the kinds of the outputs that the file cannot store."""
     arrays: dict[str, np.ndarray] = {}
     forms: dict[str, Any] = {}
     unread: dict[str, str] = {}
     for number, value in enumerate(values):
         try:
-            forms[str(number)] = described(str(number), value, arrays)
+            forms[str(number)] = describe_value(str(number), value, arrays)
         except TypeError as error:
             unread[str(number)] = str(error)
-    told = {
+    metadata = {
         "names": np.array(names),
         "unread": np.array(json.dumps(unread)),
         FORMS: np.array(json.dumps(forms)),
     }
-    np.savez(target, allow_pickle=False, **arrays, **told)
+    np.savez(target, allow_pickle=False, **arrays, **metadata)
 
 
-def described(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """A value as ONNX Runtime gives it; its tensors go to ``arrays``. ``TypeError`` with the
-    kind of what no file can hold.
+def describe_value(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the form of a value from ONNX Runtime and add its tensors to ``arrays``.
+
+    Raise ``TypeError`` with the kind of a value that the file cannot store.
     """
     if value is None:
         return {"nothing": True}
     if isinstance(value, list):
         return {
             "sequence": [
-                described(f"{name}/{number}", one, arrays) for number, one in enumerate(value)
+                describe_value(f"{name}/{number}", item, arrays)
+                for number, item in enumerate(value)
             ]
         }
     if isinstance(value, dict):
         return {
             "map": [
-                [key, described(f"{name}/{number}", one, arrays)]
-                for number, (key, one) in enumerate(value.items())
+                [key, describe_value(f"{name}/{number}", item, arrays)]
+                for number, (key, item) in enumerate(value.items())
             ]
         }
     if isinstance(value, Withheld):
@@ -208,7 +211,7 @@ def described(name: str, value: Any, arrays: dict[str, np.ndarray]) -> dict[str,
     array = np.asarray(value)
     if array.dtype.kind in "OU":
         return {
-            "texts": [str(one) for one in array.reshape(-1).tolist()],
+            "texts": [str(item) for item in array.reshape(-1).tolist()],
             "shape": list(array.shape),
         }
     narrow = next((name for name, (_, _, kind) in NARROW.items() if array.dtype == kind), None)

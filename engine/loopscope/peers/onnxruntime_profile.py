@@ -1,4 +1,4 @@
-"""ONNX Runtime's own profile, as operations of the model and iterations of its loops."""
+"""ONNX Runtime's profile, mapped to operations of the model and iterations of its loops."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _ATTRIBUTES = {"body": "body", "then_branch": "then", "else_branch": "else"}
 
 
 def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str]]:
-    """Writes the model with a name of its own for each node; gives the address and the name in
-    the file of each.
-    """
+    """Write the model with a unique name per node; return address and original name of each."""
     proto = onnx.load(str(file), load_external_data=False)
     places = {place.address: place for place in graphs(model)}
     names: dict[str, tuple[str, str]] = {}
@@ -33,26 +31,25 @@ def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str
         labels = _labels(places.get(address))
         for node in graph.node:
             label = next((labels[output] for output in node.output if output in labels), "")
-            where = f"{address}/{label}" if label else ""
+            node_address = f"{address}/{label}" if label else ""
             key = f"ls{len(names)}"
-            names[key] = where, node.name or label or node.op_type
+            names[key] = node_address, node.name or label or node.op_type
             node.name = key
             waiting += [
-                (one.g, f"{where}/{_ATTRIBUTES[one.name]}")
-                for one in node.attribute
-                if one.HasField("g") and one.name in _ATTRIBUTES
+                (attribute.g, f"{node_address}/{_ATTRIBUTES[attribute.name]}")
+                for attribute in node.attribute
+                if attribute.HasField("g") and attribute.name in _ATTRIBUTES
             ]
     target.write_bytes(proto.SerializeToString())
-    for entry in (
-        file.parent.iterdir() if any(one.external_data for one in proto.graph.initializer) else ()
-    ):
+    has_external_data = any(tensor.external_data for tensor in proto.graph.initializer)
+    for entry in file.parent.iterdir() if has_external_data else ():
         if entry.is_file() and not (target.parent / entry.name).exists():
             (target.parent / entry.name).symlink_to(entry)
     return names
 
 
 def _labels(place: PlacedGraph | None) -> Mapping[str, str]:
-    """The label of the node that gives each value of a graph."""
+    """Return the node label of each value of a graph."""
     if place is None:
         return {}
     return {
@@ -66,7 +63,7 @@ def _labels(place: PlacedGraph | None) -> Mapping[str, str]:
 
 @dataclass(slots=True)
 class _Event:
-    """What ended: an operation, or a graph that was run."""
+    """A finished operation or graph execution."""
 
     name: str
     kind: str
@@ -77,27 +74,27 @@ class _Event:
 
 
 def _tree(events: Sequence[Mapping[str, Any]]) -> list[_Event]:
-    """Events, which come in the order in which they ended, as what they were inside of."""
-    open_ones: list[_Event] = []
-    for one in events:
+    """Return events, which are in order of their ends, as a tree by containment."""
+    roots: list[_Event] = []
+    for entry in events:
         event = _Event(
-            str(one["name"]),
-            str(one["kind"]),
-            float(one["began"]),
-            float(one["lasted"]),
-            bool(one["is_node"]),
+            str(entry["name"]),
+            str(entry["kind"]),
+            float(entry["began"]),
+            float(entry["lasted"]),
+            bool(entry["is_node"]),
         )
         holds = event.kind in HOLDERS or not event.is_node
         while (
             holds
-            and open_ones
-            and open_ones[-1].began >= event.began
-            and open_ones[-1].is_node != event.is_node
+            and roots
+            and roots[-1].began >= event.began
+            and roots[-1].is_node != event.is_node
         ):
-            event.inside.append(open_ones.pop())
+            event.inside.append(roots.pop())
         event.inside.reverse()
-        open_ones.append(event)
-    return open_ones
+        roots.append(event)
+    return roots
 
 
 def clock(
@@ -108,15 +105,16 @@ def clock(
     names: Mapping[str, tuple[str, str]],
     seconds: float,
 ) -> Clock:
-    """What the events of one run say; ``seconds`` bounds our run beside it, whose counts are
-    compared.
+    """Return the times of the events of one run.
+
+    ``seconds`` limits our own run, whose iteration counts are compared.
     """
     rows: dict[str, Clocked] = {}
     loops: dict[str, list[list[float]]] = {}
     whole = next(
-        (float(one["lasted"]) for one in reversed(events) if one["name"] == "model_run"), 0.0
+        (float(entry["lasted"]) for entry in reversed(events) if entry["name"] == "model_run"), 0.0
     )
-    waiting = _tree([one for one in events if one["name"] != "model_run"])
+    waiting = _tree([entry for entry in events if entry["name"] != "model_run"])
     while waiting:
         event = waiting.pop()
         waiting += event.inside
@@ -125,34 +123,38 @@ def clock(
         address, name = names.get(event.name, ("", event.name))
         rows.setdefault(event.name, Clocked(address, event.kind, name)).add(event.lasted)
         if event.kind in ("Loop", "Scan") and address:
-            loops.setdefault(address, []).append([one.lasted for one in event.inside])
+            loops.setdefault(address, []).append([inner.lasted for inner in event.inside])
     for row in rows.values():
         row.times.reverse()  # the tree was walked from its end
-    here = _counted(model, inputs, seconds)
-    told = tuple(
-        _iterations(address, executions[::-1], here.get(address, ()))
+    own_counts = _own_iteration_counts(model, inputs, seconds)
+    loop_times = tuple(
+        _iterations(address, executions[::-1], own_counts.get(address, ()))
         for address, executions in loops.items()
     )
-    return Clock(runtime, whole, by_cost(rows.values()), told)
+    return Clock(runtime, whole, by_cost(rows.values()), loop_times)
 
 
 def _iterations(
-    address: str, executions: Sequence[Sequence[float]], here: tuple[int, ...]
+    address: str, executions: Sequence[Sequence[float]], own_counts: tuple[int, ...]
 ) -> Iterations:
-    there = tuple(map(len, executions))
+    peer_counts = tuple(map(len, executions))
     times = tuple(lasted for execution in executions for lasted in execution)
-    return Iterations(address, there, here if here != there else (), times[:MOST_TIMES])
+    return Iterations(
+        address, peer_counts, own_counts if own_counts != peer_counts else (), times[:MOST_TIMES]
+    )
 
 
-def _counted(model: Model, inputs: Inputs, seconds: float) -> Mapping[str, tuple[int, ...]]:
-    """How often each loop runs here, by static address."""
+def _own_iteration_counts(
+    model: Model, inputs: Inputs, seconds: float
+) -> Mapping[str, tuple[int, ...]]:
+    """Return the iteration counts of each loop in our run, by static address."""
     debugger = Debugger(model, inputs, limits=Limits(seconds=seconds))
     debugger.run()
-    found: dict[str, list[int]] = defaultdict(list)
+    counts_by_address: dict[str, list[int]] = defaultdict(list)
     for record in debugger.control_flow:
         if record.iterations is not None:
-            found[_static(record.address)].append(record.iterations)
-    return {address: tuple(counts) for address, counts in found.items()}
+            counts_by_address[_static(record.address)].append(record.iterations)
+    return {address: tuple(counts) for address, counts in counts_by_address.items()}
 
 
 def _static(address: str) -> str:

@@ -1,8 +1,8 @@
-"""Runs a model with OpenVINO and its counters of time, in a process of its own: a runtime that
-crashes takes nothing with it.
+"""Script that runs a model with OpenVINO's time counters in a separate process that isolates
+crashes.
 
-Arguments: a file of inputs (by position), the model, the file for the rows as JSON. The model runs
-twice, and the second run counts. Started as a file, so it imports nothing of ours.
+Arguments: a file of inputs (by position), the model, the JSON file for the rows. The model runs
+twice; the second run counts. It is started as a file and imports nothing of Loopscope.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 
 def main(inputs: str, model: str, target: str) -> int:
-    """0 when the model has run; else the last line of stderr says why not."""
+    """Return 0 if the model ran; otherwise the last line of stderr is the reason."""
     import openvino
 
     with np.load(inputs, allow_pickle=False) as stored:
-        fed = {int(name): stored[name] for name in stored.files if name.isdecimal()}
+        feeds = {int(name): stored[name] for name in stored.files if name.isdecimal()}
     core = openvino.Core()
     try:
         settings = {
@@ -29,15 +29,15 @@ def main(inputs: str, model: str, target: str) -> int:
         }
         request = core.compile_model(core.read_model(model), "CPU", settings).create_infer_request()
         for _ in range(2):
-            request.infer(fed)
+            request.infer(feeds)
         rows = [
             {
-                "name": one.node_name,
-                "kind": one.node_type,
-                "lasted": one.real_time.total_seconds() * 1e6,
+                "name": entry.node_name,
+                "kind": entry.node_type,
+                "lasted": entry.real_time.total_seconds() * 1e6,
             }
-            for one in request.profiling_info
-            if str(one.status).endswith("EXECUTED")
+            for entry in request.profiling_info
+            if str(entry.status).endswith("EXECUTED")
         ]
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-600:] + "\n")

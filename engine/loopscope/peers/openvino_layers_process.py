@@ -1,8 +1,8 @@
-"""Compiles a model with OpenVINO and writes down which operations it runs, in a process of its own:
-a compiler that crashes takes nothing with it.
+"""Script that compiles a model with OpenVINO and writes the executed operations, in a separate
+process that isolates crashes.
 
-Arguments: the model, the device, the file for the operations as JSON. Started as a file, so it
-imports nothing of ours. The last line of the output says which version compiled.
+Arguments: the model, the device, the JSON file for the operations. It is started as a file and
+imports nothing of Loopscope. The last line of stdout is the version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def main(model: str, device: str, target: str) -> int:
-    """0 when the model was compiled; else the last line of stderr says why not."""
+    """Return 0 if the model was compiled; otherwise the last line of stderr is the reason."""
     import openvino
 
     core = openvino.Core()
@@ -32,10 +32,10 @@ def main(model: str, device: str, target: str) -> int:
 
 
 def layer(operation: Any) -> dict[str, Any]:
-    """What runs, and the operations of the model that it stands for."""
-    told = operation.get_rt_info()
+    """Return an executed operation and the model operations that it represents."""
+    info = operation.get_rt_info()
     text = {
-        key: str(getattr(told[key], "value", told[key])) if key in told else ""
+        key: str(getattr(info[key], "value", info[key])) if key in info else ""
         for key in ("layerType", "originalLayersNames")
     }
     names = [name for name in text["originalLayersNames"].split(",") if name]

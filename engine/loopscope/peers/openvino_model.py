@@ -1,5 +1,5 @@
-"""An IR model that gives the values inside it as outputs: those of a loop's body as the
-concatenation of all iterations.
+"""An IR model with its inner values as outputs: values of a loop's body are concatenated over all
+iterations.
 """
 
 from __future__ import annotations
@@ -26,51 +26,56 @@ from loopscope.ir.model import (
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.peers.fingerprint import Fingerprint
-from loopscope.peers.probes import Probe, enough, owner, times, varies
+from loopscope.peers.probes import Probe, owner, sufficient_trip_count, times, varies
 
 
 def probed(run: Run, probes: Sequence[Probe], prefix: str) -> tuple[Model, list[Probe]]:
-    """The model of a run with a Result for each probe, named ``prefix`` and its number, and what
-    these take; and the probes in that order.
+    """Return the model of a run with a Result per probe, and the probes in the order of the
+    Results.
 
-    A probe under n loops gives an array with n axes more, one for the iterations of each, outermost
-    first.
+    A Result is named ``prefix`` and its number. Nodes that no Result needs are removed. The array
+    of a probe under n loops has n leading axes, outermost loop first.
     """
-    graphs: dict[int, _Graph] = {}
+    graphs: dict[int, _GraphBuilder] = {}
     for program in reversed(run.plan.programs):
-        made = _Graph(_graph_of(run.model, program))
-        asked = [
-            _Asked(probe, made.source(probe), probe.expected.shape[1:])
+        builder = _GraphBuilder(_graph_of(run.model, program))
+        requests = [
+            _RequestedValue(probe, builder.source(probe), probe.expected.shape[1:])
             for probe in probes
             if probe.program is program
         ]
         for instruction in program.instructions:
             region = instruction.region
             bodies = (
-                [graphs.get(one.index) for one in region.programs] if region is not None else []
+                [graphs.get(body.index) for body in region.programs] if region is not None else []
             )
             if isinstance(region, LoopRegion) and bodies[0] is not None:
-                given = _out_of_loop(made, instruction.node.id, bodies[0], times(run, region))
-                asked += map(made.padded, given) if varies(run, region) else given
-                made.limit(instruction.node.id, enough(run, region.program))
+                loop_requests = _export_from_loop(
+                    builder, instruction.node.id, bodies[0], times(run, region)
+                )
+                requests += (
+                    map(builder.padded, loop_requests) if varies(run, region) else loop_requests
+                )
+                builder.limit(instruction.node.id, sufficient_trip_count(run, region.program))
             elif isinstance(region, IfRegion) and bodies != [None, None]:
-                asked += _out_of_branches(made, instruction.node.id, bodies)
-        if asked or program.parent is None:
-            made.hand_out(
-                asked,
+                requests += _export_from_branches(builder, instruction.node.id, bodies)
+        if requests or program.parent is None:
+            builder.add_results(
+                requests,
                 prefix if program.parent is None else "",
                 iterated=isinstance(owner(program), LoopRegion),
             )
-            graphs[program.index] = made
+            graphs[program.index] = builder
     main = graphs[0]
-    return replace(run.model, graph=_needed(main.graph(), main.results)), [
-        one.probe for one in main.asked
+    return replace(run.model, graph=_reachable(main.graph(), main.results)), [
+        request.probe for request in main.requests
     ]
 
 
-def _needed(graph: ModelGraph, results: Sequence[LayerId]) -> ModelGraph:
-    """What these Results take, with all Parameters, which inputs are given by number, and what
-    keeps variables.
+def _reachable(graph: ModelGraph, results: Sequence[LayerId]) -> ModelGraph:
+    """Return the graph reduced to the nodes that these Results need.
+
+    All Parameters are kept, because inputs are numbered, and so are the nodes that store variables.
     """
     sources: dict[LayerId, list[LayerId]] = {}
     for edge in graph.edges:
@@ -83,15 +88,15 @@ def _needed(graph: ModelGraph, results: Sequence[LayerId]) -> ModelGraph:
             if node.type == "Assign" or (not node.outputs and node.type != "Result")
         ),
     ]
-    found = {node.id for node in graph.nodes if node.type == "Parameter"}
+    needed = {node.id for node in graph.nodes if node.type == "Parameter"}
     while waiting:
         layer = waiting.pop()
-        if layer not in found:
-            found.add(layer)
+        if layer not in needed:
+            needed.add(layer)
             waiting += sources.get(layer, ())
-    edges = tuple(edge for edge in graph.edges if edge.to_layer in found)
+    edges = tuple(edge for edge in graph.edges if edge.to_layer in needed)
     return replace(
-        graph, nodes=tuple(node for node in graph.nodes if node.id in found), edges=edges
+        graph, nodes=tuple(node for node in graph.nodes if node.id in needed), edges=edges
     )
 
 
@@ -109,8 +114,8 @@ def _body_name(program: Program) -> BodyName:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A value that a graph is to hand out."""
+class _RequestedValue:
+    """A value that a graph must return."""
 
     probe: Probe
     source: OutputRef
@@ -118,13 +123,13 @@ class _Asked:
 
 
 @dataclass(eq=False)
-class _Graph:
-    """A graph that grows."""
+class _GraphBuilder:
+    """A graph under construction."""
 
     original: ModelGraph
-    asked: list[_Asked] = field(default_factory=list[_Asked])
+    requests: list[_RequestedValue] = field(default_factory=list[_RequestedValue])
     results: list[LayerId] = field(default_factory=list[LayerId])
-    """The new Result of each value that is asked for."""
+    """New Result of each requested value."""
 
     def __post_init__(self) -> None:
         self.nodes, self.edges = dict(self.original.by_id), list(self.original.edges)
@@ -132,17 +137,18 @@ class _Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], OutputRef] = {}
 
     def graph(self) -> ModelGraph:
-        """The new Results come first: the runtime goes through the graph as its Results are listed,
-        and keeps a value until all that read it have run, so that each fingerprint is made right
-        after its value.
+        """Return the graph with the new Results first.
+
+        The runtime executes in the order of the Results and stores a value until all its readers
+        ran. With this order, each fingerprint is computed right after its value.
         """
         first = [self.nodes[result] for result in self.results]
         rest = [node for layer, node in self.nodes.items() if layer not in set(self.results)]
         return replace(self.original, nodes=(*first, *rest), edges=tuple(self.edges))
 
     def constant(self, array: np.ndarray) -> OutputRef:
-        """A Const of the graph; arrays that are alike are one, because each node costs the
-        runtime time and memory.
+        """Return a Const of the graph; equal arrays share one, because each node costs time and
+        memory.
         """
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
@@ -152,9 +158,9 @@ class _Graph:
         return self._constants[key]
 
     def source(self, probe: Probe) -> OutputRef:
-        """Return the source that is asked for: the value itself, or its fingerprint.
+        """Return the output to request: the value itself, or its fingerprint.
 
-        An Assign is a sink in OpenVINO and has no output, so that its input is asked for.
+        An Assign is a sink without output in OpenVINO, so its input is requested.
         """
         value = OutputRef(probe.layer, probe.output)
         if self.nodes[probe.layer].type == "Assign":
@@ -163,46 +169,50 @@ class _Graph:
             value = feeding
         return value if probe.fingerprint is None else self._fingerprint(value, probe.fingerprint)
 
-    def _fingerprint(self, value: OutputRef, of: Fingerprint) -> OutputRef:
-        """As ``Fingerprint.of`` computes it, in few operations."""
-        buckets = self._shaped(
-            self._made("Convert", (value,), destination_type="f32"), 1, *of.shape
+    def _fingerprint(self, value: OutputRef, scheme: Fingerprint) -> OutputRef:
+        """Add the few operations that compute ``Fingerprint.of``."""
+        buckets = self._reshape(
+            self._operation("Convert", (value,), destination_type="f32"), 1, *scheme.shape
         )
         axes = self.constant(np.arange(1, 3, dtype=np.int64))
-        largest = self._made("ReduceMax", (self._made("Abs", (buckets,)), axes), keep_dims="false")
+        largest = self._operation(
+            "ReduceMax", (self._operation("Abs", (buckets,)), axes), keep_dims="false"
+        )
         length = OutputRef(
             self.add(
                 "ReduceL2", (buckets, axes), 1, attributes={"keep_dims": "false"}, version="opset4"
             ),
             0,
         )
-        products = self._made("MatMul", (buckets, self.constant(of.signs)))
-        return self._made("Concat", (largest, length, self._shaped(products, -1)), axis="0")
+        products = self._operation("MatMul", (buckets, self.constant(scheme.signs)))
+        return self._operation("Concat", (largest, length, self._reshape(products, -1)), axis="0")
 
-    def _shaped(self, value: OutputRef, *shape: int) -> OutputRef:
-        return self._made(
+    def _reshape(self, value: OutputRef, *shape: int) -> OutputRef:
+        return self._operation(
             "Reshape", (value, self.constant(np.array(shape, np.int64))), special_zero="false"
         )
 
-    def _made(self, type: str, sources: Sequence[OutputRef], **attributes: str) -> OutputRef:
+    def _operation(self, type: str, sources: Sequence[OutputRef], **attributes: str) -> OutputRef:
         return OutputRef(self.add(type, sources, 1, attributes=attributes), 0)
 
-    def hand_out(self, asked: Sequence[_Asked], prefix: str, *, iterated: bool) -> None:
-        """Makes Results of values, in a loop's body with an axis more."""
+    def add_results(
+        self, requests: Sequence[_RequestedValue], prefix: str, *, iterated: bool
+    ) -> None:
+        """Add Results for values; in a loop's body they have an additional leading axis."""
         axis = self.constant(np.zeros(1, np.int64)) if iterated else None
-        for number, one in enumerate(asked):
+        for number, request in enumerate(requests):
             source = (
-                one.source
+                request.source
                 if axis is None
-                else OutputRef(self.add("Unsqueeze", (one.source, axis), 1), 0)
+                else OutputRef(self.add("Unsqueeze", (request.source, axis), 1), 0)
             )
             self.results.append(
                 self.add("Result", (source,), 0, name=prefix and f"{prefix}{number}")
             )
-        self.asked += asked
+        self.requests += requests
 
     def limit(self, loop: LayerId, trips: int | None) -> None:
-        """Gives a loop another trip count, if there is one."""
+        """Set another trip count of a loop, if given."""
         if trips is not None:
             port, source = self.nodes[loop].inputs[0].id, self.constant(np.full(1, trips, np.int64))
             self.edges = [
@@ -212,25 +222,27 @@ class _Graph:
                 Edge(source.layer, self.nodes[source.layer].outputs[0].id, loop, port)
             )
 
-    def padded(self, asked: _Asked) -> _Asked:
-        """Return the parts of a value, then zeros, of as many as there are at most."""
-        shape, source = asked.shape, asked.source
-        if 0 not in shape:  # of a loop without iterations the runtime does not know the shape
-            source = self._shaped(source, -1, *shape[1:])
-        longer = self._made(
-            "Concat", (source, self.constant(np.zeros(shape, asked.probe.expected.dtype))), axis="0"
+    def padded(self, request: _RequestedValue) -> _RequestedValue:
+        """Return the parts of a value, padded with zeros to the maximum number."""
+        shape, source = request.shape, request.source
+        if 0 not in shape:  # the runtime does not know the shape for a loop without iterations
+            source = self._reshape(source, -1, *shape[1:])
+        longer = self._operation(
+            "Concat",
+            (source, self.constant(np.zeros(shape, request.probe.expected.dtype))),
+            axis="0",
         )
         bounds = [self.constant(np.array([number], np.int64)) for number in (0, shape[0], 1, 0)]
-        return _Asked(
-            asked.probe,
+        return _RequestedValue(
+            request.probe,
             OutputRef(self.add("Slice", (longer, *bounds), 1, version="opset8"), 0),
             shape,
         )
 
-    def zeros(self, asked: _Asked) -> LayerId:
-        """A Result of zeros like a value."""
+    def zeros(self, request: _RequestedValue) -> LayerId:
+        """Add a Result of zeros with the shape of a value."""
         return self.add(
-            "Result", (self.constant(np.zeros(asked.shape, asked.probe.expected.dtype)),), 0
+            "Result", (self.constant(np.zeros(request.shape, request.probe.expected.dtype)),), 0
         )
 
     def add(
@@ -244,29 +256,29 @@ class _Graph:
         attributes: Mapping[str, str] | None = None,
         version: str = "opset1",
     ) -> LayerId:
-        """A node after the others, by the defaults of its type."""
+        """Append a node with the defaults of its type."""
         layer = LayerId(self._next)
         self._next += 1
         inputs = tuple(Port(number) for number in range(len(sources)))
-        given = tuple(Port(len(sources) + number) for number in range(outputs))
-        told: dict[str, object] = dict(attributes or {})
+        output_ports = tuple(Port(len(sources) + number) for number in range(outputs))
+        node_attributes: dict[str, object] = dict(attributes or {})
         if constant is not None:
             shape = ",".join(map(str, constant.shape))
-            told = {
+            node_attributes = {
                 "element_type": constant.element_type.value,
                 "shape": shape,
                 "offset": "0",
                 "size": str(len(constant.data)),
             }
-            given = (Port(0, constant.element_type, PartialShape.of(constant.shape)),)
+            output_ports = (Port(0, constant.element_type, PartialShape.of(constant.shape)),)
         self.nodes[layer] = Node(
             layer,
             name or f"probe_{type}_{layer}",
             type,
             version,
-            told,
+            node_attributes,
             inputs,
-            given,
+            output_ports,
             constant=constant,
         )
         for number, source in enumerate(sources):
@@ -278,40 +290,47 @@ class _Graph:
         return layer
 
 
-def _out_of_loop(made: _Graph, loop: LayerId, body: _Graph, count: int) -> list[_Asked]:
-    """Gives a loop an output more for each new Result of its body: all iterations, concatenated."""
-    ports = _more_ports(made.nodes[loop], len(body.results))
+def _export_from_loop(
+    builder: _GraphBuilder, loop: LayerId, body: _GraphBuilder, count: int
+) -> list[_RequestedValue]:
+    """Add an output to a loop for each new Result of its body: all iterations, concatenated."""
+    ports = _new_ports(builder.nodes[loop], len(body.results))
     entries = tuple(
         OutputMap(port.id, result, axis=0) for port, result in zip(ports, body.results, strict=True)
     )
-    return _grown(
-        made,
+    return _extend_node(
+        builder,
         loop,
         ports,
         [(body, entries)],
-        [(one.probe, (count, *one.shape)) for one in body.asked],
+        [(request.probe, (count, *request.shape)) for request in body.requests],
     )
 
 
-def _out_of_branches(
-    made: _Graph, node: LayerId, branches: Sequence[_Graph | None]
-) -> list[_Asked]:
-    """Gives an If an output more for each new Result of its branches; the other branch gives
-    zeros for it.
+def _export_from_branches(
+    builder: _GraphBuilder, node: LayerId, branches: Sequence[_GraphBuilder | None]
+) -> list[_RequestedValue]:
+    """Add an output to an If for each new Result of its branches; the other branch returns
+    zeros.
     """
-    bodies = made.nodes[node].bodies
+    bodies = builder.nodes[node].bodies
     then, otherwise = branches
     pair = [
-        then or _Graph(made.nodes[node].body("then").graph),
-        otherwise or _Graph(made.nodes[node].body("else").graph),
+        then or _GraphBuilder(builder.nodes[node].body("then").graph),
+        otherwise or _GraphBuilder(builder.nodes[node].body("else").graph),
     ]
-    values = [(number, one) for number, branch in enumerate(pair) for one in branch.asked]
-    ports = _more_ports(made.nodes[node], len(values))
-    grown: list[tuple[_Graph, tuple[OutputMap, ...]]] = []
+    values = [
+        (number, request) for number, branch in enumerate(pair) for request in branch.requests
+    ]
+    ports = _new_ports(builder.nodes[node], len(values))
+    extended: list[tuple[_GraphBuilder, tuple[OutputMap, ...]]] = []
     for number, branch in enumerate(pair):
-        mine = iter(tuple(branch.results))
-        results = [next(mine) if of == number else branch.zeros(one) for of, one in values]
-        grown.append(
+        own_results = iter(tuple(branch.results))
+        results = [
+            next(own_results) if origin == number else branch.zeros(request)
+            for origin, request in values
+        ]
+        extended.append(
             (
                 branch,
                 tuple(
@@ -320,11 +339,13 @@ def _out_of_branches(
             )
         )
     if bodies[0].name != "then":
-        grown.reverse()
-    return _grown(made, node, ports, grown, [(one.probe, one.shape) for _, one in values])
+        extended.reverse()
+    return _extend_node(
+        builder, node, ports, extended, [(request.probe, request.shape) for _, request in values]
+    )
 
 
-def _more_ports(node: Node, count: int) -> tuple[Port, ...]:
+def _new_ports(node: Node, count: int) -> tuple[Port, ...]:
     ids = [port.id for port in (*node.inputs, *node.outputs)]
     for body in node.bodies:
         ids += [
@@ -334,22 +355,22 @@ def _more_ports(node: Node, count: int) -> tuple[Port, ...]:
     return tuple(Port(max(ids, default=-1) + 1 + number) for number in range(count))
 
 
-def _grown(
-    made: _Graph,
+def _extend_node(
+    builder: _GraphBuilder,
     layer: LayerId,
     ports: tuple[Port, ...],
-    bodies: Sequence[tuple[_Graph, tuple[OutputMap, ...]]],
-    given: Sequence[tuple[Probe, tuple[int, ...]]],
-) -> list[_Asked]:
-    """Puts bodies that have grown, and outputs more, into a node."""
-    node = made.nodes[layer]
+    bodies: Sequence[tuple[_GraphBuilder, tuple[OutputMap, ...]]],
+    requests: Sequence[tuple[Probe, tuple[int, ...]]],
+) -> list[_RequestedValue]:
+    """Replace a node's bodies by the extended bodies and append outputs."""
+    node = builder.nodes[layer]
     changed = tuple(
         replace(old, graph=new.graph(), outputs=(*old.outputs, *entries))
         for old, (new, entries) in zip(node.bodies, bodies, strict=True)
     )
-    made.nodes[layer] = replace(node, outputs=(*node.outputs, *ports), bodies=changed)
+    builder.nodes[layer] = replace(node, outputs=(*node.outputs, *ports), bodies=changed)
     first = len(node.outputs)
     return [
-        _Asked(probe, OutputRef(layer, first + number), shape)
-        for number, (probe, shape) in enumerate(given)
+        _RequestedValue(probe, OutputRef(layer, first + number), shape)
+        for number, (probe, shape) in enumerate(requests)
     ]

@@ -1,9 +1,9 @@
-"""Runs models with OpenVINO on the processor, in a process of its own: a runtime that crashes or
-hangs takes nothing with it.
+"""Script that runs models with OpenVINO on the CPU in a separate process, so that a crash or hang
+stays isolated.
 
 Arguments: properties such as ``NUM_STREAMS=1``, a file of inputs (by position), then pairs of a
-model and the file that its outputs go to. Started as a file, so it imports nothing of ours. The
-last line of the output says which version ran.
+model and its output file. It is started as a file and imports nothing of Loopscope. The last line
+of stdout is the version.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _PROPERTY = re.compile("[A-Z_]+=[0-9]+")
 
 
 def main(*words: str) -> int:
-    """0 when all models have run; else the last line of stderr says why not."""
+    """Return 0 if all models ran; otherwise the last line of stderr is the reason."""
     import openvino
 
     properties = dict(word.split("=") for word in words if _PROPERTY.fullmatch(word))
     inputs, *files = words[len(properties) :]
     with np.load(inputs, allow_pickle=False) as stored:
-        fed = {int(name): stored[name] for name in stored.files if name.isdecimal()}
+        feeds = {int(name): stored[name] for name in stored.files if name.isdecimal()}
     core = openvino.Core()
     try:
         for model, target in zip(files[::2], files[1::2], strict=True):
             compiled = core.compile_model(
                 core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32", **properties}
             )
-            _let_go_of(f"{model.removesuffix('.xml')}.bin")
+            _release_pages(f"{model.removesuffix('.xml')}.bin")
             request = compiled.create_infer_request()
-            request.infer(fed)
+            request.infer(feeds)
             names = [output.get_node().get_friendly_name() for output in compiled.outputs]
-            given = {
+            results = {
                 str(number): request.get_output_tensor(number).data for number in range(len(names))
             }
-            np.savez(target, names=np.array(names), **given)
+            np.savez(target, names=np.array(names), **results)
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
@@ -48,9 +48,10 @@ def main(*words: str) -> int:
     return 0
 
 
-def _let_go_of(weights: str) -> None:
-    """Gives back the memory pages of a mapped weights file: OpenVINO has copied what it needs,
-    and what it reads again comes again.
+def _release_pages(weights: str) -> None:
+    """Release the memory pages of a mapped weights file.
+
+    OpenVINO has copied the weights it needs, and pages that it reads again are loaded again.
     """
     if sys.platform != "linux":
         return

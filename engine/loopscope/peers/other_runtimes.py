@@ -1,4 +1,4 @@
-"""Asks another runtime for the outputs of a model, and for the values inside it."""
+"""Runs of a model in another runtime that return its outputs and inner values."""
 
 from __future__ import annotations
 
@@ -26,40 +26,41 @@ from loopscope.write import write_model
 
 _PREFIX = "loopscope probe "
 PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
-"""The runtime of each dialect."""
+"""Python package of the runtime, by dialect."""
 CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeAnswer:
-    """What another runtime gave."""
+    """Values from another runtime."""
 
     runtime: str
-    """Its name and version."""
+    """Name and version."""
     outputs: tuple[Any, ...]
-    """Of the model as it is, in its order, as the machine has them: arrays, tuples, mappings,
-    ``NO_VALUE``, or ``Unread``.
+    """Outputs of the unmodified model in order, in the executor's form.
+
+    Each is an array, tuple, mapping, ``NO_VALUE`` or ``Unread``.
     """
     values: Mapping[Probe, np.ndarray]
-    """Those inside it that were asked for as they are, each with one axis for every loop around."""
+    """Requested inner values, each with one leading axis per enclosing loop."""
     estimated: Mapping[Probe, Deviations]
-    """How far the others are apart, by their fingerprints."""
+    """Deviations of the remaining inner values, estimated from fingerprints."""
     refused: str
-    """Why the runtime does not give those; empty where it does."""
+    """Reason why the runtime did not return inner values; empty if it did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long another runtime is waited for."""
+    """Time limits for another runtime."""
 
     seconds: float
-    """Each time that it runs."""
+    """Limit per execution."""
     stopped: Callable[[], bool] = never
-    """The caller no longer waits for the result."""
+    """Callback that returns True if the caller no longer waits."""
 
 
 def runtime_of(model: Model) -> str:
-    """The name of the runtime that a model belongs to; empty where it is not installed."""
+    """Return the name of the runtime for a model; empty if it is not installed."""
     return (
         CALLED[model.dialect]
         if importlib.util.find_spec(PACKAGES[model.dialect]) is not None
@@ -74,11 +75,11 @@ def ask(
     patience: Patience,
     document: bytes,
 ) -> RuntimeAnswer:
-    """Runs the model of a run as it is, then with its insides as outputs, once for each part of
-    them.
+    """Run the model of a run unmodified, then once per part of the probes with these values as
+    outputs.
 
-    ``EngineError`` when the runtime is not installed, cannot run the model, or is no longer waited
-    for.
+    Raise ``EngineError`` if the runtime is not installed, cannot run the model, or exceeds the
+    time.
     """
     model = run.model
     _expect_installed(model)
@@ -86,23 +87,23 @@ def ask(
         folder = Path(name)
         npz_protocol.write(folder / "inputs.npz", inputs)
         plain = document_file(model, folder, document)
-        runtime, given = run_file(model.dialect, folder, plain, patience)
-        named = tuple(npz_protocol.read(given).values())
-        asking = _Asking(run, folder, plain, patience)
+        runtime, output_file = run_file(model.dialect, folder, plain, patience)
+        outputs = tuple(npz_protocol.read(output_file).values())
+        requests = _ProbeRequests(run, folder, plain, patience)
         try:
             for part in parts:
-                asking.ask(part)
-                del part  # the next one is made with this one gone
+                requests.ask(part)
+                del part  # freed before the next part is created
         except EngineError as error:
             if patience.stopped():
                 raise
-            return RuntimeAnswer(runtime, named, {}, {}, str(error))
-        return RuntimeAnswer(runtime, named, asking.values, asking.estimated, "")
+            return RuntimeAnswer(runtime, outputs, {}, {}, str(error))
+        return RuntimeAnswer(runtime, outputs, requests.values, requests.estimated, "")
 
 
 @dataclass(slots=True, eq=False)
-class _Asking:
-    """A model while it is asked for its insides, part by part."""
+class _ProbeRequests:
+    """Requests for the inner values of a model, part by part."""
 
     run: Run
     folder: Path
@@ -111,32 +112,31 @@ class _Asking:
     values: dict[Probe, np.ndarray] = field(default_factory=dict[Probe, np.ndarray])
     estimated: dict[Probe, Deviations] = field(default_factory=dict[Probe, Deviations])
     _smallest: dict[ProgramIndex, Probe] = field(default_factory=dict[ProgramIndex, Probe])
-    """One value of each loop and branch of earlier parts. It is asked for in each part: a runtime
-    that is asked for a value inside does not replace the loop by another operation, and what
-    follows has to follow from the loop as it is.
+    """Smallest value of each loop and branch of earlier parts, requested again in each part.
+
+    A runtime does not replace a loop by another operation if a value inside is requested. Later
+    values must follow from the original loop.
     """
 
     def ask(self, part: Sequence[Probe]) -> None:
-        """Adds what the runtime gives; one value after the other, so that all fingerprints are
-        never there at once.
-        """
+        """Add the values of a part, one at a time, so that only one fingerprint is in memory."""
         insides = self.folder / f"insides{self.plain.suffix}"
         earlier = [
             probe
             for index, probe in self._smallest.items()
-            if index not in {one.program.index for one in part}
+            if index not in {probe.program.index for probe in part}
         ]
         order = _probed(self.run, [*part, *earlier], self.plain, insides)
         named = {f"{_PREFIX}{number}": probe for number, probe in enumerate(order)}
-        _, given = run_file(self.run.model.dialect, self.folder, insides, self.patience)
-        for name, there in npz_protocol.arrays(given):
+        _, output_file = run_file(self.run.model.dialect, self.folder, insides, self.patience)
+        for name, peer in npz_protocol.arrays(output_file):
             probe = named.get(name)
             if probe is None or probe in earlier:
                 continue
             if probe.fingerprint is not None:
-                self.estimated[probe.compared()] = estimate(probe, there)
+                self.estimated[probe.compared()] = estimate(probe, peer)
             else:
-                self.values[probe] = there
+                self.values[probe] = peer
         self._remember(part)
 
     def _remember(self, part: Sequence[Probe]) -> None:
@@ -151,15 +151,16 @@ class _Asking:
 def ask_outputs(
     model: Model, inputs: Inputs, patience: Patience, document: bytes
 ) -> tuple[str, tuple[Any, ...]]:
-    """Runs a model as it is: the runtime's name and version, and the outputs in order. Errors as
-    of ``ask``.
+    """Run a model unmodified; return the runtime's name and version, and the outputs in order.
+
+    Raises the errors of ``ask``.
     """
     _expect_installed(model)
-    given = bind(model, inputs)
+    bound = bind(model, inputs)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         folder = Path(name)
         npz_protocol.write(
-            folder / "inputs.npz", [given[signature.layer] for signature in model.inputs]
+            folder / "inputs.npz", [bound[signature.layer] for signature in model.inputs]
         )
         runtime, outputs = run_file(
             model.dialect, folder, document_file(model, folder, document), patience
@@ -176,8 +177,9 @@ def _expect_installed(model: Model) -> None:
 
 
 def document_file(model: Model, folder: Path, document: bytes) -> Path:
-    """The file of a model as it is; one that was not read from a file, or is not as it was read,
-    is written to ``folder``.
+    """Return the file of an unmodified model.
+
+    A model that was not read from a file, or was changed since, is written to ``folder``.
     """
     if any(node.constant is not None and not node.constant.is_kept for _, node in nodes(model)):
         raise NotKept("another runtime cannot run this model: the run was saved without weights")
@@ -186,7 +188,8 @@ def document_file(model: Model, folder: Path, document: bytes) -> Path:
             return Path(model.file).resolve()
         if not document:
             raise EngineError(
-                "an ONNX model is compared by its file, and this one was not read from a single file"
+                "an ONNX model is compared by its file, "
+                "and this one was not read from a single file"
             )
         (folder / "plain.onnx").write_bytes(document)
         return folder / "plain.onnx"
@@ -205,38 +208,41 @@ def _probed(run: Run, probes: Sequence[Probe], plain: Path, target: Path) -> lis
 def run_file(
     dialect: str, folder: Path, file: Path, patience: Patience, properties: Sequence[str] = ()
 ) -> tuple[str, Path]:
-    """Runs a model's file with ``inputs.npz`` of the folder: name and version of the runtime, and
-    the file of its outputs.
+    """Run a model file with ``inputs.npz`` of the folder; return the runtime's name and version and
+    the output file.
 
-    ``properties``: what the runtime is told beside, such as ``NUM_STREAMS=1``.
+    ``properties``: additional settings of the runtime, such as ``NUM_STREAMS=1``.
     """
     called, outputs = CALLED[dialect], folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     process = Path(__file__).with_name(f"{PACKAGES[dialect]}_process.py")
     files = [folder / "inputs.npz", file, outputs]
-    return said_alone(called, "run", process, *properties, *files, patience=patience), outputs
+    return run_runtime_process(
+        called, "run", process, *properties, *files, patience=patience
+    ), outputs
 
 
-def said_alone(
-    called: str, verb: str, process: Path, *arguments: object, patience: Patience, of: str = ""
+def run_runtime_process(
+    called: str, verb: str, process: Path, *arguments: object, patience: Patience, detail: str = ""
 ) -> str:
-    """The last line that a runtime's process said, its name and version; the last of the arguments
-    is the file that it writes.
+    """Run a runtime's process and return the last line of its output: name and version.
 
-    ``EngineError`` when it does not ``verb`` the model, with its own reason, or is no longer waited
-    for; ``of`` says more of how.
+    The last argument is the file that the process writes. Raise ``EngineError`` with the runtime's
+    reason if it cannot ``verb`` the model, or exceeds the time; ``of`` adds detail to the message.
     """
-    did = {"run": "run", "compile": "compiled"}[verb]
+    past_verb = {"run": "run", "compile": "compiled"}[verb]
     try:
         ended = run_alone(
             process, *map(str, arguments), seconds=patience.seconds, stopped=patience.stopped
         )
     except CallStopped:
-        raise EngineError(f"{called} was stopped before it had {did} the model") from None
+        raise EngineError(f"{called} was stopped before it had {past_verb} the model") from None
     except TimeoutError:
         raise EngineError(
             f"{called} did not {verb} the model within {patience.seconds:g} seconds"
         ) from None
     if ended.code != 0 or not Path(str(arguments[-1])).exists():
-        raise EngineError(f"{called} does not {verb} the model{of}: {ended.reason or 'it crashed'}")
+        raise EngineError(
+            f"{called} does not {verb} the model{detail}: {ended.reason or 'it crashed'}"
+        )
     return ended.said.splitlines()[-1]

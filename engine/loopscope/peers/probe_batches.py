@@ -1,6 +1,4 @@
-"""Which values a runtime is asked for at a time: it holds all that it is asked for at once,
-beside the model.
-"""
+"""Batches of values requested from a runtime, whose process holds all requested values at once."""
 
 from __future__ import annotations
 
@@ -11,42 +9,45 @@ from math import ceil
 from loopscope.executor.plan.plan import Program
 from loopscope.peers.probes import ProbeCandidate
 
-_MOST_AT_ONCE = 128 * 2**20
-"""Bytes that a part may take of the runtime's process."""
-_FOR_EACH, _FOR_EACH_BYTE = 1 << 17, 3
-"""What a value takes there, about: its operations compiled, and its bytes in a buffer that grows
-by doubling.
+_MAX_BATCH_BYTES = 128 * 2**20
+"""Maximum memory of a batch in the runtime's process, in bytes."""
+_BYTES_PER_VALUE, _BYTES_PER_BYTE = 1 << 17, 3
+"""Approximate memory per value (compiled operations) and per byte (a buffer that grows by
+doubling).
 """
 
 
-def portions(candidates: Sequence[ProbeCandidate]) -> Iterator[tuple[ProbeCandidate, ...]]:
-    """In the order of the run, few parts of about the same size; one where all values together are
-    small.
+def batches(candidates: Sequence[ProbeCandidate]) -> Iterator[tuple[ProbeCandidate, ...]]:
+    """Yield batches of about equal size in the order of the run; one batch if all values together
+    are small.
 
-    What is in one loop or If of the outermost graph is never divided.
+    The values of one loop or If of the outermost graph are not divided.
     """
     ordered = sorted(candidates, key=_outer_position)
-    together = [tuple(some) for _, some in groupby(ordered, key=_outer_position)]
-    sizes = [sum(_FOR_EACH + _FOR_EACH_BYTE * one.given_bytes for one in some) for some in together]
-    wanted = sum(sizes) / max(1, ceil(sum(sizes) / _MOST_AT_ONCE))
+    candidate_groups = [tuple(members) for _, members in groupby(ordered, key=_outer_position)]
+    sizes = [
+        sum(_BYTES_PER_VALUE + _BYTES_PER_BYTE * candidate.given_bytes for candidate in group)
+        for group in candidate_groups
+    ]
+    target = sum(sizes) / max(1, ceil(sum(sizes) / _MAX_BATCH_BYTES))
     part: list[ProbeCandidate] = []
     filled = 0
-    for some, size in zip(together, sizes, strict=True):
-        if part and filled + size / 2 > wanted:
+    for group, size in zip(candidate_groups, sizes, strict=True):
+        if part and filled + size / 2 > target:
             yield tuple(part)
             part, filled = [], 0
-        part += some
+        part += group
         filled += size
     if part:
         yield tuple(part)
 
 
-def _outer_position(one: ProbeCandidate) -> int:
-    """Number of the instruction of the outermost graph that computes a value, or holds the loop
-    or If that does.
+def _outer_position(candidate: ProbeCandidate) -> int:
+    """Return the number of the outermost graph's instruction that computes a value or contains its
+    region.
     """
-    program: Program = one.program
-    position = one.position
+    program: Program = candidate.program
+    position = candidate.position
     while program.parent is not None:
         program, position = program.parent, program.owner
     return position

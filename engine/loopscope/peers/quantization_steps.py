@@ -1,5 +1,5 @@
-"""Where a number was rounded to a small integer the other way than in another runtime: one
-quantum, and what follows from it alone.
+"""Quantisation steps: numbers that another runtime rounded to the adjacent small integer, and the
+differences that follow.
 """
 
 from __future__ import annotations
@@ -13,322 +13,336 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.peers.comparing import close, first_apart
 from loopscope.peers.probes import Probe
-from loopscope.peers.replay_with_inputs import CrossReplay, Unknown
+from loopscope.peers.replay_with_inputs import CrossReplay, UnknownValue
 from loopscope.peers.value_scale import magnitude
 
-_WIDEST = 2
-"""Bytes of the integers that numbers are quantized to."""
-_NARROW = {"float16": "f16", "bfloat16": "bf16"}
-_ROUNDED = 1.001
-"""Of a step: floats that are made of integers are rounded themselves."""
+_MAX_INTEGER_BYTES = 2
+"""Maximum bytes of the integers that numbers are quantised to."""
+_NARROW_FLOATS = {"float16": "f16", "bfloat16": "bf16"}
+_STEP_TOLERANCE = 1.001
+"""Factor allowed on a step, because floats made of integers are rounded themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OneStep:
-    """A value of which some elements differ by one step."""
+class QuantizationStep:
+    """A value with elements that differ by one quantisation step."""
 
     probe: Probe | None
-    """None: an output of the model."""
+    """Probe of the value; None for an output of the model."""
     row: int
-    here: np.ndarray
-    there: np.ndarray
+    own: np.ndarray
+    peer: np.ndarray
     element_type: str
-    """Of the integer; an output may be floats that were made of it."""
+    """Type of the integer; an output may consist of floats made of it."""
     apart: np.ndarray
-    """Which elements differ."""
+    """True for the elements that differ."""
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Index of the first such element."""
+        """Index of the first differing element."""
         return tuple(int(number) for number in np.argwhere(self.apart)[0])
 
 
 @dataclass(slots=True, eq=False)
-class Rounding:
-    """Judges values that differ: whether the operation differs, or only its inputs did, by what
-    rounding has made of them.
+class RoundingAnalysis:
+    """Analysis of differing values: whether the operation differs, or only its inputs through
+    rounding.
     """
 
-    again: CrossReplay
+    replay: CrossReplay
     tolerance: float
-    steps: list[OneStep] = field(default_factory=list[OneStep])
-    """What was found of quanta, in the order of the run."""
+    steps: list[QuantizationStep] = field(default_factory=list[QuantizationStep])
+    """Quantisation steps found, in the order of the run."""
     _touched: set[ProgramIndex] = field(default_factory=set[ProgramIndex])
-    """The graphs in which a value differs for a quantum's sake."""
+    """Graphs with a value that differs because of a quantisation step."""
 
     def is_quantizing(self, probe: Probe) -> bool:
-        """Whether a value is a small integer that an instruction makes of floats."""
+        """Return True if a value is a small integer that an instruction computes from floats."""
         return (
             is_small(probe.expected)
             and probe.position >= 0
-            and reads_floats(self.again, probe.program, 0, probe.position)
+            and reads_floats(self.replay, probe.program, 0, probe.position)
         )
 
-    def explains(self, probe: Probe, row: int) -> bool:
-        """Whether a value that differs is one quantum, or what the operation gives of inputs
-        that differ by quanta.
+    def explain_difference(self, probe: Probe, row: int) -> bool:
+        """Return True if a difference is one quantisation step, or follows from inputs with such
+        steps.
         """
-        program, there = (
+        program, peer = (
             probe.program,
-            np.asarray(self.again.theirs(probe.program, row, probe.slot)),
+            np.asarray(self.replay.peer_value(probe.program, row, probe.slot)),
         )
-        rounded = bool(self.steps) or self.is_quantizing(probe)
+        may_follow = bool(self.steps) or self.is_quantizing(probe)
         if not (
-            rounded and self._explains(probe, row, probe.expected[row], there)
-        ) and not self._is_of_another_run(probe, row, there):
+            may_follow and self._explains(probe, row, probe.expected[row], peer)
+        ) and not self._follows_from_peer_integers(probe, row, peer):
             return False
-        self._touched.update(one.index for one in program.around())
+        self._touched.update(graph.index for graph in program.around())
         return True
 
-    def _explains(self, probe: Probe, row: int, ours: np.ndarray, there: np.ndarray) -> bool:
+    def _explains(self, probe: Probe, row: int, own: np.ndarray, peer: np.ndarray) -> bool:
         program = probe.program
         try:
             if probe.position < 0:
                 return self.agree(
-                    program, row, probe.slot, self.again.received(program, row, probe.slot), there
+                    program, row, probe.slot, self.replay.received(program, row, probe.slot), peer
                 )
-            here = np.asarray(self.again.outputs(program, row, probe.position)[probe.output])
-        except Unknown:
+            replayed = np.asarray(self.replay.outputs(program, row, probe.position)[probe.output])
+        except UnknownValue:
             return False
-        same = self.agree(program, row, probe.slot, here, there)
-        if self.is_quantizing(probe) and is_one_step(here, there):
-            self._note(probe, row, ours if is_one_step(ours, there) else here, there)
+        agrees = self.agree(program, row, probe.slot, replayed, peer)
+        if self.is_quantizing(probe) and is_one_step(replayed, peer):
+            self._note(probe, row, own if is_one_step(own, peer) else replayed, peer)
             return True
         region = program.instructions[probe.position].region
-        return same or (
+        return agrees or (
             region is not None and any(inside.index in self._touched for inside in region.programs)
         )
 
-    def _is_of_another_run(self, probe: Probe, row: int, there: np.ndarray) -> bool:
-        """Whether floats that are made of rounded integers are one step from what the runtime's own
-        integers give: asked for floats, it joins operations otherwise than in the run that is asked
-        for the integers.
+    def _follows_from_peer_integers(self, probe: Probe, row: int, peer: np.ndarray) -> bool:
+        """Return True if floats made of rounded integers are one step from the result for the
+        runtime's integers.
+
+        The runtime fuses operations differently when floats are requested than when integers are
+        requested.
         """
         program = probe.program
         inputs = (
             program.instructions[probe.position].inputs
-            if probe.position >= 0 and there.dtype.kind == "f"
+            if probe.position >= 0 and peer.dtype.kind == "f"
             else ()
         )
-        if not any(is_small(self.again.ours(program, row, one)) for one in inputs if one):
+        if not any(is_small(self.replay.own_value(program, row, slot)) for slot in inputs if slot):
             return False
         try:
-            here = np.asarray(self.again.outputs(program, row, probe.position)[probe.output])
-        except Unknown:
+            replayed = np.asarray(self.replay.outputs(program, row, probe.position)[probe.output])
+        except UnknownValue:
             return False
-        kind = _of_one_scale(self.again, program, row, probe.slot, here, there)
+        kind = _scaled_integer_type(self.replay, program, row, probe.slot, replayed, peer)
         if kind:
             self.steps.append(
-                OneStep(
+                QuantizationStep(
                     probe,
                     row,
-                    here,
-                    there,
+                    replayed,
+                    peer,
                     kind,
-                    ~close(here[None], there[None], self.tolerance)[0],
+                    ~close(replayed[None], peer[None], self.tolerance)[0],
                 )
             )
         return bool(kind)
 
-    def turns(self, probe: Probe, row: int) -> bool:
-        """Whether the operation gives here, of what the other runtime has for its inputs, what
-        that has for its output.
+    def reproduces(self, probe: Probe, row: int) -> bool:
+        """Return True if recomputing the operation from the other runtime's inputs gives the other
+        runtime's output.
         """
         program = probe.program
         try:
-            there = self.again.theirs(program, row, probe.slot)
+            peer = self.replay.peer_value(program, row, probe.slot)
             if probe.position < 0:
                 return self.agree(
-                    program, row, probe.slot, self.again.received(program, row, probe.slot), there
+                    program, row, probe.slot, self.replay.received(program, row, probe.slot), peer
                 )
             return self.agree(
                 program,
                 row,
                 probe.slot,
-                self.again.outputs(program, row, probe.position)[probe.output],
-                there,
+                self.replay.outputs(program, row, probe.position)[probe.output],
+                peer,
             )
-        except Unknown:
+        except UnknownValue:
             return False
 
-    def passed_over(self, probe: Probe, row: int) -> str:
-        """The narrow type that a Cast to a wider one begins with, where what the other runtime has
-        is no number of it: it casts to neither, as optimizers do with two casts in a row. Empty
-        where that is not so.
+    def removed_narrowing(self, probe: Probe, row: int) -> str:
+        """Return the narrow type of a Cast from it to a wider type that the other runtime removed.
+
+        Optimisers remove pairs of Casts. It is detected by values that the narrow type cannot
+        represent. Return an empty text otherwise.
         """
         program = probe.program
         if probe.position < 0 or program.instructions[probe.position].node.type != "Cast":
             return ""
         narrow = np.asarray(
-            self.again.ours(program, row, program.instructions[probe.position].inputs[0])
+            self.replay.own_value(program, row, program.instructions[probe.position].inputs[0])
         ).dtype
-        there = np.asarray(self.again.theirs(program, row, probe.slot))
+        peer = np.asarray(self.replay.peer_value(program, row, probe.slot))
         if (
-            there.dtype.kind != "f"
-            or narrow.name not in _NARROW
-            or narrow.itemsize >= there.dtype.itemsize
+            peer.dtype.kind != "f"
+            or narrow.name not in _NARROW_FLOATS
+            or narrow.itemsize >= peer.dtype.itemsize
         ):
             return ""
-        known = there[np.isfinite(there)]
+        finite = peer[np.isfinite(peer)]
         return (
-            _NARROW[narrow.name]
-            if np.any(known.astype(narrow).astype(there.dtype) != known)
+            _NARROW_FLOATS[narrow.name]
+            if np.any(finite.astype(narrow).astype(peer.dtype) != finite)
             else ""
         )
 
-    def _note(self, probe: Probe, row: int, here: np.ndarray, there: np.ndarray) -> None:
-        if np.any(here != there):
-            self.steps.append(OneStep(probe, row, here, there, str(here.dtype), here != there))
+    def _note(self, probe: Probe, row: int, own: np.ndarray, peer: np.ndarray) -> None:
+        if np.any(own != peer):
+            self.steps.append(QuantizationStep(probe, row, own, peer, str(own.dtype), own != peer))
 
-    def agree(self, program: Program, row: int, slot: Slot, here: Any, there: Any) -> bool:
-        """Whether two values of one place are close to each other."""
-        one, other = np.asarray(here), np.asarray(there)
-        if one.shape != other.shape or one.dtype != other.dtype:
+    def agree(self, program: Program, row: int, slot: Slot, own: Any, peer: Any) -> bool:
+        """Return True if two values of one slot are close."""
+        own_array, peer_array = np.asarray(own), np.asarray(peer)
+        if own_array.shape != peer_array.shape or own_array.dtype != peer_array.dtype:
             return False
-        if first_apart(one[None], other[None], self.tolerance) is None:
+        if first_apart(own_array[None], peer_array[None], self.tolerance) is None:
             return True
-        scale = magnitude(self.again, program, row, slot) if one.dtype.kind == "f" else 0.0
-        return scale > 0 and first_apart(one[None], other[None], self.tolerance, scale) is None
+        scale = magnitude(self.replay, program, row, slot) if own_array.dtype.kind == "f" else 0.0
+        return (
+            scale > 0
+            and first_apart(own_array[None], peer_array[None], self.tolerance, scale) is None
+        )
 
-    def explains_output(self, program: Program, slot: Slot, here: Any, there: Any) -> bool:
-        """The same of an output of the model, which the runtime computed without being asked for
-        what is inside.
+    def explain_output(self, program: Program, slot: Slot, own: Any, peer: Any) -> bool:
+        """Return True if a difference of a model output follows from quantisation steps.
+
+        The runtime computed the output in a run without requested inner values.
         """
         try:
-            expected = self.again.theirs(program, 0, slot)
-        except Unknown:
-            expected = here
-        if self.steps and self.agree(program, 0, slot, expected, there):
+            expected = self.replay.peer_value(program, 0, slot)
+        except UnknownValue:
+            expected = own
+        if self.steps and self.agree(program, 0, slot, expected, peer):
             return True
-        one, other = np.asarray(expected), np.asarray(there)
-        if is_one_step(one, other) and is_rounded(self.again, program, 0, slot):
-            kind = str(one.dtype)
+        expected_array, peer_array = np.asarray(expected), np.asarray(peer)
+        if is_one_step(expected_array, peer_array) and is_rounded(self.replay, program, 0, slot):
+            kind = str(expected_array.dtype)
         else:
-            kind = _of_one_scale(self.again, program, 0, slot, one, other)
+            kind = _scaled_integer_type(self.replay, program, 0, slot, expected_array, peer_array)
         if kind:
             self.steps.append(
-                OneStep(
-                    None, 0, one, other, kind, ~close(one[None], other[None], self.tolerance)[0]
+                QuantizationStep(
+                    None,
+                    0,
+                    expected_array,
+                    peer_array,
+                    kind,
+                    ~close(expected_array[None], peer_array[None], self.tolerance)[0],
                 )
             )
         return bool(kind)
 
 
 def is_small(value: Any) -> bool:
-    """Whether it is an integer tensor of at most 16 bits."""
+    """Return True for an integer tensor of at most 16 bits."""
     return (
         isinstance(value, (np.ndarray, np.generic))
         and value.dtype.kind in "iu"
-        and value.dtype.itemsize <= _WIDEST
+        and value.dtype.itemsize <= _MAX_INTEGER_BYTES
     )
 
 
-def is_one_step(here: Any, there: Any) -> bool:
-    """Whether small integers differ by at most one."""
-    if (
-        not (is_small(here) and is_small(there))
-        or here.dtype != there.dtype
-        or here.shape != there.shape
-    ):
+def is_one_step(own: Any, peer: Any) -> bool:
+    """Return True if small integers differ by at most one."""
+    if not (is_small(own) and is_small(peer)) or own.dtype != peer.dtype or own.shape != peer.shape:
         return False
-    return bool(np.all(np.abs(np.asarray(here, np.int64) - np.asarray(there, np.int64)) <= 1))
+    return bool(np.all(np.abs(np.asarray(own, np.int64) - np.asarray(peer, np.int64)) <= 1))
 
 
-def reads_floats(again: CrossReplay, program: Program, row: int, number: int) -> bool:
-    """Whether an instruction computes, and has floats among its inputs: numbers to quantize, or
-    their scales.
-    """
+def reads_floats(replay: CrossReplay, program: Program, row: int, number: int) -> bool:
+    """Return True if an instruction computes from floats: numbers to quantise, or their scales."""
     instruction = program.instructions[number]
-    inputs = (again.ours(program, row, one) for one in instruction.inputs if one)
+    inputs = (replay.own_value(program, row, slot) for slot in instruction.inputs if slot)
     return instruction.region is None and any(
-        isinstance(one, (np.ndarray, np.generic)) and one.dtype.kind == "f" for one in inputs
+        isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind == "f" for value in inputs
     )
 
 
-def is_rounded(again: CrossReplay, program: Program, row: int, slot: Slot) -> bool:
-    """Whether a small integer was computed from floats, or moved, chosen and joined from those
-    that were.
+def is_rounded(replay: CrossReplay, program: Program, row: int, slot: Slot) -> bool:
+    """Return True if a small integer was computed from floats, or moved or chosen from such
+    integers.
     """
     waiting, seen = [slot], set[Slot]()
     while waiting:
         number = program.producer.get(waiting.pop())
         if number is None or program.instructions[number].region is not None:
             continue
-        if reads_floats(again, program, row, number):
+        if reads_floats(replay, program, row, number):
             return True
-        inputs = (one for one in program.instructions[number].inputs if one)
-        wanted = [
-            one for one in inputs if one not in seen and is_small(again.ours(program, row, one))
+        inputs = (source for source in program.instructions[number].inputs if source)
+        small = [
+            source
+            for source in inputs
+            if source not in seen and is_small(replay.own_value(program, row, source))
         ]
-        seen.update(wanted)
-        waiting += wanted
+        seen.update(small)
+        waiting += small
     return False
 
 
-def _of_one_scale(
-    again: CrossReplay, program: Program, row: int, slot: Slot, here: np.ndarray, there: np.ndarray
+def _scaled_integer_type(
+    replay: CrossReplay, program: Program, row: int, slot: Slot, own: np.ndarray, peer: np.ndarray
 ) -> str:
-    """The type of the rounded integers that floats are made of, one each, where they differ by
-    at most what one step makes; else empty.
+    """Return the type of the rounded integers that floats are made of, one integer per float.
+
+    Return an empty text unless the floats differ by at most one integer step.
     """
     number = program.producer.get(slot)
     if (
         number is None
         or program.instructions[number].region is not None
-        or here.dtype.kind != "f"
-        or here.shape != there.shape
+        or own.dtype.kind != "f"
+        or own.shape != peer.shape
     ):
         return ""
     inputs = program.instructions[number].inputs
-    sources = {place: again.ours(program, row, one) for place, one in enumerate(inputs) if one}
+    sources = {
+        index: replay.own_value(program, row, source)
+        for index, source in enumerate(inputs)
+        if source
+    }
     rounded = [
-        place
-        for place, one in sources.items()
-        if is_small(one) and is_rounded(again, program, row, inputs[place])
+        index
+        for index, value in sources.items()
+        if is_small(value) and is_rounded(replay, program, row, inputs[index])
     ]
     if len(rounded) != 1:
         return ""
     try:
-        step = _step(
-            again,
+        step = _output_steps(
+            replay,
             program,
             row,
             number,
             rounded[0],
             program.instructions[number].outputs.index(slot),
         )
-    except Unknown:
+    except UnknownValue:
         return ""
-    distance = np.abs(here.astype(np.float64) - there.astype(np.float64))
+    distance = np.abs(own.astype(np.float64) - peer.astype(np.float64))
     return (
         str(sources[rounded[0]].dtype)
-        if step is not None and np.all(distance <= step * _ROUNDED)
+        if step is not None and np.all(distance <= step * _STEP_TOLERANCE)
         else ""
     )
 
 
-def _step(
-    again: CrossReplay, program: Program, row: int, number: int, place: int, output: int
+def _output_steps(
+    replay: CrossReplay, program: Program, row: int, number: int, index: int, output: int
 ) -> np.ndarray | None:
-    """What one step of each element of an input makes of the same element of the output; None
-    where others change as well.
+    """Return the change of each output element for one step of the same element of an input.
+
+    Return None if other elements change as well.
     """
-    inputs = again.inputs(program, row, number)
-    before = np.asarray(again.computed(program, number, inputs)[output], np.float64)
-    integers = np.asarray(inputs[place])
+    inputs = replay.inputs(program, row, number)
+    before = np.asarray(replay.computed(program, number, inputs)[output], np.float64)
+    integers = np.asarray(inputs[index])
     if integers.shape != before.shape:
         return None
-    odd = (np.indices(integers.shape).sum(axis=0) % 2).astype(bool)
+    is_odd = (np.indices(integers.shape).sum(axis=0) % 2).astype(bool)
     step = np.zeros_like(before)
-    for chosen in (odd, ~odd):
-        moved = np.where(
+    for chosen in (is_odd, ~is_odd):
+        stepped = np.where(
             chosen,
             np.where(integers < np.iinfo(integers.dtype).max, integers + 1, integers - 1),
             integers,
         )
-        inputs[place] = moved.astype(integers.dtype)
+        inputs[index] = stepped.astype(integers.dtype)
         after = np.abs(
-            np.asarray(again.computed(program, number, inputs)[output], np.float64) - before
+            np.asarray(replay.computed(program, number, inputs)[output], np.float64) - before
         )
         if np.any(after[~chosen]):
             return None

@@ -1,5 +1,5 @@
-"""Computes values of a run again from what another runtime gave: what the two would differ in if
-their inputs were the same.
+"""Replay of a run's operations from another runtime's inputs, to find where the operation itself
+differs.
 """
 
 from __future__ import annotations
@@ -17,34 +17,37 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import ABSENT, LoopRegion, Program, settle
 from loopscope.peers.probes import Probe
 
-_DEEPEST = 200
-"""Operations on a way between two values that were asked for."""
+_MAX_DEPTH = 200
+"""Maximum number of operations between two requested values."""
 
 
-class Unknown(Exception):
-    """What the other runtime has for a value is not known, and cannot be computed from what is."""
+class UnknownValue(Exception):
+    """The other runtime's value is unknown, and cannot be computed from known values."""
 
 
 class CrossReplay:
-    """The values that another runtime gave, and those that follow from them by our kernels."""
+    """Values of another runtime, and the values that follow from them by our kernels."""
 
-    def __init__(self, run: Run, theirs: Mapping[Probe, np.ndarray]) -> None:
+    def __init__(self, run: Run, peer_rows: Mapping[Probe, np.ndarray]) -> None:
         self.run = run
-        self._theirs = {(probe.program.index, probe.slot): rows for probe, rows in theirs.items()}
+        self._peer_rows = {
+            (probe.program.index, probe.slot): rows for probe, rows in peer_rows.items()
+        }
         self._computed: dict[tuple[ProgramIndex, int, Slot], Any] = {}
 
-    def ours(self, program: Program, row: int, slot: Slot) -> Any:
-        """What the run has."""
+    def own_value(self, program: Program, row: int, slot: Slot) -> Any:
+        """Return the value in our run."""
         return self.run.values.get(self.run.timeline, program, row, slot)
 
-    def theirs(self, program: Program, row: int, slot: Slot, depth: int = 0) -> Any:
-        """What the other runtime has, or would have where it was not asked. ``Unknown`` where
-        that cannot be said.
+    def peer_value(self, program: Program, row: int, slot: Slot, depth: int = 0) -> Any:
+        """Return the other runtime's value, computed from its other values if it was not requested.
+
+        Raise ``UnknownValue`` if it cannot be determined.
         """
-        rows = self._theirs.get((program.index, slot))
+        rows = self._peer_rows.get((program.index, slot))
         if rows is not None:
             if row >= len(rows):
-                raise Unknown
+                raise UnknownValue
             return settle(rows[row])
         number = program.producer.get(slot)
         if number is None:
@@ -60,70 +63,70 @@ class CrossReplay:
         return self._computed[key]
 
     def outputs(self, program: Program, row: int, number: int, depth: int = 0) -> tuple[Any, ...]:
-        """What one instruction makes here of what the other runtime has for its inputs."""
-        if depth > _DEEPEST:
-            raise Unknown
+        """Return the outputs of an instruction, computed here from the other runtime's inputs."""
+        if depth > _MAX_DEPTH:
+            raise UnknownValue
         return self.computed(program, number, self.inputs(program, row, number, depth))
 
     def inputs(self, program: Program, row: int, number: int, depth: int = 0) -> list[Any]:
-        """What the other runtime has for the inputs of an instruction."""
+        """Return the other runtime's inputs of an instruction."""
         return [
-            None if slot == ABSENT else self.theirs(program, row, slot, depth)
+            None if slot == ABSENT else self.peer_value(program, row, slot, depth)
             for slot in program.instructions[number].inputs
         ]
 
     def computed(self, program: Program, number: int, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """What one instruction makes of inputs. ``Unknown`` where chance or a variable decides
-        as well, or it refuses them.
+        """Return the outputs of an instruction for the given inputs.
+
+        Raise ``UnknownValue`` if randomness or a variable is involved, or if the kernel fails.
         """
         instruction = program.instructions[number]
         inside = instruction.region.programs if instruction.region else ()
         if (
             instruction.state is not None
             or instruction.variable is not None
-            or any(one.hidden for one in inside)
+            or any(body.hidden for body in inside)
         ):
-            raise Unknown
+            raise UnknownValue
         values = list(self.run.machine.values)
         for slot, value in zip(instruction.inputs, inputs, strict=True):
             values[slot] = value
         try:
             with computing():
                 self.run.values.run_one(program, number, values)
-        except (
-            Exception
-        ) as error:  # a kernel may be a user's; whatever it raises, nothing is known of the value
-            raise Unknown from error
+        except Exception as error:
+            # The kernel may be a user's and raise anything; the value is unknown then.
+            raise UnknownValue from error
         return tuple(values[slot] for slot in instruction.outputs)
 
     def received(self, program: Program, row: int, parameter: Slot) -> Any:
-        """What a Parameter of a body receives from what the other runtime has."""
+        """Return the value that a Parameter of a body receives from the other runtime's values."""
         return self._received(program, row, parameter, 0)
 
     def _received(self, program: Program, row: int, slot: Slot, depth: int) -> Any:
         if program.parent is None or slot not in program.parameter_slots:
-            return self.ours(program, row, slot)  # inputs of the model, and constants
-        if depth > _DEEPEST:
-            raise Unknown
+            return self.own_value(program, row, slot)  # inputs of the model, and constants
+        if depth > _MAX_DEPTH:
+            raise UnknownValue
         outer, iteration = self.run.timeline.executions.parent_row(program, row)
         if program.branch is not None:
             source = dict(program.branch.bindings).get(slot)
             return (
-                self.ours(program, row, slot)
+                self.own_value(program, row, slot)
                 if source is None
-                else self.theirs(program.parent, outer, source, depth + 1)
+                else self.peer_value(program.parent, outer, source, depth + 1)
             )
         assert isinstance(program.loop, LoopRegion)
         match program.loop.binding[slot]:
             case CarriedValue(result=result) if iteration:
-                return self.theirs(program, row - 1, result, depth + 1)
+                return self.peer_value(program, row - 1, result, depth + 1)
             case CarriedValue(initial=source) if source is not None:
-                value = self.theirs(program.parent, outer, source, depth + 1)
+                value = self.peer_value(program.parent, outer, source, depth + 1)
             case Invariant(source=source):
-                value = self.theirs(program.parent, outer, source, depth + 1)
+                value = self.peer_value(program.parent, outer, source, depth + 1)
             case Sliced() as sliced:
-                whole = self.theirs(program.parent, outer, sliced.source, depth + 1)
+                whole = self.peer_value(program.parent, outer, sliced.source, depth + 1)
                 return regions.part(program.loop, sliced, whole, iteration or 0)
             case _:
-                return self.ours(program, row, slot)
+                return self.own_value(program, row, slot)
         return regions.entering(program.loop, slot, value)

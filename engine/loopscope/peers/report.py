@@ -1,4 +1,4 @@
-"""What came of a comparison with another runtime, as data and in sentences."""
+"""Result of a comparison with another runtime, as data and as sentences."""
 
 from __future__ import annotations
 
@@ -11,153 +11,161 @@ from loopscope.peers.comparing import counted
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """One value that differs."""
+    """A differing value."""
 
     address: str
-    """Such as ``main/while_3[2]/body/Add_7``; the name of an output of the model."""
+    """Address, such as ``main/while_3[2]/body/Add_7``; for an output, its name."""
     step: int
-    """Of our run; -1 for an output."""
+    """Step of our run; -1 for an output."""
     here: str
     there: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quanta:
-    """Small integers that were rounded the other way: they differ by one step, which is not
-    called a difference.
+    """Small integers that were rounded differently: they differ by one step, which does not count
+    as a difference.
     """
 
     element_type: str
-    """Of the integers, such as ``int8``."""
+    """Type of the integers, such as ``int8``."""
     elements: int
-    """How many differ."""
+    """Number of differing elements."""
     of: int
-    """Of so many, in the values in which one differs."""
+    """Total number of elements in the affected values."""
     values: int
-    """In how many values."""
+    """Number of affected values."""
     first: ValueDifference
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """What came out of a comparison."""
+    """Result of a comparison with another runtime."""
 
     runtime: str
     """Name and version."""
     outputs: tuple[ValueDifference, ...]
-    """The outputs of the model that differ."""
+    """Differing model outputs."""
     first: ValueDifference | None
-    """The first value inside that differs; None where all agree."""
+    """First differing inner value; None if all agree."""
     values: int = 0
-    """Values inside that were compared, each iteration counted."""
+    """Number of compared inner values, counting each iteration."""
     places: int = 0
-    """At so many places of the graph."""
+    """Number of graph addresses of the compared inner values."""
     left_out: dict[str, int] = field(default_factory=dict[str, int])
-    """Places that were not compared, by the reason."""
+    """Number of addresses that were not compared, by reason."""
     refused: str = ""
-    """Why the runtime did not give the values inside; empty where it did."""
+    """Reason why the runtime did not return inner values; empty if it did."""
     outputs_left_out: dict[str, str] = field(default_factory=dict[str, str])
-    """Outputs of the model that were not compared, with the reason."""
+    """Model outputs that were not compared, with the reason."""
     quanta: Quanta | None = None
-    """What differs by one quantum; None where nothing does."""
+    """Differences by one quantisation step; None if there are none."""
     following: tuple[ValueDifference, ...] = ()
-    """Outputs that differ by a quantum, or only by what follows from one."""
+    """Outputs that differ by a quantisation step, or only as a consequence of one."""
     replaced: tuple[str, ...] = ()
-    """Where outputs differ and all inside agrees: what the runtime runs in place of each loop or
-    branch that they come from, a sentence each. The outputs are those of the model as it is; being
-    asked for values inside keeps a runtime from replacing what they are in.
+    """A sentence for each loop or branch that the runtime replaced, if outputs differ and inner
+    values agree.
+
+    Outputs come from the unmodified model. A runtime does not replace a loop if its inner values
+    are requested.
     """
 
     counts_differ: bool = False
-    """Whether a loop runs another number of times there."""
+    """True if the runtime ran a different iteration count in some loop."""
 
     cause: str = ""
-    """A cause that is known, this processor's or one that the runtime was asked about, in one or
-    two sentences; empty where none is.
+    """Known cause of the differences in one or two sentences; empty if unknown.
+
+    The cause was found by a test on this processor or by a request to the runtime.
     """
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing that was compared differs, inside or at the end."""
+        """True if no compared inner value and no output differs."""
         return not self.outputs and self.first is None
 
     @property
     def outputs_agree(self) -> bool:
-        """Whether no output that was compared differs; values inside may."""
+        """True if no compared output differs; inner values may differ."""
         return not self.outputs
 
     @property
     def sentence(self) -> str:
-        """What to know, in a few sentences, never cut: what is long is a name, and is shortened
-        in its middle.
-        """
+        """Summary in a few sentences; only long names are shortened, in the middle."""
         return " ".join(
             part for part in (self._verdict, self.cause, self.rounding, self._omissions) if part
         )
 
     @property
     def rounding(self) -> str:
-        """What differs by one quantum, in one or two sentences; empty where nothing does."""
+        """One or two sentences about differences by one quantisation step; empty if there are
+        none.
+        """
         if self.quanta is None:
             return ""
-        one = self.quanta
+        quanta = self.quanta
         where = (
-            f"of {elided(readable(one.first.address))}"
-            if one.values == 1
-            else f"of {counted(one.values, 'value')}"
+            f"of {elided(readable(quanta.first.address))}"
+            if quanta.values == 1
+            else f"of {counted(quanta.values, 'value')}"
         )
-        first = "first" if one.values == 1 else f"first in {elided(readable(one.first.address))}"
-        differ = "differs" if one.elements == 1 else "differ"
-        told = f"{one.elements:,} of {counted(one.of, 'element')} {where} {differ} by one step, {first}: {self._sides(one.first)}."
+        first = (
+            "first" if quanta.values == 1 else f"first in {elided(readable(quanta.first.address))}"
+        )
+        differ = "differs" if quanta.elements == 1 else "differ"
+        text = (
+            f"{quanta.elements:,} of {counted(quanta.of, 'element')} {where} {differ} by one step, "
+            f"{first}: {self._sides(quanta.first)}."
+        )
         follow = "; ".join(
             f"{elided(end.address)!r} is {self._sides(end)}"
             for end in self.following
-            if end is not one.first
+            if end is not quanta.first
         )
         return (
-            f"{told} What follows from that is not called a difference: {follow}."
+            f"{text} What follows from that is not called a difference: {follow}."
             if follow
-            else told
+            else text
         )
 
-    def _sides(self, one: ValueDifference) -> str:
-        return f"{one.there} in {self.runtime}, {one.here} here"
+    def _sides(self, difference: ValueDifference) -> str:
+        return f"{difference.there} in {self.runtime}, {difference.here} here"
 
     @property
     def _omissions(self) -> str:
-        told = [f"{elided(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
-        return f"Not compared: {', '.join(told)}." if told else ""
+        omitted = [f"{elided(name)!r} ({why})" for name, why in self.outputs_left_out.items()]
+        return f"Not compared: {', '.join(omitted)}." if omitted else ""
 
     @property
     def _verdict(self) -> str:
         if self.first is not None:
-            told = f"{elided(readable(self.first.address))} is the first value that differs: {self._sides(self.first)}."
+            address = elided(readable(self.first.address))
+            text = f"{address} is the first value that differs: {self._sides(self.first)}."
             agree = (
                 "The outputs of the model agree"
                 if not self.outputs_left_out
                 else "The outputs that were compared agree"
             )
-            return told if self.outputs else f"{told} {agree}."
+            return text if self.outputs else f"{text} {agree}."
         if not self.outputs:
-            inside = (
-                f", and so do {counted(self.values, 'value')} at {counted(self.places, 'place')} inside"
-                if self.values
-                else ""
-            )
+            inside = ""
+            if self.values:
+                values, places = counted(self.values, "value"), counted(self.places, "place")
+                inside = f", and so do {values} at {places} inside"
             which = "All outputs" if not self.outputs_left_out else "The outputs that were compared"
             within = f" within one quantum of {self.quanta.element_type}" if self.quanta else ""
             return f"{which} agree with {self.runtime}{within}{inside}."
-        one = self.outputs[0]
-        told = f"The output {elided(one.address)!r} differs: {self._sides(one)}."
+        output = self.outputs[0]
+        text = f"The output {elided(output.address)!r} differs: {self._sides(output)}."
         if self.refused:
-            return f"{told} Where it begins cannot be said: {self.refused}."
+            return f"{text} Where it begins cannot be said: {self.refused}."
         if self.replaced:
             alone = (
                 f" Where it is asked for the values inside, {counted(self.values, 'value')} agree."
                 if self.values
                 else ""
             )
-            return f"{told} {' '.join(self.replaced)}{alone}"
+            return f"{text} {' '.join(self.replaced)}{alone}"
         agree = (
             f"what could be compared inside agrees ({counted(self.values, 'value')})"
             if self.values
@@ -168,4 +176,4 @@ class ComparisonReport:
             if self.cause
             else "Where it begins cannot be said:"
         )
-        return f"{told} {within} {agree}."
+        return f"{text} {within} {agree}."

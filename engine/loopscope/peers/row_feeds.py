@@ -1,4 +1,4 @@
-"""What a runtime gave for a value in all iterations, row by row beside ours."""
+"""Rows of a runtime's values, aligned with the rows of our run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from loopscope.comparison.deviation import Deviations
 from loopscope.peers.probes import Probe
 
 
-def rows_of(probe: Probe, there: np.ndarray) -> np.ndarray | None:
-    """What the runtime gave for the rows of a probe that both have; None where the shapes
-    differ.
-    """
-    lengths = there.shape[: len(probe.lengths)]
-    rows = there.reshape(math.prod(lengths), *there.shape[len(lengths) :])
+def rows_of(probe: Probe, peer: np.ndarray) -> np.ndarray | None:
+    """Return the runtime's rows of a probe that both runs have; None if the shapes differ."""
+    lengths = peer.shape[: len(probe.lengths)]
+    rows = peer.reshape(math.prod(lengths), *peer.shape[len(lengths) :])
     if rows.shape[1:] != probe.expected.shape[1:] or lengths[1:] != probe.lengths[1:]:
         return None
     count = int(np.searchsorted(probe.places, len(rows)))
-    if count and probe.places[count - 1] == count - 1:  # all of them: no copy
+    if count and probe.places[count - 1] == count - 1:  # all rows, so that no copy is needed
         return rows[:count]
     return np.asarray(rows[probe.places[:count]])
 
 
-def estimate(probe: Probe, there: np.ndarray) -> Deviations:
-    """How far a runtime's values are apart by their fingerprints, in the rows that both have."""
-    rows = rows_of(probe, there)
+def estimate(probe: Probe, peer: np.ndarray) -> Deviations:
+    """Estimate the deviation of a runtime's values from their fingerprints, in the rows that both
+    runs have.
+    """
+    rows = rows_of(probe, peer)
     if rows is None or probe.fingerprint is None:
         return Deviations.joined([])
     return probe.fingerprint.apart(probe.expected[: len(rows)], rows)

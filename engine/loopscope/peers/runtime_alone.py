@@ -1,4 +1,4 @@
-"""What the runtime of a model does with inputs with which our run does not finish."""
+"""Behaviour of the model's runtime on inputs with which our run does not finish."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loopscope.ops.values import is_tensor
 from loopscope.peers.comparing import shape_text
 from loopscope.peers.other_runtimes import CALLED, Patience, ask_outputs, runtime_of
 
-_MOST_SHOWN = 4
+_MAX_SHAPES = 4
 
 
 def runtime_alone(
@@ -25,11 +25,11 @@ def runtime_alone(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> str:
-    """Return a sentence: the runtime fails too and why, or it runs the model and gives outputs of
-    some shapes.
+    """Return a sentence: the runtime fails as well, with its reason, or runs the model, with the
+    output shapes.
 
-    Empty where the runtime is not installed. ``EngineError`` when ``stopped`` returns True before
-    the runtime has ended.
+    Return an empty text if the runtime is not installed. Raise ``EngineError`` if ``stopped``
+    returns True before the runtime ends.
     """
     if not runtime_of(run.model):
         return ""
@@ -47,5 +47,6 @@ def runtime_alone(
         else f"{elided(signature.name)!r}"
         for signature, value in zip(run.model.outputs, outputs, strict=True)
     ]
-    more = f" and {len(shapes) - _MOST_SHOWN:,} more" if len(shapes) > _MOST_SHOWN else ""
-    return f"{runtime} runs the model with these inputs: it gives {', '.join(shapes[:_MOST_SHOWN])}{more}."
+    more = f" and {len(shapes) - _MAX_SHAPES:,} more" if len(shapes) > _MAX_SHAPES else ""
+    listed = ", ".join(shapes[:_MAX_SHAPES])
+    return f"{runtime} runs the model with these inputs: it gives {listed}{more}."

@@ -100,7 +100,7 @@ def _loop_pairs(run: Run) -> Iterator[LoopPair]:
         now = None if back is None else end - first - 1 - back
         if now is None or now >= 0:
             names = (
-                f"{address(tie.home, home)}/{tie.forward.label}",
+                f"{address(tie.forward_program, home)}/{tie.forward.label}",
                 f"{address(tie.program, visible.row)}/{tie.backward.label}",
             )
             yield LoopPair(tie, *names, end - first, first, now)

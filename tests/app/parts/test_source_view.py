@@ -101,7 +101,7 @@ def test_the_source_is_shown_where_the_run_here_does_not_finish(
     ("where", "why"),
     [
         ("", "expected a source"),
-        ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)"),
+        ("nothing.pt2", "'nothing.pt2' is not a source program (there is no such file)"),
     ],
 )
 def test_what_is_no_source_is_said(

@@ -127,7 +127,7 @@ def test_every_iteration_of_every_value() -> None:
 def test_equal_runs() -> None:
     inputs = linear_attention.inputs(5, seed=5)
     found = loopscope.drift(finished(ATTENTION, inputs), finished(ATTENTION, inputs))
-    values = sum(len(pair.rows.one) for pair in found.pairs)
+    values = sum(len(pair.rows.left) for pair in found.pairs)
     assert found.sentence == f"All {values:,} values are equal."
     assert (found.first, found.partings, found.outputs) == (None, (), 0.0)
 
@@ -326,7 +326,7 @@ def test_unequal_counts_are_compared_as_far_as_both_go() -> None:
     assert (parting.one, parting.other) == tuple(f"{count} iterations" for count in counts)
     assert parting.sentence in found.sentence
     rows = {
-        len(pair.rows.one)
+        len(pair.rows.left)
         for pair in found.pairs
         if "/body" in pair.one and "/then" not in pair.one and "/else" not in pair.one
     }
@@ -391,7 +391,7 @@ def test_loops_in_loops() -> None:
     products = [
         pair
         for pair in found.pairs
-        if pair.one.count("/") == 5 and pair.program.instructions[0] and len(pair.rows.one) == 15
+        if pair.one.count("/") == 5 and pair.program.instructions[0] and len(pair.rows.left) == 15
     ]
     assert products
     for pair in products:
@@ -414,7 +414,7 @@ def test_a_table_of_every_iteration(ending: str, tmp_path: Path) -> None:
         if ending == ".parquet"
         else pd.read_csv(tmp_path / "table.csv")
     )
-    assert len(frame) == count == sum(len(pair.rows.one) for pair in found.pairs)
+    assert len(frame) == count == sum(len(pair.rows.left) for pair in found.pairs)
     assert list(frame.columns) == [
         "address",
         "other",

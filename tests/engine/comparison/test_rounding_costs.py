@@ -79,7 +79,7 @@ def test_costs_and_what_has_to_stay(to: str, tolerance: float) -> None:
         INPUTS,
         to=to,
         tolerance=tolerance,
-        told=lambda done, total: runs.append((done, total)),
+        report=lambda done, total: runs.append((done, total)),
     )
     every = candidates(model)
     for cost in found.costs:

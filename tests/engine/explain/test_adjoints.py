@@ -294,7 +294,7 @@ def test_the_loop_is_found_from_either_side_and_at_a_place_in_an_outer_loop() ->
         np.testing.assert_allclose(
             inside.adjoints[0].norms, np.sqrt(2) * np.array([0.5**6, 0.5**5, 0.5**4])
         )
-    with pytest.raises(AddressError, match="is no loop that is walked back"):
+    with pytest.raises(AddressError, match="is not part of a forward/backward loop pair"):
         walked_back(run, "main/loss")
 
 

@@ -110,6 +110,6 @@ def test_a_long_run_is_answered_in_evenly_chosen_iterations() -> None:
         {"balance": np.float32(1), "growth": np.float32(1), "years": np.int64(30_000)},
     )
     debugger.run()
-    answer = ask(debugger, LOOP, "balance[i] - balance[i-1]", most=100)
+    answer = ask(debugger, LOOP, "balance[i] - balance[i-1]", limit=100)
     assert (len(answer.iterations), answer.total) == (100, 30_000)
     assert answer.numbers[1:] == (0.0,) * 99

@@ -53,7 +53,7 @@ def test_a_decision_that_bf16_would_turn() -> None:
     )
     debugger.seek(found.step)
     assert debugger.cursor.previous.startswith("main/search[1]/body")
-    assert fragile(debugger, most=1) == ()
+    assert fragile(debugger, limit=1) == ()
 
 
 def test_the_margin_of_each_iteration() -> None:

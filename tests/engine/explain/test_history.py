@@ -124,7 +124,7 @@ def test_tensors_are_summarised() -> None:
     assert found.scalars is None
     summaries = [one for one in found.summaries if one is not None]
     assert [one.shape for one in summaries] == [(3,)] * 5
-    assert [(one.least, one.most, one.not_finite) for one in summaries[:2]] == [
+    assert [(one.minimum, one.maximum, one.not_finite) for one in summaries[:2]] == [
         (-1, 2, 1),
         (1, 4, 1),
     ]
@@ -256,5 +256,5 @@ def test_histories_end_where_the_run_stands() -> None:
 )
 def test_summaries(value: np.generic | np.ndarray, expected: tuple[Any, ...]) -> None:
     found = summarise(value)
-    assert (found.shape, found.least, found.most, found.mean, found.not_finite) == expected
+    assert (found.shape, found.minimum, found.maximum, found.mean, found.not_finite) == expected
     assert found.digest == summarise(np.array(value)).digest

@@ -74,7 +74,7 @@ def test_a_provenance_ends_at_inputs_and_constants() -> None:
         assert step.operation in ("Parameter", "Const") or step.links
         assert all(link.address in found for link in step.links)
         debugger.value(step.address)
-    assert len(provenance(debugger, "main/last", most=3)) == 3
+    assert len(provenance(debugger, "main/last", limit=3)) == 3
 
 
 def test_slices_lead_to_the_tensor_that_they_are_cut_from() -> None:

@@ -133,7 +133,7 @@ def reached(
     """The elements of a value that a provenance has."""
     own = [step.part for step in steps if step.address == address]
     every = itertools.product(*map(range, shape))
-    return {index for index in every if any(part is None or part.holds(index) for part in own)}
+    return {index for index in every if any(part is None or part.contains(index) for part in own)}
 
 
 def moved_by(

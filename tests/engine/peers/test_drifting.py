@@ -16,7 +16,7 @@ import loopscope
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.peers import RuntimeDrift, drift_from_runtime
 from loopscope.peers import probe_batches as parting
-from loopscope.peers.probes import Choice
+from loopscope.peers.probes import ProbeSelection
 from loopscope.read import read_model
 from loopscope_app import cli
 from loopscope_samples import FOLDER
@@ -66,7 +66,7 @@ def test_where_and_when_ours_is_wrong() -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each place of the outermost graph is asked for alone."""
-    monkeypatch.setattr(parting, "_MOST_AT_ONCE", 1)
+    monkeypatch.setattr(parting, "_MAX_BATCH_BYTES", 1)
 
 
 def followed(trips: int, path: Path) -> loopscope.Model:
@@ -98,8 +98,8 @@ def test_parts_leave_nothing_out() -> None:
     inputs = {"input_ids": np.arange(12)[None] % 32}
     debugger = loopscope.Debugger(model, inputs)
     debugger.run()
-    candidates = Choice(debugger).candidates
-    some = list(parting.portions(candidates))
+    candidates = ProbeSelection(debugger).candidates
+    some = list(parting.batches(candidates))
     assert len(some) > 100
     assert sorted(map(id, chain(*some))) == sorted(map(id, candidates))
     of_loops = [
@@ -111,10 +111,10 @@ def test_parts_leave_nothing_out() -> None:
 def test_a_part_takes_few_of_many_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     debugger = loopscope.Debugger(ATTENTION, INPUTS)
     debugger.run()
-    candidates = Choice(debugger).candidates
-    assert len(list(parting.portions(candidates))) == 1
-    monkeypatch.setattr(parting, "_MOST_AT_ONCE", 2**20)
-    assert 1 < len(list(parting.portions(candidates))) < 10
+    candidates = ProbeSelection(debugger).candidates
+    assert len(list(parting.batches(candidates))) == 1
+    monkeypatch.setattr(parting, "_MAX_BATCH_BYTES", 2**20)
+    assert 1 < len(list(parting.batches(candidates))) < 10
 
 
 def test_a_loop_that_is_replaced(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_onnx() -> None:
     found = drift_from_runtime(debugger, inputs, document=document)
     assert found.drift.first is None
     assert found.drift.partings == ()
-    assert {len(pair.rows.one) for pair in found.drift.pairs if "/body/" in pair.one} == {6}
+    assert {len(pair.rows.left) for pair in found.drift.pairs if "/body/" in pair.one} == {6}
 
 
 @pytest.mark.parametrize(("runtime", "code"), [("openvino:CPU", 0), ("onnxruntime", 2)])

@@ -17,7 +17,7 @@ import loopscope
 from loopscope.peers import against, beside, drift_from_runtime
 from loopscope.peers import probes as choosing
 from loopscope.peers.fingerprint import Fingerprint
-from loopscope.peers.probes import Choice
+from loopscope.peers.probes import ProbeSelection
 from loopscope.peers.row_feeds import rows_of
 from loopscope_samples import FOLDER, sample
 from loopscope_samples.recipes import linear_attention
@@ -69,8 +69,8 @@ def test_what_is_spread_is_never_told_as_less() -> None:
 
 @pytest.fixture
 def everything_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "_MOST_BYTES", 0)
-    monkeypatch.setattr(choosing, "_WORTH_IT", 1)
+    monkeypatch.setattr(choosing, "_MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(choosing, "_MIN_FINGERPRINT_ELEMENTS", 1)
 
 
 def finished(model: loopscope.Model, inputs: Mapping[str, object]) -> loopscope.Debugger:
@@ -128,7 +128,7 @@ def test_values_are_not_held_twice() -> None:
     """
     model = loopscope.read_model(FOLDER / "linear_attention" / "model.xml")
     run = finished(model, linear_attention.inputs(6, seed=1))
-    choice = Choice(run)
+    choice = ProbeSelection(run)
     probes = choice.probes(choice.candidates)
     outer = [probe for probe in probes if probe.program.parent is None]
     assert outer

@@ -306,7 +306,7 @@ def test_outputs_that_cannot_be_compared_are_an_error() -> None:
     did = replace(case.did(), outputs=(("getitem", None),))
     with pytest.raises(
         EngineError,
-        match="no output can be compared: 'rows' is not, since the source's value is no tensor of numbers",
+        match="no output can be compared: 'rows' is not, since the source's value is not a tensor of numbers",
     ):
         beside(case, did)
 
@@ -364,10 +364,10 @@ def test_loops_that_were_not_watched_are_not_called_missing() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("nothing.pt2", "'nothing.pt2' is no source program (there is no such file)"),
-        ("nothing", "'nothing' is no source program (there is no such file)"),
-        (__file__, "is no source program (it is none)"),
-        ("a:b:c", "'a:b:c' is no source program (there is no such file)"),
+        ("nothing.pt2", "'nothing.pt2' is not a source program (there is no such file)"),
+        ("nothing", "'nothing' is not a source program (there is no such file)"),
+        (__file__, "is not a source program (it is not one)"),
+        ("a:b:c", "'a:b:c' is not a source program (there is no such file)"),
     ],
 )
 def test_what_is_no_source(text: str, why: str) -> None:
@@ -403,7 +403,7 @@ def test_a_framework_that_is_not_there_is_named_with_its_extra(
         ("import no_such_package\n", "No module named 'no_such_package'"),
         (
             "def make():\n    return 3\n",
-            "named_program:make gives a value of type int, which is no program of torch or TensorFlow",
+            "named_program:make gives a value of type int, which is not a program of torch or TensorFlow",
         ),
         ("other = 1\n", "the module 'named_program' has no 'make'"),
         ("import torch_that_is_gone\n", "torch_that_is_gone"),

@@ -130,7 +130,7 @@ def _preview(debugger: loopscope.Debugger, address: str, part: TensorPart) -> st
     """Return a short text of a part of a value; empty if there is no value."""
     try:
         return value_preview(
-            debugger.value(address)[part.place if len(part.ranges) > 1 else slice(*part.ranges[0])]
+            debugger.value(address)[part.slices if len(part.ranges) > 1 else slice(*part.ranges[0])]
         )
     except EngineError:
         return ""

@@ -1,1 +1,3 @@
-"""The program that a file was converted from, in its own framework, beside our run of the file."""
+"""Comparison of a run of a file with the program it was converted from, in the program's own
+framework.
+"""

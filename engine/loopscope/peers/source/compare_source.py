@@ -1,5 +1,5 @@
-"""Compares a finished run of a file with the program that the file was converted from, and with
-the file's own runtime.
+"""Comparison of a finished run of a file with its source program and with the file's own
+runtime.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
 from loopscope.native.run_once import never
 from loopscope.ops.values import is_tensor
-from loopscope.peers.comparing import elements_told, shape_text
+from loopscope.peers.comparing import element_texts, shape_text
 from loopscope.peers.differ import TOLERANCE
 from loopscope.peers.other_runtimes import Patience
 from loopscope.peers.source.program import Source, SourceRun, run_source
@@ -42,60 +42,59 @@ def against_source(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> SourceReport:
-    """Runs a source program, and the file's own runtime where it is installed, with the inputs of a
-    finished run.
+    """Run a source program, and the file's runtime if installed, with the inputs of a finished run.
 
-    Values agree that differ by at most ``tolerance`` times the largest magnitude in the tensor;
-    integers and truth values must be equal. ``document`` is the content of an ONNX file, for a
-    model that was read from its bytes. ``EngineError`` when the run has not finished, the program
-    does not run within ``seconds``, no output can be compared, or ``stopped`` says yes before it
-    has.
+    Values agree if they differ by at most ``tolerance`` times the largest magnitude in the tensor;
+    integers and booleans must be equal. ``document`` is the content of an ONNX file, for a model
+    read from bytes. Raise ``EngineError`` if the run is not finished, the program does not run
+    within ``seconds``, no output is comparable, or ``stopped`` returns True first.
     """
     if run.state != "finished":
         raise EngineError("only a run that has finished can be compared with its source")
     if run.overrides.slots:
         raise EngineError("values were set by hand in this run, which the source program cannot do")
-    did = run_source(source, run.model, inputs, Patience(seconds, stopped))
+    source_run = run_source(source, run.model, inputs, Patience(seconds, stopped))
     side = runtime_side(
         run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
     )
-    return reported(source.where, did, run, side, tolerance)
+    return reported(source.where, source_run, run, side, tolerance)
 
 
 def reported(
-    name: str, did: SourceRun, run: Run, side: RuntimeSide, tolerance: float = TOLERANCE
+    name: str, source_run: SourceRun, run: Run, side: RuntimeSide, tolerance: float = TOLERANCE
 ) -> SourceReport:
-    """What a source program did, a finished run, and what the runtime did, beside each other."""
-    outputs = outputs_across(did, run, tolerance)
-    if outputs and all(one.left_out for one in outputs):
+    """Return the comparison of a source program's run, a finished run, and the runtime's
+    results.
+    """
+    outputs = outputs_across(source_run, run, tolerance)
+    if outputs and all(output.left_out for output in outputs):
         first = outputs[0]
-        raise EngineError(
-            f"no output can be compared: {elided(first.name or first.source)!r} is not, since {first.left_out}"
-        )
-    found, regions = across(did, run, tolerance)
+        name = elided(first.name or first.source)
+        raise EngineError(f"no output can be compared: {name!r} is not, since {first.left_out}")
+    matching, regions = across(source_run, run, tolerance)
     return SourceReport(
         name,
-        did.framework,
-        tuple(_with_runtime(one, run, side) for one in outputs),
+        source_run.framework,
+        tuple(_with_runtime(output, run, side) for output in outputs),
         regions,
-        tuple(path(did, number) for number in found.only_source),
-        tuple(placed.address for placed in found.only_file),
+        tuple(path(source_run, number) for number in matching.only_source),
+        tuple(region.address for region in matching.only_file),
         _column(side, regions),
         tuple(_at_least_once(run, regions)),
-        did.unwatched,
+        source_run.unwatched,
     )
 
 
 def _column(side: RuntimeSide, regions: Sequence[RegionAcross]) -> RuntimeColumn:
     if side.report is None:
         return RuntimeColumn(side.called, side.why)
-    counts = tuple(side.counts.get(one.address) for one in regions)
-    instead = tuple(side.instead.get(one.address, "") for one in regions)
-    return RuntimeColumn(side.called, "", counts, instead, side.report.sentence)
+    counts = tuple(side.counts.get(region.address) for region in regions)
+    replacements = tuple(side.instead.get(region.address, "") for region in regions)
+    return RuntimeColumn(side.called, "", counts, replacements, side.report.sentence)
 
 
 def _with_runtime(output: OutputAcross, run: Run, side: RuntimeSide) -> OutputAcross:
-    """With what the runtime gave for the element that is told."""
+    """Return the output with the runtime's value of the described element."""
     if side.report is None or not output.differs:
         return output
     names = [{signature.name, *signature.names} for signature in run.model.outputs]
@@ -106,23 +105,27 @@ def _with_runtime(output: OutputAcross, run: Run, side: RuntimeSide) -> OutputAc
     if output.place is None:
         return replace(output, runtime=f"shape {shape_text(array)}")
     if array[None].ndim != len(output.place) or any(
-        at >= length for at, length in zip(output.place[1:], array.shape, strict=True)
+        index >= length for index, length in zip(output.place[1:], array.shape, strict=True)
     ):
         return replace(output, runtime=f"shape {shape_text(array)}")
-    return replace(output, runtime=elements_told(array[None], array[None], output.place)[0])
+    return replace(output, runtime=element_texts(array[None], array[None], output.place)[0])
 
 
 def _at_least_once(run: Run, regions: Sequence[RegionAcross]) -> Iterator[str]:
-    """Of loops that did not run in the source and did in the file, that the file's cannot but
-    run.
+    """Yield diagnostics of file loops that always run an iteration, if the source's loop ran
+    none.
     """
     pairs = (
-        (one, pair)
-        for one in regions
-        if one.kind == "while_loop"
-        for pair in zip(one.there, one.here, strict=True)
+        (region, pair)
+        for region in regions
+        if region.kind == "while_loop"
+        for pair in zip(region.there, region.here, strict=True)
     )
-    suspects = {one.address for one, (there, here) in pairs if there == 0 < here}
-    for found in check(run.model).diagnostics if suspects else ():
-        if found.code == _AT_LEAST_ONCE and found.where.address in suspects:
-            yield f"{found.code}: {found.message}"
+    suspects = {
+        region.address
+        for region, (source_count, own_count) in pairs
+        if source_count == 0 < own_count
+    }
+    for diagnostic in check(run.model).diagnostics if suspects else ():
+        if diagnostic.code == _AT_LEAST_ONCE and diagnostic.where.address in suspects:
+            yield f"{diagnostic.code}: {diagnostic.message}"

@@ -1,4 +1,4 @@
-"""What a source program is, and what it did in a process of its own."""
+"""Source programs, and their runs in a separate process."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from loopscope.peers.other_runtimes import Patience
 Kind = Literal["pt2", "saved_model", "python"]
 PROCESS = Path(__file__).with_name("source_process.py")
 _FRAMEWORKS: Mapping[Kind, str] = {"pt2": "torch", "saved_model": "tensorflow"}
-_NAMED = re.compile(r"[\w.]+:[\w.]+")
-_ABSENT = re.compile(r"No module named '(torch|tensorflow)'")
+_PYTHON_NAME = re.compile(r"[\w.]+:[\w.]+")
+_MISSING_FRAMEWORK = re.compile(r"No module named '(torch|tensorflow)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +31,40 @@ class Source:
     """The program that a file was converted from."""
 
     kind: Kind
-    """An exported program of torch, a SavedModel of TensorFlow, or a name in a module of Python."""
+    """Exported torch program, TensorFlow SavedModel, or name in a Python module."""
     where: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceValue:
-    """A value that a loop of the program carries, or that its iterations give."""
+    """A value that a loop of the program carries, or that its iterations output."""
 
     name: str
     carried: bool
     starts: np.ndarray | None
-    """With a row for each execution of the loop; None of a value that is not carried or not
-    kept.
-    """
+    """One row per execution of the loop; None for a value that is not carried or not stored."""
     rows: np.ndarray | None
-    """With a row for each iteration of all executions, as far as they were kept; None where
-    there is none.
-    """
+    """One row per iteration of all executions, as far as stored; None without rows."""
     shape: tuple[int, ...] | None
-    """Of one of them, before it was sampled; None where there was none."""
+    """Shape before sampling; None without values."""
     refused: str
-    """Why it is not kept; empty where it is."""
+    """Reason why the value is not stored; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceRegion:
-    """A loop or branch of the program, and all of its executions in the order in which they ran."""
+    """A loop or branch of the program with all its executions in order."""
 
     name: str
     kind: Literal["while_loop", "scan", "map", "cond"]
     parent: int
-    """Number of the region around; -1 outermost."""
+    """Number of the enclosing region; -1 for the outermost graph."""
     body: str
-    """The body of that one that it is in: ``body``, ``condition``, ``then`` or ``else``."""
+    """Body of the enclosing region: ``body``, ``condition``, ``then`` or ``else``."""
     counts: tuple[int, ...]
-    """Of a loop: how many iterations each execution ran."""
+    """Iteration count of each execution of a loop."""
     taken: tuple[bool, ...]
-    """Of a branch: whether each execution took the first one."""
+    """True for each execution of a branch that took then."""
     values: tuple[SourceValue, ...]
 
     @property
@@ -78,60 +74,66 @@ class SourceRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceRun:
-    """What a source program did."""
+    """Recorded run of a source program."""
 
     framework: str
-    """Its name and version."""
+    """Name and version."""
     inputs: tuple[tuple[str, int], ...]
-    """The program's inputs, each with the number of the file's that it was given."""
+    """Program inputs, each with the number of the file input that it received."""
     outputs: tuple[tuple[str, np.ndarray | None], ...]
-    """By name; None for what is no tensor of numbers."""
+    """Outputs by name; None for a value that is not a tensor of numbers."""
     regions: tuple[SourceRegion, ...]
-    """Outer ones before inner ones, in the order of the program."""
+    """Regions in program order, outer before inner."""
     unwatched: str
-    """Why the loops and branches were not watched; empty where they were."""
+    """Reason why loops and branches were not recorded; empty if they were."""
 
     @property
     def called(self) -> str:
-        """The framework without its version."""
+        """Name of the framework without its version."""
         return self.framework.partition(" ")[0]
 
     @staticmethod
     def read(file: Path) -> SourceRun:
-        """What a process wrote; ``ValueError`` or ``KeyError`` when it is no such file."""
+        """Return the run that a process wrote; raise ``ValueError`` or ``KeyError`` for another
+        file.
+        """
         with np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-        told = json.loads(str(arrays.pop("told")))
+        metadata = json.loads(str(arrays.pop("told")))
         return SourceRun(
-            str(told["framework"]),
-            tuple((str(name), int(number)) for name, number in told["inputs"]),
+            str(metadata["framework"]),
+            tuple((str(name), int(number)) for name, number in metadata["inputs"]),
             tuple(
                 (str(name), arrays.get(f"output/{number}"))
-                for number, name in enumerate(told["outputs"])
+                for number, name in enumerate(metadata["outputs"])
             ),
-            tuple(_region(number, one, arrays) for number, one in enumerate(told["regions"])),
-            str(told["unwatched"]),
+            tuple(
+                _region(number, region, arrays) for number, region in enumerate(metadata["regions"])
+            ),
+            str(metadata["unwatched"]),
         )
 
 
-def _region(number: int, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SourceRegion:
+def _region(
+    number: int, metadata: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> SourceRegion:
     values = tuple(
         SourceValue(
-            str(one["name"]),
-            place < int(told["carried"]),
-            arrays.get(f"start/{number}/{place}"),
-            arrays.get(f"row/{number}/{place}"),
-            None if one["shape"] is None else tuple(map(int, one["shape"])),
-            str(one["refused"]),
+            str(column["name"]),
+            index < int(metadata["carried"]),
+            arrays.get(f"start/{number}/{index}"),
+            arrays.get(f"row/{number}/{index}"),
+            None if column["shape"] is None else tuple(map(int, column["shape"])),
+            str(column["refused"]),
         )
-        for place, one in enumerate(told["columns"])
+        for index, column in enumerate(metadata["columns"])
     )
-    counts, taken = tuple(map(int, told["counts"])), tuple(map(bool, told["taken"]))
+    counts, taken = tuple(map(int, metadata["counts"])), tuple(map(bool, metadata["taken"]))
     return SourceRegion(
-        str(told["name"]),
-        told["kind"],
-        int(told["parent"]),
-        str(told["body"]),
+        str(metadata["name"]),
+        metadata["kind"],
+        int(metadata["parent"]),
+        str(metadata["body"]),
         counts,
         taken,
         values,
@@ -139,32 +141,36 @@ def _region(number: int, told: Mapping[str, Any], arrays: Mapping[str, np.ndarra
 
 
 def source_of(text: str) -> Source:
-    """What a command line names; ``InputError`` for what is no source program."""
+    """Return the source that a command line argument names; raise ``InputError`` if it is not a
+    source program.
+    """
     path = Path(text)
     if path.is_dir() and (path / "saved_model.pb").exists():
         return Source("saved_model", text)
     if path.is_file() and path.suffix == ".pt2":
         return Source("pt2", text)
-    if not path.exists() and _NAMED.fullmatch(text):
+    if not path.exists() and _PYTHON_NAME.fullmatch(text):
         return Source("python", text)
-    found = "there is no such file" if not path.exists() else "it is none"
-    expected = "expected a .pt2 file of torch.export, the folder of a TensorFlow SavedModel, or module:function"
-    raise InputError(f"{elided(text)!r} is no source program ({found}): {expected}")
+    problem = "there is no such file" if not path.exists() else "it is not one"
+    expected = (
+        "expected a .pt2 file of torch.export, the folder of a TensorFlow SavedModel, "
+        "or module:function"
+    )
+    raise InputError(f"{elided(text)!r} is not a source program ({problem}): {expected}")
 
 
 def run_source(source: Source, model: Model, inputs: Inputs, patience: Patience) -> SourceRun:
-    """Runs a source program with the inputs of a file that was made from it, in a process of its
-    own.
+    """Run a source program in a separate process with the inputs of a file converted from it.
 
-    A name in a module is imported there, which runs that module: only a name that the user of this
-    machine gave may come here. ``EngineError`` when the framework is not installed, the program
-    does not take the inputs or does not run, or is no longer waited for.
+    A name in a module is imported, which executes the module: only names from the user of this
+    machine may be passed. Raise ``EngineError`` if the framework is not installed, or if the
+    program rejects the inputs, fails or exceeds the time.
     """
     framework = _FRAMEWORKS.get(source.kind, "")
     if framework and importlib.util.find_spec(framework) is None:
-        raise EngineError(_to_install(source, framework))
-    given = bind(model, inputs)
-    arrays = [_plain(signature.name, given[signature.layer]) for signature in model.inputs]
+        raise EngineError(_install_message(source, framework))
+    bound = bind(model, inputs)
+    arrays = [_as_numpy(signature.name, bound[signature.layer]) for signature in model.inputs]
     names = [[*signature.names, signature.name] for signature in model.inputs]
     with tempfile.TemporaryDirectory(prefix="loopscope-") as name:
         files = [Path(name) / "inputs.npz", Path(name) / "happened.npz"]
@@ -173,11 +179,11 @@ def run_source(source: Source, model: Model, inputs: Inputs, patience: Patience)
             allow_pickle=False,
             **{str(number): array for number, array in enumerate(arrays)},
         )
-        _run_alone(source, json.dumps(names), files, patience)
+        _run_process(source, json.dumps(names), files, patience)
         return SourceRun.read(files[1])
 
 
-def _run_alone(source: Source, names: str, files: Sequence[Path], patience: Patience) -> None:
+def _run_process(source: Source, names: str, files: Sequence[Path], patience: Patience) -> None:
     where = source.where if source.kind == "python" else str(Path(source.where).resolve())
     arguments = [source.kind, where, names, *map(str, files)]
     called = f"the source program {elided(source.where)!r}"
@@ -187,21 +193,27 @@ def _run_alone(source: Source, names: str, files: Sequence[Path], patience: Pati
         raise EngineError(f"{called} was stopped before it had run") from None
     except TimeoutError:
         raise EngineError(f"{called} did not run within {patience.seconds:g} seconds") from None
-    if absent := _ABSENT.search(ended.reason):
-        raise EngineError(_to_install(source, absent[1]))
+    if absent := _MISSING_FRAMEWORK.search(ended.reason):
+        raise EngineError(_install_message(source, absent[1]))
     if ended.code != 0 or not files[1].exists():
         raise EngineError(f"{called} does not run: {ended.reason or 'it crashed'}")
 
 
-def _to_install(source: Source, framework: str) -> str:
-    return f"to run the source program {elided(source.where)!r}, install {framework}: pip install 'loopscope[{framework}]'"
+def _install_message(source: Source, framework: str) -> str:
+    return (
+        f"to run the source program {elided(source.where)!r}, "
+        f"install {framework}: pip install 'loopscope[{framework}]'"
+    )
 
 
-def _plain(name: str, value: Any) -> np.ndarray:
-    """An input of a type that numpy has: narrow floats as f32, which holds them."""
+def _as_numpy(name: str, value: Any) -> np.ndarray:
+    """Return an input in a type of numpy; narrow floats become f32, which represents them
+    exactly.
+    """
     if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind not in "biufV":
         raise EngineError(
-            f"the input {elided(name)!r} is no tensor of numbers, and a source program is only given those"
+            f"the input {elided(name)!r} is not a tensor of numbers, "
+            f"and a source program is only given those"
         )
     array = np.asarray(value)
     return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)

@@ -1,5 +1,5 @@
-"""Which loop, branch and carried value of a file is which of its source program: by name, by
-values, by structure, then by order.
+"""Matching of loops, branches and carried values of a file with its source program: by name,
+values, structure, then order.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class FileRegion:
     """A loop or branch of the file."""
 
     program: Program
-    """The graph that it is in."""
+    """Graph that contains the region."""
     instruction: Instruction
     region: LoopRegion | IfRegion
 
     @property
     def address(self) -> str:
-        """Without iterations."""
+        """Address without iterations."""
         return f"{self.program.address}/{self.instruction.label}"
 
     @property
@@ -45,175 +45,187 @@ class FileRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileValue:
-    """What a loop of the file carries, or what it joins over its iterations."""
+    """A value that a loop of the file carries, or concatenates over its iterations."""
 
     label: str
-    """The node of the body that gives it."""
+    """Node of the body that computes the value."""
     result: Slot
-    """Of the body: after an iteration."""
+    """Slot of the body after an iteration."""
     initial: Slot | None
-    """Of the graph around; None for what has no first value."""
+    """Slot of the enclosing graph; None without initial value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedRegions:
-    """A loop or branch of the source and the one of the file that it became."""
+    """A loop or branch of the source and its match in the file."""
 
     number: int
-    """Of the source's region."""
-    placed: FileRegion
+    """Number of the source's region."""
+    file_region: FileRegion
     how: How
     values: tuple[tuple[int, FileValue, How], ...]
-    """Of the source's values those that were found, by their numbers."""
+    """Matched source values, by number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionMatch:
-    """What belongs together, outer ones before inner ones, and what does not."""
+    """Matched regions, outer before inner, and unmatched regions."""
 
     pairs: tuple[MatchedRegions, ...]
     only_source: tuple[int, ...]
-    """Numbers of the source's regions."""
+    """Numbers of unmatched source regions."""
     only_file: tuple[FileRegion, ...]
 
 
-def belonging(source: SourceRun, run: Run) -> RegionMatch:
-    """Matches graph by graph: bodies of what belongs together belong together."""
+def match_regions(source: SourceRun, run: Run) -> RegionMatch:
+    """Match graph by graph; the bodies of matched regions are matched in turn."""
     pairs: list[MatchedRegions] = []
     only_source: list[int] = []
     only_file: list[FileRegion] = []
     waiting: list[tuple[list[int], list[FileRegion]]] = [
-        (_children(source, -1), list(_placed(run.plan.main)))
+        (_child_regions(source, -1), list(_regions_in(run.plan.main)))
     ]
     while waiting:
-        theirs, ours = waiting.pop(0)
-        found = _matched(source, theirs, run, ours)
-        pairs += found
-        matched = {pair.number for pair in found}
-        for number in theirs:
+        numbers, file_regions = waiting.pop(0)
+        graph_pairs = _match_graphs(source, numbers, run, file_regions)
+        pairs += graph_pairs
+        matched = {pair.number for pair in graph_pairs}
+        for number in numbers:
             if number not in matched:
                 only_source.append(number)
-                waiting.append((_children(source, number), []))
-        for placed in ours:
-            if all(pair.placed is not placed for pair in found):
-                only_file.append(placed)
-                waiting += [([], list(_placed(inner))) for inner in placed.region.programs]
-        waiting += [inside for pair in found for inside in _bodies(source, pair)]
+                waiting.append((_child_regions(source, number), []))
+        for file_region in file_regions:
+            if all(pair.file_region is not file_region for pair in graph_pairs):
+                only_file.append(file_region)
+                waiting += [([], list(_regions_in(inner))) for inner in file_region.region.programs]
+        waiting += [inside for pair in graph_pairs for inside in _bodies(source, pair)]
     return RegionMatch(tuple(pairs), tuple(only_source), tuple(only_file))
 
 
-def _children(source: SourceRun, parent: int, *bodies: str) -> list[int]:
+def _child_regions(source: SourceRun, parent: int, *bodies: str) -> list[int]:
     return [
         number
-        for number, one in enumerate(source.regions)
-        if one.parent == parent and (not bodies or one.body in bodies)
+        for number, region in enumerate(source.regions)
+        if region.parent == parent and (not bodies or region.body in bodies)
     ]
 
 
-def _placed(program: Program) -> Iterator[FileRegion]:
-    """The loops and branches of a graph; a called function is part of the graph around."""
+def _regions_in(program: Program) -> Iterator[FileRegion]:
+    """Yield the loops and branches of a graph; a called function is part of the enclosing graph."""
     for number in program.regions:
         instruction = program.instructions[number]
         match instruction.region:
             case LoopRegion() | IfRegion() as region:
                 yield FileRegion(program, instruction, region)
             case CallRegion() as called:
-                yield from _placed(called.branch.program)
+                yield from _regions_in(called.branch.program)
 
 
 def _bodies(
     source: SourceRun, pair: MatchedRegions
 ) -> Iterator[tuple[list[int], list[FileRegion]]]:
-    match pair.placed.region:
+    match pair.file_region.region:
         case LoopRegion() as loop:
-            yield _children(source, pair.number), list(_placed(loop.program))
+            yield _child_regions(source, pair.number), list(_regions_in(loop.program))
         case IfRegion() as branches:
-            yield _children(source, pair.number, "then"), list(_placed(branches.then.program))
-            yield _children(source, pair.number, "else"), list(_placed(branches.otherwise.program))
+            yield (
+                _child_regions(source, pair.number, "then"),
+                list(_regions_in(branches.then.program)),
+            )
+            yield (
+                _child_regions(source, pair.number, "else"),
+                list(_regions_in(branches.otherwise.program)),
+            )
 
 
-def _matched(
-    source: SourceRun, theirs: Sequence[int], run: Run, ours: Sequence[FileRegion]
+def _match_graphs(
+    source: SourceRun, numbers: Sequence[int], run: Run, file_regions: Sequence[FileRegion]
 ) -> list[MatchedRegions]:
-    """Of two graphs: what fits best first; where several fit alike, in their order."""
-    found: list[tuple[tuple[int, ...], int, int, MatchedRegions]] = []
-    for place, number in enumerate(theirs):
+    """Match the regions of two graphs, best scores first; equal scores are matched in order."""
+    scored: list[tuple[tuple[int, ...], int, int, MatchedRegions]] = []
+    for index, number in enumerate(numbers):
         region = source.regions[number]
-        for other, placed in enumerate(ours):
-            if region.is_loop == placed.is_loop:
-                pair, score = _tried(source, number, run, placed)
-                found.append((tuple(-part for part in score), place, other, pair))
+        for file_index, file_region in enumerate(file_regions):
+            if region.is_loop == file_region.is_loop:
+                pair, score = _score_pair(source, number, run, file_region)
+                scored.append((tuple(-part for part in score), index, file_index, pair))
     chosen: list[MatchedRegions] = []
-    for _, _, _, pair in sorted(found, key=lambda one: one[:3]):
-        if all(pair.number != one.number and pair.placed is not one.placed for one in chosen):
+    for _, _, _, pair in sorted(scored, key=lambda entry: entry[:3]):
+        if all(
+            pair.number != known.number and pair.file_region is not known.file_region
+            for known in chosen
+        ):
             chosen.append(pair)
     return [
-        _alone(pair, source, theirs, ours) for pair in sorted(chosen, key=lambda pair: pair.number)
+        _with_structure_criterion(pair, source, numbers, file_regions)
+        for pair in sorted(chosen, key=lambda pair: pair.number)
     ]
 
 
-def _alone(
-    pair: MatchedRegions, source: SourceRun, theirs: Sequence[int], ours: Sequence[FileRegion]
+def _with_structure_criterion(
+    pair: MatchedRegions,
+    source: SourceRun,
+    numbers: Sequence[int],
+    file_regions: Sequence[FileRegion],
 ) -> MatchedRegions:
-    """What is the only loop or If of its graph on both sides belongs together by the structure
-    of the graph.
-    """
+    """Set the criterion to structure if the pair is the only loop, or only If, in both graphs."""
     kinds = (
-        [source.regions[number].is_loop for number in theirs].count(pair.placed.is_loop),
-        [one.is_loop for one in ours].count(pair.placed.is_loop),
+        [source.regions[number].is_loop for number in numbers].count(pair.file_region.is_loop),
+        [region.is_loop for region in file_regions].count(pair.file_region.is_loop),
     )
     return replace(pair, how="structure") if pair.how == "order" and kinds == (1, 1) else pair
 
 
-def _tried(
-    source: SourceRun, number: int, run: Run, placed: FileRegion
+def _score_pair(
+    source: SourceRun, number: int, run: Run, file_region: FileRegion
 ) -> tuple[MatchedRegions, tuple[int, ...]]:
-    """Two that may belong together, and how well they fit: what weighs most first."""
+    """Return a candidate pair and its score, most important criterion first."""
     region = source.regions[number]
-    values = _values(region, run, placed) if region.is_loop else ()
-    named = _is_named(region.name, placed.instruction.node.name)
-    equal = sum(how == "values" for _, _, how in values)
-    whole = bool(region.values) and len(values) == len(region.values)
-    inside = [len(_children(source, number, body)) for body in ("body", "then", "else")]
-    same = sorted(inside) == sorted(
-        [0] * (3 - len(placed.region.programs))
-        + [len(list(_placed(one))) for one in placed.region.programs]
+    values = _match_values(region, run, file_region) if region.is_loop else ()
+    same_name = _is_derived_name(region.name, file_region.instruction.node.name)
+    equal_count = sum(how == "values" for _, _, how in values)
+    all_matched = bool(region.values) and len(values) == len(region.values)
+    inside = [len(_child_regions(source, number, body)) for body in ("body", "then", "else")]
+    same_nesting = sorted(inside) == sorted(
+        [0] * (3 - len(file_region.region.programs))
+        + [len(list(_regions_in(body))) for body in file_region.region.programs]
     )
-    alike = _goes_alike(region, run, placed)
-    ways: tuple[tuple[How, bool], ...] = (
-        ("name", named),
-        ("values", equal > 0),
-        ("structure", whole or (same and any(inside))),
-        ("branches", alike and not region.is_loop),
+    same_executions = _has_same_executions(region, run, file_region)
+    criteria: tuple[tuple[How, bool], ...] = (
+        ("name", same_name),
+        ("values", equal_count > 0),
+        ("structure", all_matched or (same_nesting and any(inside))),
+        ("branches", same_executions and not region.is_loop),
         ("order", True),
     )
-    how = next(way for way, found in ways if found)
-    return MatchedRegions(number, placed, how, values), (
-        named,
-        equal,
-        whole,
-        same,
-        alike,
+    how = next(criterion for criterion, is_met in criteria if is_met)
+    return MatchedRegions(number, file_region, how, values), (
+        same_name,
+        equal_count,
+        all_matched,
+        same_nesting,
+        same_executions,
         len(values),
     )
 
 
-def _goes_alike(region: SourceRegion, run: Run, placed: FileRegion) -> bool:
-    """Whether both ran, and as often or through the same branches in all of their executions."""
+def _has_same_executions(region: SourceRegion, run: Run, file_region: FileRegion) -> bool:
+    """Return True if both ran with equal iteration counts or branches in all executions."""
     executions = run.timeline.executions
-    match placed.region:
+    match file_region.region:
         case LoopRegion() as loop:
-            here: list[int] = np.diff(executions.loop_starts(loop)).tolist()
+            own: list[int] = np.diff(executions.loop_starts(loop)).tolist()
         case IfRegion() as branches:
-            here = executions.taken(branches).tolist()
-    return bool(here) and here == list(map(int, region.counts if region.is_loop else region.taken))
+            own = executions.taken(branches).tolist()
+    return bool(own) and own == list(map(int, region.counts if region.is_loop else region.taken))
 
 
-def _is_named(name: str, other: str) -> bool:
-    """Whether a converter has kept a name: it puts scopes before it, and what it made of it behind
-    it.
+def _is_derived_name(name: str, other: str) -> bool:
+    """Return True if a converter derived ``other`` from a name by adding scopes before or suffixes
+    after it.
 
-    >>> [_is_named("while_loop", other) for other in ("model/while_loop", "while_loop/Loop", "node_while_loop__1", "while_loop_1")]
+    >>> others = ("model/while_loop", "while_loop/Loop", "node_while_loop__1", "while_loop_1")
+    >>> [_is_derived_name("while_loop", other) for other in others]
     [True, True, True, False]
     """
     return (
@@ -223,91 +235,106 @@ def _is_named(name: str, other: str) -> bool:
 
 
 # -- values
-# -------------------------------------------------------------------------------------------------------------
 
 
-def _values(
-    region: SourceRegion, run: Run, placed: FileRegion
+def _match_values(
+    region: SourceRegion, run: Run, file_region: FileRegion
 ) -> tuple[tuple[int, FileValue, How], ...]:
-    """For each value of a source's loop the file's of its shape that is most like it where both
-    begin; of several, in their order.
+    """Match each value of a source loop with the file value of its shape whose first values are
+    most similar.
+
+    Equal similarities are matched in order.
     """
-    ours = [(one, *_firsts(one, run, placed)) for one in file_values(placed)]
+    candidates = [
+        (candidate, *_first_values(candidate, run, file_region))
+        for candidate in file_values(file_region)
+    ]
     scored: list[tuple[int, int, int]] = []
     for number, value in enumerate(region.values):
-        theirs = [
+        source_firsts = [
             None if rows is None or not len(rows) else rows[0]
             for rows in (value.starts, value.rows)
         ]
-        for place, (_, *firsts) in enumerate(ours):
-            if any(_of_one_form(value, array) for array in firsts):
-                alike = [_alike(array, first) for array, first in zip(firsts, theirs, strict=True)]
-                scored.append((-2 * alike[0] - alike[1], number, place))
-    found: dict[int, tuple[int, FileValue, How]] = {}
-    gone: set[int] = set()
+        for place, (_, *firsts) in enumerate(candidates):
+            if any(_is_same_kind_and_shape(value, array) for array in firsts):
+                similar = [
+                    _are_close(array, first)
+                    for array, first in zip(firsts, source_firsts, strict=True)
+                ]
+                scored.append((-2 * similar[0] - similar[1], number, place))
+    matches: dict[int, tuple[int, FileValue, How]] = {}
+    used: set[int] = set()
     for score, number, place in sorted(scored):
-        if number not in found and place not in gone:
-            gone.add(place)
-            found[number] = number, ours[place][0], "values" if score else "order"
-    return tuple(found[number] for number in sorted(found))
+        if number not in matches and place not in used:
+            used.add(place)
+            matches[number] = number, candidates[place][0], "values" if score else "order"
+    return tuple(matches[number] for number in sorted(matches))
 
 
-def file_values(placed: FileRegion) -> list[FileValue]:
-    """What a loop carries, then what it joins."""
-    loop = placed.region
+def file_values(file_region: FileRegion) -> list[FileValue]:
+    """Return the carried values of a loop, then its concatenated values."""
+    loop = file_region.region
     assert isinstance(loop, LoopRegion)
     names = value_names(loop.program)
-    carried = [FileValue(names[one.parameter], one.result, one.initial) for one in loop.carried]
-    joined = dict.fromkeys(one.result for one in loop.outputs if isinstance(one, Concatenated))
+    carried = [FileValue(names[port.parameter], port.result, port.initial) for port in loop.carried]
+    joined = dict.fromkeys(port.result for port in loop.outputs if isinstance(port, Concatenated))
     return [*carried, *(FileValue(names.get(slot, ""), slot, None) for slot in joined)]
 
 
-def _firsts(
-    value: FileValue, run: Run, placed: FileRegion
+def _first_values(
+    value: FileValue, run: Run, file_region: FileRegion
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Before the first iteration of the first execution, and after it; None for what there is
-    not.
+    """Return a value before and after the first iteration of the first execution; None if
+    missing.
     """
-    loop, rows = placed.region, run.timeline.executions.rows
+    loop, rows = file_region.region, run.timeline.executions.rows
     assert isinstance(loop, LoopRegion)
     start = (
-        _number(run, placed.program, value.initial)
-        if value.initial is not None and rows[placed.program.index]
+        _first_row(run, file_region.program, value.initial)
+        if value.initial is not None and rows[file_region.program.index]
         else None
     )
-    return start, _number(run, loop.program, value.result) if rows[loop.program.index] else None
+    return start, _first_row(run, loop.program, value.result) if rows[loop.program.index] else None
 
 
-def _number(run: Run, program: Program, slot: Slot) -> np.ndarray | None:
+def _first_row(run: Run, program: Program, slot: Slot) -> np.ndarray | None:
     value = run.values.get(run.timeline, program, 0, slot)
     return np.asarray(value) if is_tensor(value) else None
 
 
-def _alike(here: np.ndarray | None, there: np.ndarray | None) -> bool:
-    if here is None or there is None:
+def _are_close(own: np.ndarray | None, source: np.ndarray | None) -> bool:
+    if own is None or source is None:
         return False
-    plain = sampled(here).reshape(-1)
-    return plain.size == there.size and bool(close(plain[None], there.reshape(1, -1), _ALIKE).all())
+    own_sample = sampled(own).reshape(-1)
+    return own_sample.size == source.size and bool(
+        close(own_sample[None], source.reshape(1, -1), _TOLERANCE).all()
+    )
 
 
-def _of_one_form(value: SourceValue, array: np.ndarray | None) -> bool:
-    """Whether both are truth values, whole numbers or floats, of one shape."""
+def _is_same_kind_and_shape(value: SourceValue, array: np.ndarray | None) -> bool:
+    """Return True if both are booleans, integers or floats, of one shape."""
     if array is None or value.shape is None:
         return False
-    kept = value.starts if value.rows is None else value.rows
+    stored = value.starts if value.rows is None else value.rows
     return (
-        kept is not None
-        and _FORMS.get(kept.dtype.kind) == _FORMS.get(array.dtype.kind)
+        stored is not None
+        and _VALUE_KINDS.get(stored.dtype.kind) == _VALUE_KINDS.get(array.dtype.kind)
         and same_shape(array.shape, value.shape)
     )
 
 
-def same_shape(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether two shapes are the same but for axes of length 1, which converters add."""
-    return [length for length in one if length != 1] == [length for length in other if length != 1]
+def same_shape(left: Sequence[int], right: Sequence[int]) -> bool:
+    """Return True if two shapes are equal except for axes of length 1, which converters add."""
+    return [length for length in left if length != 1] == [length for length in right if length != 1]
 
 
-_FORMS = {"b": "truth value", "i": "whole number", "u": "whole number", "f": "float", "V": "float"}
-"""By numpy's kind of an element type; the narrow floats are of kind V."""
-_ALIKE = 1e-5
-"""Of the largest magnitude: before errors have grown."""
+_VALUE_KINDS = {
+    "b": "truth value",
+    "i": "whole number",
+    "u": "whole number",
+    "f": "float",
+    "V": "float",
+}
+"""Kind of value by the kind of numpy's dtype; narrow floats have kind V."""
+_TOLERANCE = 1e-5
+"""Tolerance relative to the largest magnitude, before errors have grown."""

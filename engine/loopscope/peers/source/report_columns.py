@@ -1,5 +1,5 @@
-"""A finished run of a file beside its source program: counts, branches, values of each
-iteration, and outputs.
+"""Comparison of a finished run of a file with its source program: counts, branches, values and
+outputs.
 """
 
 from __future__ import annotations
@@ -13,92 +13,88 @@ import numpy as np
 from loopscope.debug.run import Run
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
 from loopscope.ops.values import is_tensor
-from loopscope.peers.comparing import counted, elements_told, first_apart, shape_text
+from loopscope.peers.comparing import counted, element_texts, first_apart, shape_text
 from loopscope.peers.source.program import SourceRun, SourceValue
 from loopscope.peers.source.region_matching import (
     FileValue,
     MatchedRegions,
     RegionMatch,
-    belonging,
+    match_regions,
     same_shape,
 )
 from loopscope.peers.source.watching import LARGE, plain, sampled
 from loopscope.timeline.vectorised import Columns, Recorded
 
-_MOST_COMPUTED = 5_000
-"""Iterations whose values are computed one by one."""
+_MAX_REPLAYED = 5_000
+"""Maximum iterations whose values are replayed one by one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedRows:
-    """Executions of two graphs that stand beside each other; an element each."""
+    """Aligned executions of two graphs, one element per execution."""
 
-    here: np.ndarray
-    there: np.ndarray
+    own: np.ndarray
+    source: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Where the two first differ."""
+    """First difference between source and file."""
 
     address: str
-    """Of the file, with iterations."""
+    """Address in the file, with iterations."""
     step: int
-    """Of our run: after it the difference is there."""
+    """Step of our run after which the difference exists."""
     there: str
     here: str
 
 
 @dataclass(frozen=True, slots=True)
 class ValueAcross:
-    """A value of a loop in both."""
+    """A value of a loop in source and file."""
 
     name: str
-    """What the source calls it."""
+    """Name in the source."""
     label: str
-    """The node of the file's body; empty where none was found."""
+    """Node of the file's body; empty without a match."""
     how: str
-    """How the two were matched: ``values``, or ``order`` among those of one shape."""
+    """Matching criterion: ``values``, or ``order`` among the values of one shape."""
     compared: int = 0
-    """Iterations."""
+    """Number of compared iterations."""
     first: Apart | None = None
     left_out: str = ""
-    """Why it was not compared, or not to the end; empty where it was."""
+    """Reason why the comparison is missing or incomplete; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionAcross:
-    """A loop or branch in both."""
+    """A loop or branch in source and file."""
 
     source: str
-    """Its name in the program, with what is around it, such as ``while_loop › cond``."""
+    """Name in the program with its enclosing regions, such as ``while_loop › cond``."""
     kind: str
     address: str
-    """In the file, without iterations."""
+    """Address in the file, without iterations."""
     how: str
-    """How the two were matched: by ``name``, ``values``, ``branches`` that were taken,
-    ``structure`` or ``order``.
-    """
+    """Matching criterion: ``name``, ``values``, ``branches`` taken, ``structure`` or ``order``."""
     there: tuple[int, ...]
-    """Of a loop the iterations of each execution; of a branch 1 for the first one, then, and 0
-    for the other.
-    """
+    """Iteration count of each execution of a loop; for a branch, 1 for then and 0 for else."""
     here: tuple[int, ...]
     first: Apart | None
-    """The first execution with another count, or another branch."""
+    """First execution with a different count or branch."""
     values: tuple[ValueAcross, ...] = ()
 
 
 def across(
     source: SourceRun, run: Run, tolerance: float
 ) -> tuple[RegionMatch, tuple[RegionAcross, ...]]:
-    """What belongs together, and each loop and branch in both."""
-    found = belonging(source, run)
-    return found, tuple(_Walk(source, run, tolerance, found).regions())
+    """Return the matches, and the comparison of each matched loop and branch."""
+    matching = match_regions(source, run)
+    return matching, tuple(_RegionComparison(source, run, tolerance, matching).regions())
 
 
 def path(source: SourceRun, number: int) -> str:
-    """A loop or branch of the program with what is around it."""
+    """Return the name of a loop or branch of the program, with its enclosing regions."""
     names: list[str] = []
     while number >= 0:
         region = source.regions[number]
@@ -112,187 +108,210 @@ def path(source: SourceRun, number: int) -> str:
 
 
 _Match = tuple[SourceValue, FileValue, str]
-"""A value of the source, the file's, and how the two were matched."""
+"""Source value, file value and matching criterion."""
 
 
-class _Walk:
-    def __init__(self, source: SourceRun, run: Run, tolerance: float, found: RegionMatch) -> None:
-        self.source, self.run, self.tolerance, self.found = source, run, tolerance, found
+class _RegionComparison:
+    def __init__(
+        self, source: SourceRun, run: Run, tolerance: float, matching: RegionMatch
+    ) -> None:
+        self.source, self.run, self.tolerance, self.matching = source, run, tolerance, matching
         self.recorded = Recorded(run.timeline)
         zero = np.zeros(1, np.int64)
         self.rows: dict[tuple[int, str], PairedRows] = {(-1, "body"): PairedRows(zero, zero)}
-        """By the source's region and the body of it."""
+        """Aligned executions, by region number of the source and body."""
 
     def regions(self) -> Iterator[RegionAcross]:
-        for pair in self.found.pairs:
-            theirs = self.source.regions[pair.number]
-            around = self.rows[theirs.parent, theirs.body]
-            match pair.placed.region:
+        for pair in self.matching.pairs:
+            region = self.source.regions[pair.number]
+            outer = self.rows[region.parent, region.body]
+            match pair.file_region.region:
                 case LoopRegion() as loop:
-                    yield self._loop(pair, loop, around)
+                    yield self._compare_loop(pair, loop, outer)
                 case IfRegion() as branches:
-                    yield self._branch(pair, branches, around)
+                    yield self._compare_branch(pair, branches, outer)
 
-    def _told(
+    def _region_across(
         self,
         pair: MatchedRegions,
-        there: Sequence[int],
-        here: Sequence[int],
+        source_counts: Sequence[int],
+        own_counts: Sequence[int],
         first: Apart | None,
         *values: ValueAcross,
     ) -> RegionAcross:
-        kind, address = self.source.regions[pair.number].kind, pair.placed.address
-        counts = tuple(map(int, there)), tuple(map(int, here))
+        kind, address = self.source.regions[pair.number].kind, pair.file_region.address
+        counts = tuple(map(int, source_counts)), tuple(map(int, own_counts))
         return RegionAcross(
             path(self.source, pair.number), kind, address, pair.how, *counts, first, values
         )
 
-    def _loop(self, pair: MatchedRegions, loop: LoopRegion, around: PairedRows) -> RegionAcross:
+    def _compare_loop(
+        self, pair: MatchedRegions, loop: LoopRegion, outer: PairedRows
+    ) -> RegionAcross:
         counts = np.array(self.source.regions[pair.number].counts, np.int64)
         begins = np.concatenate([[0], np.cumsum(counts)])
         starts = self.run.timeline.executions.loop_starts(loop)
-        here, there = np.diff(starts)[around.here], counts[around.there]
-        common = np.minimum(here, there)
+        own_counts, source_counts = np.diff(starts)[outer.own], counts[outer.source]
+        common = np.minimum(own_counts, source_counts)
         iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
-        ours = np.repeat(starts[:-1][around.here], common) + iteration
-        theirs = np.repeat(begins[:-1][around.there], common) + iteration
-        self.rows[pair.number, "body"] = PairedRows(ours, theirs)
-        # The condition is asked once before the first iteration; the file's body asks it after
-        # each.
+        own_rows = np.repeat(starts[:-1][outer.own], common) + iteration
+        source_rows = np.repeat(begins[:-1][outer.source], common) + iteration
+        self.rows[pair.number, "body"] = PairedRows(own_rows, source_rows)
+        # The source evaluates the condition once before the first iteration; the file's body
+        # evaluates it after each.
         self.rows[pair.number, "condition"] = PairedRows(
-            ours, theirs + np.repeat(around.there, common) + 1
+            own_rows, source_rows + np.repeat(outer.source, common) + 1
         )
         first = None
-        for place in np.flatnonzero(here != there)[:1].tolist():
-            row, last = int(around.here[place]), int(starts[around.here[place]] + common[place]) - 1
-            step = self._end_of(loop.program, last) if common[place] else self._begin(pair, row)
+        for place in np.flatnonzero(own_counts != source_counts)[:1].tolist():
+            row, last = int(outer.own[place]), int(starts[outer.own[place]] + common[place]) - 1
+            step = (
+                self._end_step(loop.program, last) if common[place] else self._begin_step(pair, row)
+            )
             first = Apart(
                 self._address(pair, row),
                 step,
-                counted(int(there[place]), "iteration"),
-                f"{int(here[place]):,}",
+                counted(int(source_counts[place]), "iteration"),
+                f"{int(own_counts[place]):,}",
             )
         values = [
-            self._value(pair, loop, number)
+            self._compare_value(pair, loop, number)
             for number in range(len(self.source.regions[pair.number].values))
         ]
-        return self._told(pair, there.tolist(), here.tolist(), first, *values)
+        return self._region_across(
+            pair, source_counts.tolist(), own_counts.tolist(), first, *values
+        )
 
-    def _branch(self, pair: MatchedRegions, branches: IfRegion, around: PairedRows) -> RegionAcross:
+    def _compare_branch(
+        self, pair: MatchedRegions, branches: IfRegion, outer: PairedRows
+    ) -> RegionAcross:
         taken, rows = self.run.timeline.executions.branch_rows(branches)
-        theirs = np.array(self.source.regions[pair.number].taken, np.int64)
-        here, there = taken[around.here].astype(np.int64), theirs[around.there]
-        then = np.cumsum(theirs)
-        inner = np.where(theirs == 1, then - 1, np.arange(len(theirs)) - then)
-        for name, wanted in (("then", 1), ("else", 0)):
-            both = np.flatnonzero((here == wanted) & (there == wanted))
+        all_taken = np.array(self.source.regions[pair.number].taken, np.int64)
+        own_taken, source_taken = taken[outer.own].astype(np.int64), all_taken[outer.source]
+        then = np.cumsum(all_taken)
+        inner = np.where(all_taken == 1, then - 1, np.arange(len(all_taken)) - then)
+        for name, branch in (("then", 1), ("else", 0)):
+            both = np.flatnonzero((own_taken == branch) & (source_taken == branch))
             self.rows[pair.number, name] = PairedRows(
-                rows[around.here[both]].astype(np.int64), inner[around.there[both]]
+                rows[outer.own[both]].astype(np.int64), inner[outer.source[both]]
             )
         first = None
-        for place in np.flatnonzero(here != there)[:1].tolist():
-            row, told = (
-                int(around.here[place]),
-                ["the then branch" if side[place] else "the else branch" for side in (there, here)],
+        for place in np.flatnonzero(own_taken != source_taken)[:1].tolist():
+            row, words = (
+                int(outer.own[place]),
+                [
+                    "the then branch" if side[place] else "the else branch"
+                    for side in (source_taken, own_taken)
+                ],
             )
-            first = Apart(self._address(pair, row), self._begin(pair, row), *told)
-        return self._told(pair, there.tolist(), here.tolist(), first)
+            first = Apart(self._address(pair, row), self._begin_step(pair, row), *words)
+        return self._region_across(pair, source_taken.tolist(), own_taken.tolist(), first)
 
     def _address(self, pair: MatchedRegions, row: int) -> str:
-        return (
-            f"{self.run.timeline.address(pair.placed.program, row)}/{pair.placed.instruction.label}"
-        )
+        graph = self.run.timeline.address(pair.file_region.program, row)
+        return f"{graph}/{pair.file_region.instruction.label}"
 
-    def _begin(self, pair: MatchedRegions, row: int) -> int:
-        program = pair.placed.program
+    def _begin_step(self, pair: MatchedRegions, row: int) -> int:
+        program = pair.file_region.program
         return self.run.timeline.step_at(
-            program, row, program.instructions.index(pair.placed.instruction)
+            program, row, program.instructions.index(pair.file_region.instruction)
         )
 
-    def _end_of(self, body: Program, row: int) -> int:
+    def _end_step(self, body: Program, row: int) -> int:
         return self.run.timeline.step_at(body, row, len(body.instructions))
 
     # -- values
-    # ---------------------------------------------------------------------------------------------------------
 
-    def _value(self, pair: MatchedRegions, loop: LoopRegion, number: int) -> ValueAcross:
+    def _compare_value(self, pair: MatchedRegions, loop: LoopRegion, number: int) -> ValueAcross:
         value = self.source.regions[pair.number].values[number]
-        match = next(((ours, how) for other, ours, how in pair.values if other == number), None)
+        match = next(
+            ((file_value, how) for other, file_value, how in pair.values if other == number),
+            None,
+        )
         if value.refused or match is None:
             return ValueAcross(
                 value.name, "", "", left_out=value.refused or "the file's loop has none like it"
             )
-        ours, how = match
+        file_value, how = match
         rows = self.rows[pair.number, "body"]
-        kept = 0 if value.rows is None else len(value.rows)
-        some = rows.there < kept
-        here, there = rows.here[some], rows.there[some]
-        refused = (
-            ""
-            if some.all()
-            else f"after {counted(int(some.sum()), 'iteration')} the source's values were no longer kept"
-        )
-        if not len(here):
-            return ValueAcross(value.name, ours.label, how, left_out=refused)
-        column = self._ours(loop.program, ours, here)
+        stored = 0 if value.rows is None else len(value.rows)
+        available = rows.source < stored
+        own_rows, source_rows = rows.own[available], rows.source[available]
+        refused = ""
+        if not available.all():
+            done = counted(int(available.sum()), "iteration")
+            refused = f"after {done} the source's values were no longer kept"
+        if not len(own_rows):
+            return ValueAcross(value.name, file_value.label, how, left_out=refused)
+        column = self._own_values(loop.program, file_value, own_rows)
         if column is None:
-            refused = f"the file's value changes its shape, or cannot be computed for {counted(len(here), 'iteration')}"
-            return ValueAcross(value.name, ours.label, how, left_out=refused)
-        return self._compared(
-            loop.program, (value, ours, how), PairedRows(here, there), column, refused
+            iterations = counted(len(own_rows), "iteration")
+            refused = f"the file's value changes its shape, or cannot be computed for {iterations}"
+            return ValueAcross(value.name, file_value.label, how, left_out=refused)
+        return self._compare_values(
+            loop.program,
+            (value, file_value, how),
+            PairedRows(own_rows, source_rows),
+            column,
+            refused,
         )
 
-    def _compared(
+    def _compare_values(
         self, body: Program, match: _Match, rows: PairedRows, column: np.ndarray, refused: str
     ) -> ValueAcross:
-        value, ours, how = match
+        value, file_value, how = match
         assert value.rows is not None
         assert value.shape is not None
         if not same_shape(column.shape[1:], value.shape):
-            there, here = (
+            source_text, own_text = (
                 f"shape [{', '.join(map(str, shape))}]" for shape in (value.shape, column.shape[1:])
             )
             return ValueAcross(
                 value.name,
-                ours.label,
+                file_value.label,
                 how,
                 0,
-                self._apart(body, int(rows.here[0]), ours, there, here),
+                self._difference(body, int(rows.own[0]), file_value, source_text, own_text),
             )
         flat, size = _sampled_rows(column), math.prod(value.shape)
         is_whole = flat.shape[1] == size
-        mine = column if is_whole else flat
-        theirs = value.rows[rows.there].reshape(mine.shape)
-        place = first_apart(mine, theirs, self.tolerance)
+        own_values = column if is_whole else flat
+        source_values = value.rows[rows.source].reshape(own_values.shape)
+        place = first_apart(own_values, source_values, self.tolerance)
         first = None
         if place is not None:
-            here, there = elements_told(mine, theirs, place)
-            first = self._apart(body, int(rows.here[place[0]]), ours, there, here)
-        left = "; ".join(
+            own_text, source_text = element_texts(own_values, source_values, place)
+            first = self._difference(
+                body, int(rows.own[place[0]]), file_value, source_text, own_text
+            )
+        remark = "; ".join(
             part
             for part in (refused, "" if is_whole else f"at {flat.shape[1]:,} of {size:,} elements")
             if part
         )
-        return ValueAcross(value.name, ours.label, how, len(mine), first, left)
+        return ValueAcross(value.name, file_value.label, how, len(own_values), first, remark)
 
-    def _apart(self, body: Program, row: int, value: FileValue, there: str, here: str) -> Apart:
+    def _difference(
+        self, body: Program, row: int, value: FileValue, source_text: str, own_text: str
+    ) -> Apart:
         address = f"{self.run.timeline.address(body, row)}/{value.label}"
-        return Apart(address, self._end_of(body, row), there, here)
+        return Apart(address, self._end_step(body, row), source_text, own_text)
 
-    def _ours(self, body: Program, value: FileValue, rows: np.ndarray) -> np.ndarray | None:
-        """Our values after each of the iterations, with a row for each; None where they are not
-        of one shape, or too many.
+    def _own_values(self, body: Program, value: FileValue, rows: np.ndarray) -> np.ndarray | None:
+        """Return our values after each iteration, one per row.
+
+        Return None if their shapes differ, or if there are too many to replay.
         """
-        found = Columns(self.recorded, body, rows).column(value.result)
-        if found is not None:
-            return found.of(len(rows))
-        if len(rows) > _MOST_COMPUTED:
+        column = Columns(self.recorded, body, rows).column(value.result)
+        if column is not None:
+            return column.of(len(rows))
+        if len(rows) > _MAX_REPLAYED:
             return None
         values = [
             self.run.values.get(self.run.timeline, body, int(row), value.result) for row in rows
         ]
-        arrays = [np.asarray(one) for one in values if is_tensor(one)]
-        if len(arrays) < len(rows) or len({one.shape for one in arrays}) > 1:
+        arrays = [np.asarray(value) for value in values if is_tensor(value)]
+        if len(arrays) < len(rows) or len({array.shape for array in arrays}) > 1:
             return None
         return np.stack(arrays)
 
@@ -307,24 +326,23 @@ def _sampled_rows(column: np.ndarray) -> np.ndarray:
 
 
 # -- outputs
-# ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class OutputAcross:
-    """An output of the model in both."""
+    """A model output in source and file."""
 
     name: str
-    """In the file."""
+    """Name in the file."""
     source: str
     there: str
-    """What the source gave, where they differ; empty where they agree."""
+    """Source value; empty if source and file agree."""
     here: str
     left_out: str = ""
     place: tuple[int, ...] | None = None
-    """The element that is told; None where none is."""
+    """Index of the described element; None if no element is described."""
     runtime: str = ""
-    """What the file's runtime gave there, where it ran and source and file differ."""
+    """Value of the file's runtime, if it ran and source and file differ."""
 
     @property
     def differs(self) -> bool:
@@ -332,70 +350,79 @@ class OutputAcross:
 
 
 def outputs_across(source: SourceRun, run: Run, tolerance: float) -> tuple[OutputAcross, ...]:
-    """By name where every output of the program has one of the file's, else by order; those left
-    over are told.
+    """Compare the outputs by name if the file has all names of the program, otherwise by order.
+
+    Outputs without a match are included.
     """
     results = run.result.outputs
-    ours = [
+    names = [
         (next(iter(signature.names), signature.name), {signature.name, *signature.names})
         for signature in run.model.outputs
     ]
-    numbers = order(source, ours, results)
-    found = [
-        _output(ours[number][0], name, results[number], value, tolerance)
+    numbers = order(source, names, results)
+    compared = [
+        _output(names[number][0], name, results[number], value, tolerance)
         if number is not None
         else OutputAcross("", name, "", "", "the file has no such output")
         for number, (name, value) in zip(numbers, source.outputs, strict=True)
     ]
-    missing = [name for number, (name, _) in enumerate(ours) if number not in numbers]
+    missing = [name for number, (name, _) in enumerate(names) if number not in numbers]
     return (
-        *found,
+        *compared,
         *(OutputAcross(name, "", "", "", "the source has no such output") for name in missing),
     )
 
 
 def order(
-    source: SourceRun, ours: Sequence[tuple[str, set[str]]], results: Sequence[object]
+    source: SourceRun, file_names: Sequence[tuple[str, set[str]]], results: Sequence[object]
 ) -> list[int | None]:
-    """For each output of the program the number of the file's; None for one that the file does not
-    have.
+    """Return the file's output index of each output of the program; None if the file does not have
+    it.
 
-    ``ours``: what each output of the file is called, and all of its names; ``results``: their
-    values, where they are known.
+    ``file_names``: display name and all names of each output of the file. ``results``: their
+    values, if known.
     """
-    named = {
+    by_name = {
         plain(name): number
-        for number, (_, some) in reversed(list(enumerate(ours)))
-        for name in some
+        for number, (_, aliases) in reversed(list(enumerate(file_names)))
+        for name in aliases
     }
-    numbers: list[int | None] = [named.get(plain(name)) for name, _ in source.outputs]
+    numbers: list[int | None] = [by_name.get(plain(name)) for name, _ in source.outputs]
     if None not in numbers and len(set(numbers)) == len(numbers):
         return numbers
-    if len(numbers) == len(ours):
-        return list(range(len(ours)))
+    if len(numbers) == len(file_names):
+        return list(range(len(file_names)))
     numbers = []
     for _, value in source.outputs:
-        fitting = (number for number, one in enumerate(results) if number not in numbers and value is not None and is_tensor(one)
-                   and same_shape(np.shape(np.asarray(one)), value.shape))  # fmt: skip
+        fitting = (
+            number
+            for number, result in enumerate(results)
+            if number not in numbers
+            and value is not None
+            and is_tensor(result)
+            and same_shape(np.shape(np.asarray(result)), value.shape)
+        )
         numbers.append(next(fitting, None))
     return numbers
 
 
 def _output(
-    name: str, source: str, here: object, there: np.ndarray | None, tolerance: float
+    name: str, source: str, own: object, source_value: np.ndarray | None, tolerance: float
 ) -> OutputAcross:
-    if there is None:
-        return OutputAcross(name, source, "", "", "the source's value is no tensor of numbers")
-    if not is_tensor(here):
-        return OutputAcross(name, source, "", "", "the file's value is no tensor")
-    one = np.asarray(here)
-    if one.dtype.kind not in "biufV":
-        return OutputAcross(name, source, "", "", f"the file's value is of type {one.dtype}")
-    if not same_shape(one.shape, there.shape):
-        return OutputAcross(name, source, f"shape {shape_text(there)}", f"shape {shape_text(one)}")
-    theirs = there.reshape(one.shape)
-    place = first_apart(one[None], theirs[None], tolerance)
+    if source_value is None:
+        return OutputAcross(name, source, "", "", "the source's value is not a tensor of numbers")
+    if not is_tensor(own):
+        return OutputAcross(name, source, "", "", "the file's value is not a tensor")
+    own_array = np.asarray(own)
+    if own_array.dtype.kind not in "biufV":
+        return OutputAcross(name, source, "", "", f"the file's value is of type {own_array.dtype}")
+    if not same_shape(own_array.shape, source_value.shape):
+        return OutputAcross(
+            name, source, f"shape {shape_text(source_value)}", f"shape {shape_text(own_array)}"
+        )
+    source_array = source_value.reshape(own_array.shape)
+    place = first_apart(own_array[None], source_array[None], tolerance)
     if place is None:
         return OutputAcross(name, source, "", "")
-    mine, other = elements_told(one[None], theirs[None], place)
-    return OutputAcross(name, source, other, mine, "", place)
+    own_text, source_text = element_texts(own_array[None], source_array[None], place)
+    return OutputAcross(name, source, source_text, own_text, "", place)

@@ -1,4 +1,4 @@
-"""The third column beside a source program and our run: what the file's own runtime does."""
+"""Third column next to a source program and our run: the results of the file's own runtime."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from loopscope.peers.row_feeds import rows_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeSide:
-    """What a runtime did."""
+    """Results of a runtime."""
 
     called: str
-    """Its name and version, or its name alone where it did not run."""
+    """Name and version, or the name alone if the runtime did not run."""
     why: str = ""
-    """Why it did not run; empty where it did."""
+    """Reason why the runtime did not run; empty if it did."""
     report: ComparisonReport | None = None
-    """Beside our run."""
+    """Comparison with our run."""
     outputs: tuple[Any, ...] = ()
-    """Of the model, in its order."""
+    """Outputs of the model in order."""
     counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    """By the address of a loop the iterations of its executions, of a branch 1 for then and 0
-    for else, where they are known.
+    """Iteration counts per execution by loop address, where known; for an If, 1 for then and 0 for
+    else.
     """
     instead: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By the address of a loop or branch what runs in its place, in words."""
+    """Description by address of the operation that replaces a loop or branch."""
 
 
 def runtime_side(
@@ -52,8 +52,9 @@ def runtime_side(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> RuntimeSide:
-    """Runs the model of a finished run in its own runtime; that this cannot be done is no error
-    here. ``EngineError`` where the caller no longer waits.
+    """Run the model of a finished run in its own runtime; a failing runtime is not an error.
+
+    Raise ``EngineError`` if the caller no longer waits.
     """
     if not runtime_of(run.model):
         return RuntimeSide(CALLED[run.model.dialect], "not installed")
@@ -64,56 +65,57 @@ def runtime_side(
         report = differences(both, tolerance)
         if run.model.dialect == "onnx":
             profile = clock(run.model, inputs, seconds=seconds, document=document, stopped=stopped)
-            counts = {one.address: one.there for one in profile.loops} | dict(_branches(run, both))
+            counts = {loop.address: loop.there for loop in profile.loops}
+            counts |= dict(_branches_taken(run, both))
             return RuntimeSide(report.runtime, "", report, both.answer.outputs, counts)
-        found = fates(run.model, seconds=seconds, stopped=stopped).regions
+        regions = fates(run.model, seconds=seconds, stopped=stopped).regions
     except EngineError as error:
         if stopped():
             raise
         return RuntimeSide(CALLED[run.model.dialect], str(error))
     instead = {
-        one.address: f"runs as {one.runs_as}" if one.runs_as else one.became
-        for one in found
-        if one.became not in ("kept", "not told")
+        region.address: f"runs as {region.runs_as}" if region.runs_as else region.became
+        for region in regions
+        if region.became not in ("kept", "not told")
     }
     counts = {
         address: count
-        for address, count in (*_counts(run, both), *_branches(run, both))
+        for address, count in (*_loop_counts(run, both), *_branches_taken(run, both))
         if address not in instead
     }
     return RuntimeSide(report.runtime, "", report, both.answer.outputs, counts, instead)
 
 
-def _counts(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Of each loop that is in no branch, by the values that the runtime gave of its body."""
-    for probe, there in both.answer.values.items():
-        around = [one for one in probe.program.around() if one.parent is not None]
-        if around and all(isinstance(owner(one), LoopRegion) for one in around):
-            *outer, count = there.shape[: len(around)]
+def _loop_counts(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield address and counts of each loop outside branches, from the shapes of its body's
+    values.
+    """
+    for probe, peer in both.answer.values.items():
+        enclosing = [graph for graph in probe.program.around() if graph.parent is not None]
+        if enclosing and all(isinstance(owner(graph), LoopRegion) for graph in enclosing):
+            *outer, count = peer.shape[: len(enclosing)]
             times = 1
             for length in outer:
                 times *= length
             yield probe.program.address.rpartition("/")[0], (count,) * times
 
 
-def _branches(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Of each If what its condition was in the runtime, in every execution; of those whose
-    condition it gave.
-    """
-    given = {
-        (probe.program.index, probe.slot): (probe, there)
-        for probe, there in both.answer.values.items()
+def _branches_taken(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield address and branches of each If whose condition the runtime returned."""
+    conditions = {
+        (probe.program.index, probe.slot): (probe, peer)
+        for probe, peer in both.answer.values.items()
     }
     for program in run.plan.programs:
         for number in program.regions:
             instruction = program.instructions[number]
             match instruction.region:
                 case IfRegion(condition=condition):
-                    found = given.get((program.index, condition))
+                    answer = conditions.get((program.index, condition))
                     taken = (
-                        _of_input(run, program, condition)
-                        if found is None
-                        else _in_all_rows(*found)
+                        _input_condition(run, program, condition)
+                        if answer is None
+                        else _rows_per_execution(*answer)
                     )
                     if taken is not None:
                         yield (
@@ -124,19 +126,22 @@ def _branches(run: Run, both: RuntimeComparison) -> Iterator[tuple[str, tuple[in
                     pass
 
 
-def _in_all_rows(probe: Probe, there: np.ndarray) -> np.ndarray | None:
-    """With a row for each execution; None where the graph is in a branch and the loops around
-    ran otherwise than here.
+def _rows_per_execution(probe: Probe, peer: np.ndarray) -> np.ndarray | None:
+    """Return one row per execution.
+
+    Return None if the graph is in a branch and the iteration counts of its loops differ from ours.
     """
-    if there.shape[: len(probe.lengths)] == probe.lengths:
-        return rows_of(probe, there)
-    if any(isinstance(owner(one), IfRegion) for one in probe.program.around()):
+    if peer.shape[: len(probe.lengths)] == probe.lengths:
+        return rows_of(probe, peer)
+    if any(isinstance(owner(graph), IfRegion) for graph in probe.program.around()):
         return None
-    return there.reshape(-1, *there.shape[len(probe.lengths) :])
+    return peer.reshape(-1, *peer.shape[len(probe.lengths) :])
 
 
-def _of_input(run: Run, program: Program, condition: Slot) -> np.ndarray | None:
-    """Of a condition that is an input of the model, and so the same there; None for any other."""
+def _input_condition(run: Run, program: Program, condition: Slot) -> np.ndarray | None:
+    """Return a condition that is a model input, which is equal in the runtime; None for other
+    conditions.
+    """
     if program.parent is not None or condition not in program.parameters.values():
         return None
     return np.asarray(run.values.get(run.timeline, program, 0, condition))[None]

@@ -1,9 +1,9 @@
-"""Runs a source program by its own framework, in a process of its own.
+"""Script that runs a source program in its own framework, in a separate process.
 
-Arguments: the kind of source (``pt2``, ``python`` or ``saved_model``), where it is, the names of
-the file's inputs as JSON, a file of inputs (by position), and the file that what happened goes to.
-Started as a file, so it imports nothing of ours but its neighbours, by their files and under names
-that no package of a user has. The last line of the output says which version ran.
+Arguments: the kind of source (``pt2``, ``python`` or ``saved_model``), its location, the names of
+the file's inputs as JSON, a file of inputs (by position), and the output file for the recording. It
+is started as a file and imports nothing of Loopscope except adjacent files, under names that no
+user package has. The last line of stdout is the framework's version.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 
 
 def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
-    """0 when the program has run; else the last line of stderr says why not."""
+    """Return 0 if the program ran; otherwise the last line of stderr is the reason."""
     try:
         watching = neighbour("watching")
         with np.load(inputs, allow_pickle=False) as stored:
-            given = [
+            arrays = [
                 stored[str(number)]
                 for number in range(sum(name.isdecimal() for name in stored.files))
             ]
@@ -39,7 +39,7 @@ def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
             source = named(where)
             program = neighbour(f"{framework(source, where)}_program")
         assert program is not None
-        version = program.run(watching, source, given, json.loads(names), target)
+        version = program.run(watching, source, arrays, json.loads(names), target)
     except Exception as error:
         sys.stderr.write(
             "\n" + (" ".join(str(error).split())[-20_000:] or type(error).__name__) + "\n"
@@ -50,7 +50,7 @@ def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
 
 
 def neighbour(name: str) -> ModuleType:
-    """A file beside this one."""
+    """Import an adjacent file."""
     own = f"loopscope_source_{name}"
     spec = importlib.util.spec_from_file_location(own, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
@@ -61,26 +61,27 @@ def neighbour(name: str) -> ModuleType:
 
 
 def named(where: str) -> Any:
-    """What ``module:name`` is, from the folder that the command runs in; what a function without
-    parameters gives.
+    """Return the object of ``module:name``, imported from the current folder.
+
+    A class, or a function without parameters, is called.
     """
     module, _, name = where.partition(":")
     sys.path.insert(0, str(Path.cwd()))
-    found: Any = importlib.import_module(module)
+    value: Any = importlib.import_module(module)
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise ValueError(f"the module {module!r} has no {name!r}")
-        found = getattr(found, part)
-    if inspect.isclass(found) or (
-        inspect.isfunction(found) and not inspect.signature(found).parameters
+        value = getattr(value, part)
+    if inspect.isclass(value) or (
+        inspect.isfunction(value) and not inspect.signature(value).parameters
     ):
-        found = found()
-    return found
+        value = value()
+    return value
 
 
 def framework(source: Any, where: str) -> str:
-    """Whose a source is: told by the type of an object, of a plain function by the modules that
-    it names.
+    """Return the framework of a source, from the type of an object, or the modules that a function
+    refers to.
     """
     if inspect.isfunction(source):
         used = {
@@ -93,17 +94,19 @@ def framework(source: Any, where: str) -> str:
             for value in source.__globals__.values()
         }
     else:
-        used = {one.__module__.partition(".")[0] for one in type(source).__mro__}
-    found = used & {"torch", "tensorflow", "keras"}
-    if "torch" in found and len(found) > 1:
+        used = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    frameworks = used & {"torch", "tensorflow", "keras"}
+    if "torch" in frameworks and len(frameworks) > 1:
         raise ValueError(
-            f"{where} uses both torch and tensorflow: give a function that returns an exported program or a concrete function"
+            f"{where} uses both torch and tensorflow: "
+            f"give a function that returns an exported program or a concrete function"
         )
-    if not found:
+    if not frameworks:
         raise ValueError(
-            f"{where} gives a value of type {type(source).__name__}, which is no program of torch or TensorFlow"
+            f"{where} gives a value of type {type(source).__name__}, "
+            f"which is not a program of torch or TensorFlow"
         )
-    return "torch" if "torch" in found else "tensorflow"
+    return "torch" if "torch" in frameworks else "tensorflow"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What came of a comparison with a source program, as data and in sentences."""
+"""Result of a comparison with a source program, as data and as sentences."""
 
 from __future__ import annotations
 
@@ -13,57 +13,55 @@ from loopscope.peers.source.report_columns import Apart, OutputAcross, RegionAcr
 
 @dataclass(frozen=True, slots=True)
 class RuntimeColumn:
-    """What the file's runtime does, beside each loop and branch that was matched, in their
-    order.
-    """
+    """Results of the file's runtime for each matched loop and branch, in order."""
 
     called: str
     why: str
-    """Why it is not known; empty where it is."""
+    """Reason why they are unknown; empty if they are known."""
     counts: tuple[tuple[int, ...] | None, ...] = ()
-    """Of each loop; None where they are not known."""
+    """Counts of each loop; None if unknown."""
     instead: tuple[str, ...] = ()
-    """What runs in place of each, in words; empty where it is kept."""
+    """Description of each replacing operation; empty if the region is kept."""
     sentence: str = ""
-    """What came of the comparison of the runtime with our run."""
+    """Result of comparing the runtime with our run."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A source program, our run of the file, and the file's runtime."""
+    """Comparison of a source program, our run of the file, and the file's runtime."""
 
     source: str
     framework: str
     """Name and version."""
     outputs: tuple[OutputAcross, ...]
     regions: tuple[RegionAcross, ...]
-    """Loops and branches that both have, outer ones first."""
+    """Matched loops and branches, outer first."""
     only_source: tuple[str, ...]
     only_file: tuple[str, ...]
-    """Addresses."""
+    """Addresses of unmatched regions of the file."""
     runtime: RuntimeColumn
     remarks: tuple[str, ...] = ()
-    """Why a loop of the file may run more often than the source's."""
+    """Reasons why a loop of the file may run more iterations than the source's."""
     unwatched: str = ""
-    """Why the loops and branches of the source were not watched; empty where they were."""
+    """Reason why loops and branches of the source were not recorded; empty if they were."""
 
     @property
     def outputs_agree(self) -> bool:
-        """Whether no output that was compared differs."""
-        return not any(one.differs for one in self.outputs)
+        """True if no compared output differs."""
+        return not any(output.differs for output in self.outputs)
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing that was compared differs, inside or at the end."""
-        return self.outputs_agree and not self._found
+        """True if no compared inner value and no output differs."""
+        return self.outputs_agree and not self._differences
 
     @property
     def sentence(self) -> str:
-        """The verdict in a few sentences; the first one is what differs first in the run."""
+        """Verdict in a few sentences, starting with the first difference of the run."""
         parts = [
             self._verdict,
             *self.remarks,
-            self._end,
+            self._output_sentence,
             self._unmatched,
             self._omissions,
             self._runtime,
@@ -71,43 +69,47 @@ class SourceReport:
         return " ".join(part for part in parts if part)
 
     @property
-    def _found(self) -> list[tuple[Apart, str]]:
-        """All that differs inside, the earliest first, each with its sentence."""
+    def _differences(self) -> list[tuple[Apart, str]]:
+        """Inner differences with their sentences, in execution order."""
         counts = [
-            (one.first, self._parted(one.first)) for one in self.regions if one.first is not None
+            (region.first, self._count_difference(region.first))
+            for region in self.regions
+            if region.first is not None
         ]
         values = [
-            (value.first, self._value(value.first))
-            for one in self.regions
-            for value in one.values
+            (value.first, self._value_difference(value.first))
+            for region in self.regions
+            for value in region.values
             if value.first is not None
         ]
-        return sorted([*counts, *values], key=lambda one: one[0].step)
+        return sorted([*counts, *values], key=lambda entry: entry[0].step)
 
     @property
-    def _called(self) -> str:
+    def _framework_name(self) -> str:
         return self.framework.partition(" ")[0]
 
-    def _parted(self, first: Apart) -> str:
-        return f"{self._called}: {first.there}; the file: {first.here} ({elided(readable(first.address))})."
+    def _count_difference(self, first: Apart) -> str:
+        address = elided(readable(first.address))
+        return f"{self._framework_name}: {first.there}; the file: {first.here} ({address})."
 
-    def _value(self, first: Apart) -> str:
+    def _value_difference(self, first: Apart) -> str:
         where = elided(readable(first.address))
-        return f"{where} is the first value that differs: {first.there} in {self.framework}, {first.here} in the file."
+        sides = f"{first.there} in {self.framework}, {first.here} in the file"
+        return f"{where} is the first value that differs: {sides}."
 
     @property
     def _verdict(self) -> str:
-        found = self._found
-        if found:
+        differences = self._differences
+        if differences:
             loops = [
-                self._parted(one.first)
-                for one in self.regions
-                if one.kind != "cond" and one.first is not None
+                self._count_difference(region.first)
+                for region in self.regions
+                if region.kind != "cond" and region.first is not None
             ]
-            return " ".join(dict.fromkeys((found[0][1], *loops[:1])))
+            return " ".join(dict.fromkeys((differences[0][1], *loops[:1])))
         if not self.outputs_agree:
             return ""
-        compared = [one for one in self.outputs if not one.left_out]
+        compared = [output for output in self.outputs if not output.left_out]
         which = (
             "All outputs"
             if len(compared) == len(self.outputs)
@@ -117,13 +119,13 @@ class SourceReport:
 
     @property
     def _inside(self) -> str:
-        loops = sum(one.kind != "cond" for one in self.regions)
+        loops = sum(region.kind != "cond" for region in self.regions)
         branches = len(self.regions) - loops
-        values = [value for one in self.regions for value in one.values if value.compared]
+        values = [value for region in self.regions for value in region.values if value.compared]
         iterations = sum(
-            max((value.compared for value in one.values), default=0) for one in self.regions
+            max((value.compared for value in region.values), default=0) for region in self.regions
         )
-        told = [
+        parts = [
             f"the iterations of {counted(loops, 'loop')}" if loops else "",
             f"what {counted(branches, 'If')} {'takes' if branches == 1 else 'take'}"
             if branches
@@ -132,24 +134,24 @@ class SourceReport:
             if values
             else "",
         ]
-        return f", and so do {_joined([one for one in told if one])}" if any(told) else ""
+        return f", and so do {_joined([part for part in parts if part])}" if any(parts) else ""
 
     @property
-    def _end(self) -> str:
-        different = [one for one in self.outputs if one.differs]
+    def _output_sentence(self) -> str:
+        different = [output for output in self.outputs if output.differs]
         if not different:
-            return "The outputs agree." if self._found else ""
-        one = different[0]
-        more = (
-            f" {counted(len(different) - 1, 'more output')} {'differs' if len(different) == 2 else 'differ'}."
-            if different[1:]
-            else ""
-        )
-        return f"The output {elided(one.name)!r} differs: {one.there} in {self.framework}, {one.here} in the file.{more}"
+            return "The outputs agree." if self._differences else ""
+        first = different[0]
+        more = ""
+        if different[1:]:
+            verb = "differs" if len(different) == 2 else "differ"
+            more = f" {counted(len(different) - 1, 'more output')} {verb}."
+        sides = f"{first.there} in {self.framework}, {first.here} in the file"
+        return f"The output {elided(first.name)!r} differs: {sides}.{more}"
 
     @property
     def _unmatched(self) -> str:
-        told = [
+        parts = [
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} only in {where}"
             for names, where in (
                 (self.only_source, "the source"),
@@ -157,17 +159,17 @@ class SourceReport:
             )
             if names and (where == "the source" or not self.unwatched)
         ]
-        return f"{'; '.join(told)}." if told else ""
+        return f"{'; '.join(parts)}." if parts else ""
 
     @property
     def _omissions(self) -> str:
         outputs = [
-            f"the output {elided(one.name or one.source)!r} ({one.left_out})"
-            for one in self.outputs
-            if one.left_out
+            f"the output {elided(output.name or output.source)!r} ({output.left_out})"
+            for output in self.outputs
+            if output.left_out
         ]
-        told = f"Not compared: {', '.join(outputs)}." if outputs else ""
-        return " ".join(part for part in (told, self.unwatched) if part)
+        text = f"Not compared: {', '.join(outputs)}." if outputs else ""
+        return " ".join(part for part in (text, self.unwatched) if part)
 
     @property
     def _runtime(self) -> str:
@@ -176,52 +178,54 @@ class SourceReport:
                 f"{self.runtime.called} is not beside them: {self.runtime.why.removesuffix('.')}."
             )
         unknown = sum(
-            count is None and not instead
-            for count, instead in zip(self.runtime.counts, self.runtime.instead, strict=True)
+            count is None and not replacement
+            for count, replacement in zip(self.runtime.counts, self.runtime.instead, strict=True)
         )
-        told = f"Beside Loopscope: {self.runtime.sentence}" if self.runtime.sentence else ""
-        return f"{told} {self._unknown(unknown)}" if unknown else told
+        text = f"Beside Loopscope: {self.runtime.sentence}" if self.runtime.sentence else ""
+        return f"{text} {self._unknown_counts(unknown)}" if unknown else text
 
-    def _unknown(self, count: int) -> str:
-        what = f"What {elided(self.runtime.called)} did in {counted(count, 'loop or branch', 'loops or branches')} is not known"
-        return f"{what}: it gives no values of what did not run here, and no counts of loops inside branches."
+    def _unknown_counts(self, count: int) -> str:
+        regions = counted(count, "loop or branch", "loops or branches")
+        return (
+            f"What {elided(self.runtime.called)} did in {regions} is not known: "
+            f"it gives no values of what did not run here, "
+            f"and no counts of loops inside branches."
+        )
 
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Three columns with a row for each loop, branch and output, and a first row of what
-        they are.
-        """
+        """Return three columns with a header and one row per loop, branch and output."""
         columns = len(self.regions) * (None,) if self.runtime.why else self.runtime.counts
-        instead = len(self.regions) * ("",) if self.runtime.why else self.runtime.instead
+        replacements = len(self.regions) * ("",) if self.runtime.why else self.runtime.instead
         head = ("", self.framework, "Loopscope", self.runtime.called)
         rows = [
-            self._row(one, count, words)
-            for one, count, words in zip(self.regions, columns, instead, strict=True)
+            self._row(region, count, words)
+            for region, count, words in zip(self.regions, columns, replacements, strict=True)
         ]
         return (
             head,
             *rows,
             *(
-                (f"output {one.name}", one.there, one.here, one.runtime)
-                for one in self.outputs
-                if one.differs
+                (f"output {output.name}", output.there, output.here, output.runtime)
+                for output in self.outputs
+                if output.differs
             ),
         )
 
     def _row(
-        self, region: RegionAcross, count: tuple[int, ...] | None, instead: str
+        self, region: RegionAcross, count: tuple[int, ...] | None, replacement: str
     ) -> tuple[str, str, str, str]:
-        told = ran if region.kind != "cond" else took
-        there = told(count) if count is not None else instead or "not known"
+        words = ran if region.kind != "cond" else took
+        runtime_words = words(count) if count is not None else replacement or "not known"
         return (
             f"{region.source} = {readable(region.address)}",
-            told(region.there),
-            told(region.here),
-            there,
+            words(region.there),
+            words(region.here),
+            runtime_words,
         )
 
 
 def ran(counts: Sequence[int]) -> str:
-    """How often a loop ran, over all its executions.
+    """Return the iteration counts of a loop over all its executions, as text.
 
     >>> ran((3,)), ran((2, 2, 5)), ran((4, 4)), ran(())
     ('3 iterations', '2, 2, 5 iterations', '4 iterations, 2 times', 'never ran')
@@ -232,11 +236,11 @@ def ran(counts: Sequence[int]) -> str:
         return counted(counts[0], "iteration") + (
             f", {len(counts):,} times" if len(counts) > 1 else ""
         )
-    return f"{', '.join(_some([f'{one:,}' for one in counts]))} iterations"
+    return f"{', '.join(_first_words([f'{count:,}' for count in counts]))} iterations"
 
 
 def took(branches: Sequence[int]) -> str:
-    """Which branches an If took, over all its executions.
+    """Return the branches of an If over all its executions, as text.
 
     >>> took((1,)), took((1, 1, 0)), took(())
     ('then', 'then 2 times, else', 'never ran')
@@ -244,28 +248,28 @@ def took(branches: Sequence[int]) -> str:
     if not branches:
         return "never ran"
     runs: list[tuple[str, int]] = []
-    for one in branches:
-        name = "then" if one else "else"
+    for is_then in branches:
+        name = "then" if is_then else "else"
         if runs and runs[-1][0] == name:
             runs[-1] = name, runs[-1][1] + 1
         else:
             runs.append((name, 1))
     return ", ".join(
-        _some([name if times == 1 else f"{name} {times:,} times" for name, times in runs])
+        _first_words([name if times == 1 else f"{name} {times:,} times" for name, times in runs])
     )
 
 
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 
 
-def _some(words: list[str]) -> Iterator[str]:
-    yield from words[:_MOST_SHOWN]
-    if len(words) > _MOST_SHOWN:
+def _first_words(words: list[str]) -> Iterator[str]:
+    yield from words[:_MAX_SHOWN]
+    if len(words) > _MAX_SHOWN:
         yield "..."
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(_some([elided(one) for one in names]))
+    return ", ".join(_first_words([elided(name) for name in names]))
 
 
 def _joined(words: Sequence[str]) -> str:

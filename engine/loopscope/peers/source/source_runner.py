@@ -1,4 +1,4 @@
-"""What a source program did, and the file's own runtime, where our run of the file did not
+"""Results of a source program and of the file's own runtime, for a run of ours that did not
 finish.
 """
 
@@ -21,57 +21,57 @@ from loopscope.peers.source.program import Source, SourceRun, run_source
 from loopscope.peers.source.report_columns import order, path
 from loopscope.peers.source.source_report import ran, took
 
-_SHOWN = 4
-"""Elements of an output."""
+_MAX_ELEMENTS = 4
+"""Maximum number of elements shown of an output."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceAlone:
-    """A source program and the file's runtime, beside a run of ours that came to no end."""
+    """Results of a source program and of the file's runtime, next to an unfinished run of ours."""
 
     source: str
     framework: str
     """Name and version."""
     failure: str
-    """Why our run came to no end."""
+    """Reason why our run did not finish."""
     regions: tuple[tuple[str, str], ...]
-    """Each loop and branch of the program, and what it did."""
+    """Name and description of each loop and branch of the program."""
     outputs: tuple[tuple[str, str, str], ...]
-    """The name of each output, what the source gave, and what the runtime did; empty where it
-    gave none.
+    """Name, source value and runtime value of each output; the runtime value is empty if
+    missing.
     """
     runtime: str
-    """Name and version, or the name alone where it did not run."""
+    """Name and version, or the name alone if the runtime did not run."""
     why: str
-    """Why it did not run; empty where it did."""
+    """Reason why the runtime did not run; empty if it did."""
     unwatched: str = ""
-    """Why the loops and branches of the source were not watched; empty where they were."""
+    """Reason why loops and branches of the source were not recorded; empty if they were."""
 
     @property
     def sentence(self) -> str:
-        """What to know, in a few sentences."""
+        """Summary in a few sentences."""
         beside = (
             f"{self.runtime} is not beside it: {self.why.removesuffix('.')}."
             if self.why
             else f"{self.runtime} runs the file too."
         )
-        ours = f"The run of the file did not finish in Loopscope: {self.failure.removesuffix('.')}."
+        own = f"The run of the file did not finish in Loopscope: {self.failure.removesuffix('.')}."
         return " ".join(
             part
-            for part in (ours, f"{self.framework} runs the source.", beside, self.unwatched)
+            for part in (own, f"{self.framework} runs the source.", beside, self.unwatched)
             if part
         )
 
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Three columns as those of a comparison: source, Loopscope, and the file's runtime."""
+        """Return three columns, as in a comparison: source, Loopscope, and the file's runtime."""
         head = ("", self.framework, "Loopscope", self.runtime)
-        regions = ((name, did, "", "") for name, did in self.regions)
+        regions = ((name, description, "", "") for name, description in self.regions)
         return (
             head,
             *regions,
             *(
-                (f"output {name}", there, "did not finish", runtime)
-                for name, there, runtime in self.outputs
+                (f"output {name}", source_value, "did not finish", runtime)
+                for name, source_value, runtime in self.outputs
             ),
         )
 
@@ -85,19 +85,18 @@ def source_alone(
     document: bytes = b"",
     stopped: Callable[[], bool] = never,
 ) -> SourceAlone:
-    """Runs a source program, and the file's own runtime where it is installed, with the inputs of a
-    run that did not finish.
+    """Run a source program, and the file's runtime if installed, with the inputs of an unfinished
+    run.
 
-    ``document`` is the content of an ONNX file, for a model that was read from its bytes.
-    ``EngineError`` when the program does not run within ``seconds``, or ``stopped`` says yes before
-    it has.
+    ``document`` is the content of an ONNX file, for a model read from bytes. Raise ``EngineError``
+    if the program does not run within ``seconds``, or if ``stopped`` returns True first.
     """
     patience = Patience(seconds, stopped)
-    did = run_source(source, run.model, inputs, patience)
-    called, why, given = CALLED[run.model.dialect], "not installed", ()
+    source_run = run_source(source, run.model, inputs, patience)
+    called, why, outputs = CALLED[run.model.dialect], "not installed", ()
     if runtime_of(run.model):
         try:
-            called, given = ask_outputs(run.model, inputs, patience, document)
+            called, outputs = ask_outputs(run.model, inputs, patience, document)
             why = ""
         except EngineError as error:
             if stopped():
@@ -106,38 +105,45 @@ def source_alone(
     failure = run.failure or "it was stopped"
     return SourceAlone(
         source.where,
-        did.framework,
+        source_run.framework,
         failure,
-        tuple(_regions(did)),
-        tuple(_outputs(did, run, given)),
+        tuple(_regions(source_run)),
+        tuple(_outputs(source_run, run, outputs)),
         called,
         why,
-        did.unwatched,
+        source_run.unwatched,
     )
 
 
-def _regions(did: SourceRun) -> Iterator[tuple[str, str]]:
-    for number, one in enumerate(did.regions):
-        yield path(did, number), ran(one.counts) if one.is_loop else took(one.taken)
+def _regions(source_run: SourceRun) -> Iterator[tuple[str, str]]:
+    for number, region in enumerate(source_run.regions):
+        yield path(source_run, number), ran(region.counts) if region.is_loop else took(region.taken)
 
 
-def _outputs(did: SourceRun, run: Run, given: tuple[Any, ...]) -> Iterator[tuple[str, str, str]]:
-    """By the names of the file where they are known."""
-    ours = [(next(iter(one.names), one.name), {one.name, *one.names}) for one in run.model.outputs]
-    for number, (name, value) in zip(order(did, ours, given), did.outputs, strict=True):
-        there = _words(value) if value is not None else "no tensor of numbers"
-        runtime = _words(given[number]) if number is not None and given else ""
-        yield elided(ours[number][0] if number is not None else name), there, runtime
+def _outputs(
+    source_run: SourceRun, run: Run, runtime_outputs: tuple[Any, ...]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the outputs under the names of the file, if they are known."""
+    names = [
+        (next(iter(signature.names), signature.name), {signature.name, *signature.names})
+        for signature in run.model.outputs
+    ]
+    for number, (name, value) in zip(
+        order(source_run, names, runtime_outputs), source_run.outputs, strict=True
+    ):
+        source_words = _words(value) if value is not None else "not a tensor of numbers"
+        runtime = _words(runtime_outputs[number]) if number is not None and runtime_outputs else ""
+        yield elided(names[number][0] if number is not None else name), source_words, runtime
 
 
 def _words(value: Any) -> str:
-    """The first elements of a tensor, with its shape where it has several."""
+    """Return the first elements of a tensor, with its shape if it has dimensions."""
     if not is_tensor(value):
-        return "no tensor"
+        return "not a tensor"
     array = np.asarray(value)
-    some = [
-        f"{float(one):.7g}" if array.dtype.kind == "f" else str(one)
-        for one in array.reshape(-1)[:_SHOWN]
+    elements = [
+        f"{float(element):.7g}" if array.dtype.kind == "f" else str(element)
+        for element in array.reshape(-1)[:_MAX_ELEMENTS]
     ]
-    told = elided(", ".join([*some, "..."] if array.size > _SHOWN else some))
-    return told if array.ndim == 0 else f"{shape_text(array)} {told}"
+    text = elided(", ".join([*elements, "..."] if array.size > _MAX_ELEMENTS else elements))
+    return text if array.ndim == 0 else f"{shape_text(array)} {text}"

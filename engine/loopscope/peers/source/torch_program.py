@@ -1,7 +1,7 @@
-"""A program of torch, run operation by operation, with its loops and branches interpreted.
+"""Execution of a torch program operation by operation, with interpreted loops and branches.
 
-Loaded in a process of its own by ``source_process.py``, so it imports nothing of ours. What torch's
-loops and branches mean is said in its documentation of higher order operators (``torch.cond``,
+Loaded in a separate process by ``source_process.py``; it imports nothing of Loopscope. The
+semantics of the loops and branches are those of torch's higher order operators (``torch.cond``,
 ``torch.while_loop``, ``torch.scan``, ``torch.map``).
 """
 
@@ -20,73 +20,77 @@ if TYPE_CHECKING:
     from loopscope.peers.source.watching import Watch
 
 KINDS = {"cond": "cond", "while_loop": "while_loop", "scan": "scan", "map_impl": "map"}
-"""The operators that are interpreted, with what we call them."""
+"""Interpreted operators, with our names."""
 BODIES: Mapping[str, Sequence[str]] = {
     "cond": ("then", "else"),
     "while_loop": ("condition", "body"),
     "scan": ("body",),
     "map": ("body",),
 }
-"""The graphs among their arguments, in order."""
+"""Graphs among the arguments, in order."""
 OPERANDS: Mapping[str, Sequence[int]] = {
     "cond": (3,),
     "while_loop": (2, 3),
     "scan": (1, 2, 3),
     "map": (1, 2),
 }
-"""The arguments that their graphs take, in order."""
+"""Arguments that the graphs receive, in order."""
 CARRIED = {"while_loop": 2, "scan": 1}
-"""The argument that holds what a loop carries."""
+"""Argument with the carried values."""
 CALLS = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "invoke_subgraph")
-"""Operators that call their graph once: what is in it counts as what is around it."""
+"""Operators that call their graph once, so that it counts as part of the enclosing graph."""
 
 
 def run(
     watching: Any,
     source: Any,
-    given: Sequence[np.ndarray],
+    arrays: Sequence[np.ndarray],
     names: Sequence[Sequence[str]],
     target: str,
 ) -> str:
-    """Runs a program and writes down what happened; the name and version of torch.
-    ``ValueError`` for what it cannot be given.
+    """Run a program and write the recording; return name and version of torch.
+
+    Raise ``ValueError`` for inputs that the program does not accept.
     """
     program = (
         torch.export.load(source)
         if isinstance(source, str)
-        else exported(source, given, names, watching)
+        else exported(source, arrays, names, watching)
     )
-    called = f"torch {torch.__version__.partition('+')[0]}"
-    users = [
+    version = f"torch {torch.__version__.partition('+')[0]}"
+    user_inputs = [
         spec for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT
     ]
-    taken = [spec for spec in users if not isinstance(spec.arg, ConstantArgument)]
-    order = watching.ordered([spec.arg.name for spec in taken], names, "the program")
+    tensor_inputs = [spec for spec in user_inputs if not isinstance(spec.arg, ConstantArgument)]
+    order = watching.ordered([spec.arg.name for spec in tensor_inputs], names, "the program")
     arguments = [
-        fed(watching, program, spec.arg.name, given[number])
-        for spec, number in zip(taken, order, strict=True)
+        fed(watching, program, spec.arg.name, arrays[number])
+        for spec, number in zip(tensor_inputs, order, strict=True)
     ]
     watch = watching.Watch()
     main = TorchGraph(program.graph_module, watch, -1, "body")
     with torch.no_grad():
         results = main.run(*_all_inputs(program, iter(arguments)))
-    outputs = [(spec.arg, value) for spec, value in zip(program.graph_signature.output_specs, results, strict=True)
-               if spec.kind == OutputKind.USER_OUTPUT]  # fmt: skip
+    outputs = [
+        (spec.arg, value)
+        for spec, value in zip(program.graph_signature.output_specs, results, strict=True)
+        if spec.kind == OutputKind.USER_OUTPUT
+    ]
     watch.write(
         target,
         [getattr(argument, "name", "") for argument, _ in outputs],
         [as_array(value) for _, value in outputs],
-        framework=called,
-        inputs=[[spec.arg.name, number] for spec, number in zip(taken, order, strict=True)],
+        framework=version,
+        inputs=[[spec.arg.name, number] for spec, number in zip(tensor_inputs, order, strict=True)],
         unwatched=watch.run_as_a_whole(),
     )
-    return called
+    return version
 
 
 def exported(
-    source: Any, given: Sequence[np.ndarray], names: Sequence[Sequence[str]], watching: Any
+    source: Any, arrays: Sequence[np.ndarray], names: Sequence[Sequence[str]], watching: Any
 ) -> ExportedProgram:
-    """An exported program as it is; a module or a function is exported with the inputs as its
+    """Return an exported program unchanged; export a module or function with the inputs as
     examples.
     """
     if isinstance(source, ExportedProgram):
@@ -95,24 +99,25 @@ def exported(
     parameters = inspect.signature(
         source.forward if isinstance(source, torch.nn.Module) else source
     ).parameters
-    wanted = [
+    required = [
         name
-        for name, one in parameters.items()
-        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+        for name, parameter in parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
     order = (
-        watching.ordered(wanted, names, "the function")
-        if len(wanted) == len(given)
-        else range(len(given))
+        watching.ordered(required, names, "the function")
+        if len(required) == len(arrays)
+        else range(len(arrays))
     )
     return torch.export.export(
-        module.eval(), tuple(torch.from_numpy(np.array(given[number])) for number in order)
+        module.eval(), tuple(torch.from_numpy(np.array(arrays[number])) for number in order)
     )
 
 
 def _module_of(function: Callable[..., Any]) -> torch.nn.Module:
-    """A module that calls a function, which has the parameters that the function has: inputs are
-    called after them.
+    """Return a module that calls a function and has the function's parameters, so that inputs get
+    their names.
     """
 
     class Called(torch.nn.Module):
@@ -121,12 +126,14 @@ def _module_of(function: Callable[..., Any]) -> torch.nn.Module:
 
     own = inspect.signature(function)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    Called.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined] # as in PEP 362
+    # As in PEP 362.
+    signature = own.replace(parameters=[first, *own.parameters.values()])
+    Called.forward.__signature__ = signature  # type: ignore[attr-defined]
     return Called()
 
 
 def fed(watching: Any, program: ExportedProgram, name: str, array: np.ndarray) -> Any:
-    """An input as the program takes it: of its type, and a number where it is one."""
+    """Return an input as the program accepts it: converted to its type, or a Python number."""
     meta = next(
         node.meta["val"]
         for node in program.graph.nodes
@@ -142,28 +149,29 @@ def fed(watching: Any, program: ExportedProgram, name: str, array: np.ndarray) -
         tensor.to(meta.dtype).to(tensor.dtype), tensor
     ):
         raise ValueError(
-            f"the input {name!r} is of type {tensor.dtype}, and the program takes {meta.dtype}, which cannot hold its values"
+            f"the input {name!r} is of type {tensor.dtype}, and the program takes {meta.dtype}, "
+            f"which cannot hold its values"
         )
     return tensor.to(meta.dtype)
 
 
 def _all_inputs(program: ExportedProgram, arguments: Any) -> list[Any]:
-    """What the graph takes: weights and constants of the program, and the arguments where they
-    belong.
+    """Return the graph's inputs: weights and constants of the program, with the arguments
+    inserted.
     """
-    kept = {**program.state_dict, **program.constants}
-    return [_input(spec, kept, arguments) for spec in program.graph_signature.input_specs]
+    stored = {**program.state_dict, **program.constants}
+    return [_input(spec, stored, arguments) for spec in program.graph_signature.input_specs]
 
 
-def _input(spec: InputSpec, kept: Mapping[str, Any], arguments: Any) -> Any:
+def _input(spec: InputSpec, stored: Mapping[str, Any], arguments: Any) -> Any:
     if spec.kind != InputKind.USER_INPUT:
-        return kept[spec.target] if spec.target is not None else None
+        return stored[spec.target] if spec.target is not None else None
     return spec.arg.value if isinstance(spec.arg, ConstantArgument) else next(arguments)
 
 
 def as_array(value: Any) -> np.ndarray | None:
-    """A tensor or number as an array; the narrow floats as f32, which holds them. None for what
-    is neither.
+    """Return a tensor or number as an array; narrow floats become f32. Return None for other
+    values.
     """
     if isinstance(value, (bool, int, float)):
         return np.asarray(value)
@@ -180,7 +188,7 @@ def as_array(value: Any) -> np.ndarray | None:
 
 
 class TorchGraph(torch.fx.Interpreter):
-    """A graph of the program, with those inside it."""
+    """A graph of the program with its inner graphs."""
 
     def __init__(
         self,
@@ -194,26 +202,28 @@ class TorchGraph(torch.fx.Interpreter):
         self.watch, self.parent, self.body = watch, parent, body
         placeholders = (node.name for node in module.graph.nodes if node.op == "placeholder")
         self.called = dict(zip(placeholders, called, strict=False))
-        """What the graph around calls the values that this one takes."""
+        """Names in the enclosing graph of the values that this graph receives."""
         self.numbers: dict[str, int] = {}
-        """The region of each node that is one."""
+        """Region number of each node that is a region."""
         self.inside: dict[str, list[TorchGraph]] = {}
-        """The graphs of each node that has some."""
+        """Inner graphs of each node that has any."""
         for node in module.graph.nodes:
             name = operator_name(node)
             if name in KINDS:
                 self._declare(node, KINDS[name])
             elif name in CALLS:
                 self.inside[node.name] = [
-                    TorchGraph(one, watch, parent, body) for one in self._graphs(node)
+                    TorchGraph(graph, watch, parent, body) for graph in self._graphs(node)
                 ]
             elif name and self._graphs(node):
                 watch.whole.append(node.name)
 
     def _declare(self, node: torch.fx.Node, kind: str) -> None:
         carried = self._names(node.args[CARRIED[kind]]) if kind in CARRIED else []
-        given = len(_listed(node.meta.get("val"))) - len(carried) if kind != "cond" else 0
-        number = self.watch.declare(node.name, kind, self.parent, self.body, carried, max(given, 0))
+        output_count = len(_listed(node.meta.get("val"))) - len(carried) if kind != "cond" else 0
+        number = self.watch.declare(
+            node.name, kind, self.parent, self.body, carried, max(output_count, 0)
+        )
         self.numbers[node.name] = number
         called = [name for place in OPERANDS[kind] for name in self._names(node.args[place])]
         bodies = zip(BODIES[kind], self._graphs(node), strict=True)
@@ -222,14 +232,16 @@ class TorchGraph(torch.fx.Interpreter):
         ]
 
     def _names(self, operands: Any) -> list[str]:
-        return [self.called.get(str(one), str(one)) for one in _listed(operands)]
+        return [self.called.get(str(operand), str(operand)) for operand in _listed(operands)]
 
     def _graphs(self, node: torch.fx.Node) -> list[torch.fx.GraphModule]:
-        named = (
-            one for one in node.args if isinstance(one, torch.fx.Node) and one.op == "get_attr"
+        attributes = (
+            argument
+            for argument in node.args
+            if isinstance(argument, torch.fx.Node) and argument.op == "get_attr"
         )
-        found = (getattr(self.module, str(one.target), None) for one in named)
-        return [one for one in found if isinstance(one, torch.fx.GraphModule)]
+        modules = (getattr(self.module, str(attribute.target), None) for attribute in attributes)
+        return [module for module in modules if isinstance(module, torch.fx.GraphModule)]
 
     def run_node(self, n: torch.fx.Node) -> Any:
         name = operator_name(n)
@@ -250,8 +262,8 @@ class TorchGraph(torch.fx.Interpreter):
             case _:
                 waiting = iter(graphs)
                 called = (
-                    next(waiting).run if isinstance(one, torch.fx.GraphModule) else one
-                    for one in arguments
+                    next(waiting).run if isinstance(argument, torch.fx.GraphModule) else argument
+                    for argument in arguments
                 )
                 return cast("Callable[..., Any]", n.target)(*called)
 
@@ -261,34 +273,34 @@ class TorchGraph(torch.fx.Interpreter):
         return graphs[0 if first else 1].run(*arguments[3])
 
     def _while(self, number: int, graphs: Sequence[TorchGraph], arguments: Sequence[Any]) -> Any:
-        asks, body = graphs
-        values, more = list(arguments[2]), list(arguments[3])
+        condition, body = graphs
+        values, invariants = list(arguments[2]), list(arguments[3])
         self.watch.began(number, [as_array(value) for value in values])
-        while bool(_only(asks.run(*values, *more))):
-            values = list(body.run(*values, *more))
+        while bool(_only(condition.run(*values, *invariants))):
+            values = list(body.run(*values, *invariants))
             self.watch.iterated(number, [as_array(value) for value in values])
         return tuple(values)
 
     def _scan(self, number: int, body: TorchGraph, arguments: Sequence[Any]) -> Any:
-        state, rows, more = list(arguments[1]), list(arguments[2]), list(arguments[3])
+        state, rows, invariants = list(arguments[1]), list(arguments[2]), list(arguments[3])
         carried = len(state)
-        given: list[list[Any]] = []
+        outputs: list[list[Any]] = []
         self.watch.began(number, [as_array(value) for value in state])
-        for at in range(rows[0].shape[0]):
-            values = list(body.run(*state, *(one[at] for one in rows), *more))
+        for iteration in range(rows[0].shape[0]):
+            values = list(body.run(*state, *(row[iteration] for row in rows), *invariants))
             self.watch.iterated(number, [as_array(value) for value in values])
             state = values[:carried]
-            given.append(values[carried:])
-        return [*state, *(torch.stack(one) for one in zip(*given, strict=True))]
+            outputs.append(values[carried:])
+        return [*state, *(torch.stack(column) for column in zip(*outputs, strict=True))]
 
     def _map(self, number: int, body: TorchGraph, arguments: Sequence[Any]) -> Any:
-        rows, more = list(arguments[1]), list(arguments[2])
-        given: list[list[Any]] = []
+        rows, invariants = list(arguments[1]), list(arguments[2])
+        outputs: list[list[Any]] = []
         self.watch.began(number, [])
-        for at in range(rows[0].shape[0]):
-            given.append(list(body.run(*(one[at] for one in rows), *more)))
-            self.watch.iterated(number, [as_array(value) for value in given[-1]])
-        return [torch.stack(one) for one in zip(*given, strict=True)]
+        for iteration in range(rows[0].shape[0]):
+            outputs.append(list(body.run(*(row[iteration] for row in rows), *invariants)))
+            self.watch.iterated(number, [as_array(value) for value in outputs[-1]])
+        return [torch.stack(column) for column in zip(*outputs, strict=True)]
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -300,5 +312,5 @@ def _only(value: Any) -> Any:
 
 
 def operator_name(node: torch.fx.Node) -> str:
-    """The name of a higher order operator; empty for all else."""
+    """Return the name of a higher order operator; empty for other nodes."""
     return node.target.name() if isinstance(node.target, torch._ops.HigherOrderOperator) else ""

@@ -1,6 +1,6 @@
-"""What is written down while a source program runs: counts, branches, and values of each iteration.
+"""Recording of a running source program: counts, branches, and values of each iteration.
 
-Loaded in the process of a framework by ``source_process.py``, so it imports nothing of ours.
+Loaded in the framework's process by ``source_process.py``; it imports nothing of Loopscope.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 LARGE = 1 << 16
-"""Elements of a value beyond which only a sample of them is written down."""
+"""Number of elements above which only a sample of a value is stored."""
 SAMPLED = 1 << 12
-"""Elements of a sample."""
+"""Number of elements of a sample."""
 MOST_BYTES = 256 * 2**20
-"""Of all values together; what comes after them is not written down."""
+"""Maximum bytes of all values; later values are not stored."""
 MOST_EXECUTIONS = 1_000_000
-"""Of one loop or branch; the program is ended where there are more."""
+"""Maximum executions of one loop or branch; the program is stopped above it."""
 
 
 def sampled(value: np.ndarray) -> np.ndarray:
-    """A large value as elements of it, evenly spread; a small one as it is."""
+    """Return evenly spaced elements of a large value; a small value unchanged."""
     flat = value.reshape(-1)
     return (
         value
@@ -34,46 +34,48 @@ def sampled(value: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class LoopValue:
-    """One value of a loop, execution after execution."""
+    """A value of a loop over all executions."""
 
     name: str
     starts: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    """Before the first iteration of each execution; none of a value that iterations only give."""
+    """Values before the first iteration of each execution; empty for a value that is not
+    carried.
+    """
     rows: list[np.ndarray] = field(default_factory=list[np.ndarray])
-    """After each iteration."""
+    """Values after each iteration."""
     shape: tuple[int, ...] | None = None
-    """Before it was sampled."""
+    """Shape before sampling."""
     refused: str = ""
-    """Why it is not written down; empty where it is."""
+    """Reason why the value is not stored; empty if it is."""
 
 
 @dataclass(slots=True)
 class ProgramRegion:
-    """One loop or branch of the program."""
+    """A loop or branch of the program."""
 
     name: str
     kind: str
-    """``while_loop``, ``scan``, ``map`` or ``cond``, as torch calls them."""
+    """``while_loop``, ``scan``, ``map`` or ``cond``, as in torch."""
     parent: int
-    """Number of the region around; -1 outermost."""
+    """Number of the enclosing region; -1 for the outermost graph."""
     body: str
-    """The body of that region that it is in: ``body``, ``condition``, ``then`` or ``else``."""
+    """Body of the enclosing region: ``body``, ``condition``, ``then`` or ``else``."""
     carried: int
-    """How many of its values it carries; the others its iterations only give."""
+    """Number of carried values; the remaining values are outputs of each iteration."""
     columns: list[LoopValue]
     counts: list[int] = field(default_factory=list[int])
-    """Iterations of each execution, in the order in which they ran."""
+    """Iteration count of each execution, in execution order."""
     taken: list[bool] = field(default_factory=list[bool])
-    """For each execution of a branch whether it was the first one, then."""
+    """True for each execution of a branch that took then."""
 
 
 class Watch:
-    """The regions of a program, outer ones before inner ones."""
+    """Recorded regions of a program, outer before inner."""
 
     def __init__(self) -> None:
         self.regions: list[ProgramRegion] = []
         self.whole: list[str] = []
-        """What has graphs inside and is not watched."""
+        """Names of operations with inner graphs that are not recorded."""
         self._left = MOST_BYTES
 
     def declare(
@@ -83,49 +85,51 @@ class Watch:
         parent: int,
         body: str,
         carried: Sequence[str] = (),
-        given: int = 0,
+        output_count: int = 0,
     ) -> int:
-        """A region, before anything runs; its number. ``carried`` are the names of what it
-        carries.
+        """Declare a region before the run and return its number; ``carried`` are the names of its
+        carried values.
         """
         columns = [
             *map(LoopValue, carried),
             *(
                 LoopValue(f"output {number}")
-                for number in range(len(carried), len(carried) + given)
+                for number in range(len(carried), len(carried) + output_count)
             ),
         ]
         self.regions.append(ProgramRegion(name, kind, parent, body, len(carried), columns))
         return len(self.regions) - 1
 
     def began(self, number: int, values: Sequence[Any]) -> None:
-        """A loop begins with what it carries; None for what is no tensor."""
+        """Record the start of a loop with its carried values; None for a value that is not a
+        tensor.
+        """
         region = self.regions[number]
         if len(region.counts) >= MOST_EXECUTIONS:
             raise ValueError(f"{region.name} runs more than {MOST_EXECUTIONS:,} times")
         region.counts.append(0)
         for column, value in zip(region.columns, values, strict=False):
-            self._put(column, column.starts, value)
+            self._store(column, column.starts, value)
 
     def iterated(self, number: int, values: Sequence[Any]) -> None:
-        """An iteration has ended: what it carries on, then what it gives."""
+        """Record the end of an iteration: carried values, then outputs."""
         region = self.regions[number]
         region.counts[-1] += 1
         for column, value in zip(region.columns, values, strict=True):
-            self._put(column, column.rows, value)
+            self._store(column, column.rows, value)
 
     def took(self, number: int, first: bool) -> None:
-        """A branch is taken."""
+        """Record the branch taken."""
         region = self.regions[number]
         if len(region.taken) >= MOST_EXECUTIONS:
             raise ValueError(f"{region.name} runs more than {MOST_EXECUTIONS:,} times")
         region.taken.append(first)
 
     def run_as_a_whole(self) -> str:
-        """A sentence on what is not watched; empty where all is."""
+        """Return a sentence about operations that are not recorded; empty if all are."""
         return f"Run as a whole, and not watched: {', '.join(self.whole)}." if self.whole else ""
 
-    def _put(self, column: LoopValue, target: list[np.ndarray], value: Any) -> None:
+    def _store(self, column: LoopValue, target: list[np.ndarray], value: Any) -> None:
         if column.refused:
             return
         if value is None or value.dtype.kind not in "biuf":
@@ -136,68 +140,81 @@ class Watch:
             column.starts, column.rows = [], []
             return
         column.shape = value.shape
-        kept = np.array(sampled(value))
-        self._left -= kept.nbytes
+        sample = np.array(sampled(value))
+        self._left -= sample.nbytes
         if self._left >= 0:
-            target.append(kept)
+            target.append(sample)
 
-    def write(self, target: str, names: Sequence[str], outputs: Sequence[Any], **told: Any) -> None:
-        """A file of arrays, and ``told`` with what they are as JSON."""
+    def write(
+        self, target: str, names: Sequence[str], outputs: Sequence[Any], **metadata: Any
+    ) -> None:
+        """Write a file of arrays, with ``metadata`` and the regions as JSON."""
         arrays: dict[str, np.ndarray] = {
-            f"output/{number}": one for number, one in enumerate(outputs) if one is not None
+            f"output/{number}": output
+            for number, output in enumerate(outputs)
+            if output is not None
         }
         regions = []
         for number, region in enumerate(self.regions):
             columns = []
-            for place, column in enumerate(region.columns):
+            for index, column in enumerate(region.columns):
                 for part, rows in (("start", column.starts), ("row", column.rows)):
                     if rows:
-                        arrays[f"{part}/{number}/{place}"] = np.stack(rows)
+                        arrays[f"{part}/{number}/{index}"] = np.stack(rows)
                 columns.append(
                     {"name": column.name, "shape": column.shape, "refused": column.refused}
                 )
-            plain = {
+            fields = {
                 key: getattr(region, key)
                 for key in ("name", "kind", "parent", "body", "carried", "counts", "taken")
             }
-            regions.append(plain | {"columns": columns})
+            regions.append(fields | {"columns": columns})
         np.savez(
             target,
             allow_pickle=False,
-            told=np.array(json.dumps({**told, "outputs": list(names), "regions": regions})),
+            told=np.array(json.dumps({**metadata, "outputs": list(names), "regions": regions})),
             **arrays,
         )
 
 
-def ordered(wanted: Sequence[str], given: Sequence[Sequence[str]], called: str) -> list[int]:
-    """For each input of a program the number of the file's input that it is: by name where all are
-    found, else by order.
+def ordered(inputs: Sequence[str], file_names: Sequence[Sequence[str]], subject: str) -> list[int]:
+    """Return the file's input number of each program input: by name if all names match, otherwise
+    by order.
 
-    ``ValueError`` where there are not as many.
+    Raise ``ValueError`` if the numbers of inputs differ.
     """
-    if len(wanted) != len(given):
+    if len(inputs) != len(file_names):
         raise ValueError(
-            f"{called} takes {len(wanted)} inputs ({', '.join(wanted)}), and the file {len(given)}"
+            f"{subject} takes {len(inputs)} inputs ({', '.join(inputs)}), "
+            f"and the file {len(file_names)}"
         )
     names = {
-        plain(name): number for number, some in reversed(list(enumerate(given))) for name in some
+        plain(name): number
+        for number, aliases in reversed(list(enumerate(file_names)))
+        for name in aliases
     }
-    found = [names.get(plain(name), -1) for name in wanted]
-    return found if sorted(found) == list(range(len(given))) else list(range(len(given)))
+    numbers = [names.get(plain(name), -1) for name in inputs]
+    return (
+        numbers if sorted(numbers) == list(range(len(file_names))) else list(range(len(file_names)))
+    )
 
 
 def plain(name: str) -> str:
-    """A name without what TensorFlow's exports add to it."""
+    """Return a name without the prefix and suffix that TensorFlow's exports add."""
     return name.removeprefix("serving_default_").partition(":")[0]
 
 
 def fitting(name: str, array: np.ndarray, shape: Sequence[int | None]) -> np.ndarray:
-    """An input as a program takes it; ``ValueError`` for one of another shape. None: any length."""
+    """Return an input if it has the shape that a program accepts; otherwise raise ``ValueError``.
+
+    None in ``shape`` allows any length.
+    """
     if len(shape) != array.ndim or any(
         length not in (None, own) for length, own in zip(shape, array.shape, strict=True)
     ):
-        wanted = ", ".join("any" if length is None else str(length) for length in shape)
+        expected = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(
-            f"the input {name!r} is of shape {list(array.shape)}, and the program takes [{wanted}]"
+            f"the input {name!r} is of shape {list(array.shape)}, "
+            f"and the program takes [{expected}]"
         )
     return array
