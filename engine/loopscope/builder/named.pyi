@@ -797,7 +797,7 @@ class NamedOperations(Operations):
         max_rois: int = 0,
         name: str = "",
     ) -> Tensor:
-        """The ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best Page sort/experimental-detectron-top-krois-6."""
+        """Return the ``max_rois`` rows of ``regions`` [n, 4] with the greatest ``probabilities`` [n], best first, filled up with zeros. Page sort/experimental-detectron-top-krois-6."""
 
     def extract_image_patches(
         self,
@@ -823,7 +823,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike,
         name: str = "",
     ) -> Tensor:
-        """Zeros with ones on one diagonal, shape (*batch, rows, columns). Page generation/eye-9."""
+        """Return zeros with ones on one diagonal, shape (*batch, rows, columns). Page generation/eye-9."""
 
     def fake_convert(
         self,
@@ -1411,7 +1411,7 @@ class NamedOperations(Operations):
         post_threshold: float = 0.0,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes [batch, n, 4], scores [batch, classes, n], each score lowered by the overlaps with Page sort/matrix-non-max-suppression-8."""
+        """Select boxes [batch, n, 4] by scores [batch, classes, n]; each score is lowered by the overlaps with better boxes of its class. Page sort/matrix-non-max-suppression-8."""
 
     def max_pool(
         self,
@@ -1492,7 +1492,7 @@ class NamedOperations(Operations):
         nms_eta: float = 1.0,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Greedy suppression within each class; the threshold shrinks by ``nms_eta`` with each box kept Page sort/multiclass-non-max-suppression-9."""
+        """Select boxes greedily within each class. The threshold is multiplied by ``nms_eta`` with each selected box while it is above 0.5. Page sort/multiclass-non-max-suppression-9."""
 
     def multinomial(
         self,
@@ -1507,7 +1507,7 @@ class NamedOperations(Operations):
         op_seed: int = 0,
         name: str = "",
     ) -> Tensor:
-        """Class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page Page generation/multinomial-13."""
+        """Draw class numbers, shape (batch, samples), by probabilities of shape (batch, classes). Page generation/multinomial-13."""
 
     def multiply(
         self,
@@ -1556,7 +1556,7 @@ class NamedOperations(Operations):
         clockwise: bool = True,
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an Page sort/nms-rotated-13."""
+        """Select as NonMaxSuppression-9, for boxes [batch, n, 5] of center x and y, width, height, and an angle in radians. Page sort/nms-rotated-13."""
 
     def non_max_suppression(
         self,
@@ -1573,7 +1573,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Boxes [batch, n, 4], scores [batch, classes, n]: rows of batch, class and box; of batch, Page sort/non-max-suppression-9."""
+        """Select boxes [batch, n, 4] by scores [batch, classes, n]. Return rows of batch, class and box; rows of batch, class and score; and their number. Page sort/non-max-suppression-9."""
 
     def non_zero(
         self,
@@ -1781,7 +1781,7 @@ class NamedOperations(Operations):
         alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
         name: str = "",
     ) -> Tensor:
-        """Random numbers from ``least`` to below ``most``, both scalars or one element. Page Page generation/random-uniform-8."""
+        """Draw random numbers from ``least`` to below ``most``, both scalars or of one element. Page generation/random-uniform-8."""
 
     def range(
         self,
@@ -1793,7 +1793,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike,
         name: str = "",
     ) -> Tensor:
-        """Numbers from ``start`` up or down to, not including, ``stop``; each input is a scalar or one Page generation/range-4."""
+        """Return the numbers from ``start`` up or down to ``stop`` (excluded). Page generation/range-4."""
 
     def rdft(
         self,
@@ -2190,7 +2190,7 @@ class NamedOperations(Operations):
         output_type: ElementTypeLike = "i64",
         name: str = "",
     ) -> Tensor:
-        """Where each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` Page sort/search-sorted-15."""
+        """Return the position at which each of ``values`` [..., m] would be inserted in its row of ``sorted_sequence`` ([..., n], or [n] for all rows). Page sort/search-sorted-15."""
 
     def segment_max(
         self,
@@ -2528,7 +2528,7 @@ class NamedOperations(Operations):
         index_element_type: ElementTypeLike = "i32",
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``, Page sort/top-k-11."""
+        """Return values and positions of the ``k`` (scalar) largest or smallest elements along ``axis``, ordered by value or position. Page sort/top-k-11."""
 
     def transpose(
         self,

@@ -261,8 +261,8 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """First line of the description."""
-        return self.description.partition("\n")[0]
+        """First paragraph of the description, on one line."""
+        return " ".join(self.description.partition("\n\n")[0].split())
 
     @property
     def description(self) -> str:
