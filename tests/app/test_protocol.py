@@ -38,7 +38,7 @@ SHAPE = {
     "stretch": "Stretch",
     "acts": "Acts",
     "moves": "Moves",
-    "report": "StepReport",
+    "report": "Report",
     "ask": "Ask",
 }
 """What each fixture is an example of."""

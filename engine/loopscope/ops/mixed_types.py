@@ -13,6 +13,19 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 
+_NOT_OPERANDS = {
+    "ConvInteger": (2, 3),
+    "DequantizeLinear": (2,),
+    "MatMulInteger": (2, 3),
+    "QLinearConv": (2, 5, 7),
+    "QLinearMatMul": (2, 5, 7),
+    "Split": (1,),
+    "Tile": (1, 2),
+}
+"""Positions of counts, axes and zero points. Their type variable is that of the data, but the data
+does not take their type.
+"""
+
 
 def promoted_type(types: Iterable[ElementType | None]) -> ElementType | None:
     """Return the common type of the known types; None if no type is known or numpy has no common
@@ -39,14 +52,20 @@ def input_groups(alike: tuple[str, ...], inputs: int) -> tuple[tuple[int, ...], 
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
-def promoting(kernel: Callable[..., Any], alike: tuple[str, ...]) -> Callable[..., Any]:
-    """Return the kernel with operands of one type variable promoted to a common type first."""
+def promoting(kernel: Callable[..., Any], name: str, alike: tuple[str, ...]) -> Callable[..., Any]:
+    """Return the kernel with operands of one type variable promoted to a common type first.
+
+    ``name`` is the operation's name. Its counts, axes and zero points keep their types.
+    """
+    excluded = _NOT_OPERANDS.get(name, ())
 
     def promoted(*values: Any, **state: Any) -> Any:
         operands = list(values)
         for group in input_groups(alike, len(values)):
             tensors = [
-                index for index in group if isinstance(values[index], (np.ndarray, np.generic))
+                index
+                for index in group
+                if index not in excluded and isinstance(values[index], (np.ndarray, np.generic))
             ]
             dtype = _promote_dtypes([values[index].dtype for index in tensors])
             for index in tensors if dtype is not None else ():

@@ -143,7 +143,7 @@ def write(
 ) -> None:
     """Write an ``.npz`` file of plain arrays.
 
-    Unlike ``np.savez``, which takes names as keywords, this accepts every name.
+    Every name is accepted. numpy's own function takes names as keywords, which excludes some.
     """
     with zipfile.ZipFile(target, "w", compression) as archive:
         for name, array in entries.items():

@@ -69,7 +69,7 @@ def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixtur
     assert main(["check", "--explain"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert [row.split()[0] for row in rows] == list(BY_CODE)
-    assert "LS404  error    An input of a Loop or TensorIterator is mapped to nothing." in rows
+    assert "LS404  error    An input of a Loop or TensorIterator is not mapped to the body." in rows
     assert main(["check", "--explain", "LS0"]) == 2
     assert (
         capsys.readouterr().err

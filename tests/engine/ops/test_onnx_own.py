@@ -723,10 +723,6 @@ REFUSED: dict[str, tuple[Case, str]] = {
         ("Gemm", 13, [reals(2, 3), reals(3, 4), reals(3)], {}, 1),
         r"shape is \[3\], expected one that is broadcast to \[2, 4\]",
     ),
-    "types": (
-        ("Max", 13, [reals(2), whole(1, 2)], {}, 1),
-        "the element types are f32 and i64, expected one and the same",
-    ),
     "axis to fold": (
         ("ReduceMax", 13, [LINE], {"axes": [3]}, 1),
         "axis 3 is out of range for rank 3",

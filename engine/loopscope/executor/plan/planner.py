@@ -250,13 +250,13 @@ class _Planner:
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
             if mixed:
-                call = promoting(call, operation.alike)
+                call = promoting(call, operation.name, operation.alike)
             return build(call, several=True, settled=True, kernel=call)
         assert operation.kernel is not None
         several = operation.outputs != 1
         kernel = bound(operation.kernel, keywords)
         if mixed:
-            kernel = promoting(kernel, operation.alike)
+            kernel = promoting(kernel, operation.name, operation.alike)
             return build(kernel, several, kernel=kernel)
         if is_custom:
             kernel = Agreeing(operation, kernel, attributes, several=several)
