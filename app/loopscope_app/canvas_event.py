@@ -46,7 +46,7 @@ class CanvasEvent:
     ``output`` box, its tensor.
     """
     root: str = ""
-    """For ``open``: static address of the graph to show, such as ``main/loop_7/body``."""
+    """Static address of the graph to show, such as ``main/loop_7/body``, for ``open``."""
     key: str = ""
 
 
@@ -64,7 +64,7 @@ MOST_WORDS = 256
 
 
 def read_acts(data: object, view: GraphView) -> tuple[Act, ...]:
-    """Return the acts that the browser has not seen confirmed, in order."""
+    """Return the unconfirmed acts, in order."""
     messages = data[:MOST_WORDS] if isinstance(data, list) else []
     return tuple(
         Act(message["count"], read_event(message, view))
@@ -150,9 +150,7 @@ class Move:
 
 
 def read_moves(data: object, run: str) -> tuple[Move, ...]:
-    """Return the moves that the browser has not seen confirmed, in order; none if they are of
-    another run.
-    """
+    """Return the unconfirmed moves, in order; none if they are of another run."""
     moves = data.get("moves") if isinstance(data, Mapping) and data.get("run") == run else None
     if not isinstance(moves, list):
         return ()

@@ -34,7 +34,9 @@ COMMANDS = {
     "matrix": "matrix",
     "mcp": "mcp",
 }
-"""Module of each subcommand. It is imported on demand, because each needs other parts of the engine."""
+"""Module of each subcommand. It is imported on demand, because each needs another part of the
+engine.
+"""
 
 FINISHED, REFUSED = 0, 2
 
@@ -194,7 +196,8 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--server",
         action="store_true",
-        help="serve other machines: listen on all addresses; users cannot open paths of this machine",
+        help="serve other machines: listen on all addresses; users cannot open paths of this "
+        "machine",
     )
     parser.add_argument(
         "--host-name",

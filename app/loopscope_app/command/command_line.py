@@ -143,7 +143,9 @@ def refusal_fields(error: EngineError) -> dict[str, Any]:
 
 
 def refuse_as_json(options: argparse.Namespace, error: EngineError, answer: dict[str, Any]) -> int:
-    """Print the answer and return the exit code for bad input; raise the error without ``--json``."""
+    """Print the answer and return the exit code for bad input. Raise the error without
+    ``--json``.
+    """
     if not options.json:
         raise error
     print(json.dumps(answer))

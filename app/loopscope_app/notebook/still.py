@@ -16,7 +16,7 @@ from loopscope_app.page.text_sections import tables, text, verdicts
 
 MOST_SUMMARY = 4000
 MOST_LINES, MOST_NODES = 200, 5_000
-"""Of the graph as code: lines, and nodes of a model that is planned for it."""
+"""Largest number of lines of code, and of nodes of a model that is planned for its code."""
 
 
 def still_of_model(model: loopscope.Model, summary: str) -> str:

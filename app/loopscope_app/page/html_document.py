@@ -51,8 +51,8 @@ def page_of(
     node_data: NodeData | None = None,
     most_bytes: int = 5 * 2**20,
 ) -> str:
-    """The document of what has run, opened at the debugger's cursor; ``node_data``: what others say
-    of the nodes, as colours.
+    """Return the document of what has run, opened at the debugger's cursor. ``node_data`` colours
+    the nodes.
 
     What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and
     ways to fold the graph are left out, and the page says so. ``BytesBound`` where not even a few
@@ -90,6 +90,7 @@ def _document(title: str, note: str, content: PagedRun) -> str:
         for name, label, meaning in _MOVES
     )
     note_markup = f'<p class="note">{text(note, _LONGEST_NOTE)}</p>' if note else ""
+    data = packed({**content.as_data(), "file": _file_name(title)})
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -103,14 +104,15 @@ def _document(title: str, note: str, content: PagedRun) -> str:
 <body>
 <header><h1>{text(title, 200)}</h1>{note_markup}<p class="about">{text(content.about)}</p></header>
 <main>
-<nav aria-label="Moves through the run">{buttons}<button id="play" title="Step by itself (Space)">Play</button></nav>
+<nav aria-label="Moves through the run">{buttons}
+<button id="play" title="Step by itself (Space)">Play</button></nav>
 <p id="place" role="status"></p>
 <div id="stage"><div id="canvas"></div>{_CODE}</div>
 <p id="chosen"></p>
 <section id="said"><h2>What the run did</h2>{content.beside()}</section>
 </main>
 <script type="text/plain" id="library">{_library()}</script>
-<script type="text/plain" id="run">{packed({**content.as_data(), "file": _file_name(title)})}</script>
+<script type="text/plain" id="run">{data}</script>
 <script type="module">{script}</script>
 </body>
 </html>

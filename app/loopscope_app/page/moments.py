@@ -45,13 +45,13 @@ class Moments:
     paths: tuple[tuple[int, ...], ...]
     """Open graphs, outermost first: the iteration of a loop's body, -1 for any other graph."""
     places: tuple[str, ...]
-    """What runs next, as words."""
+    """Words for what runs next."""
     graphs: tuple[str, ...]
     """Address of the innermost open graph."""
     tracks: tuple[str, ...]
     """Tracks as JSON, with steps."""
     lines: tuple[Mapping[str, object], ...]
-    """For the graph as code: current and skipped lines, and the values beside them."""
+    """Code lines that are current or skipped, and the values beside them."""
 
     def thinned(self, keep: int) -> Moments:
         """Return every other moment, with the first, the last, and the one at which the page
@@ -144,7 +144,7 @@ def moments(
     previews: dict[str, str] = {}
     overlays: list[Mapping[str, object]] = []
     spots = _Spots(drawn.views)
-    found: list[tuple[tuple[str, str], ...]] = []
+    cursor_boxes: list[tuple[tuple[str, str], ...]] = []
     paths: list[tuple[int, ...]] = []
     places: list[str] = []
     graphs: list[str] = []
@@ -157,7 +157,7 @@ def moments(
         ).as_data()
         now = {**now, "next": "", "current": "", **_coloured(twin, drawn, node_data)}
         overlays.append(now if with_values else {**now, **{name: {} for name in _VALUES}})
-        found.append(spots.at(twin))
+        cursor_boxes.append(spots.at(twin))
         opened = twin.frames()
         paths.append(tuple(-1 if frame.iteration is None else frame.iteration for frame in opened))
         graphs.append(opened[-1].address if opened else "")
@@ -168,7 +168,7 @@ def moments(
     return Moments(
         tuple(steps),
         tuple(overlays),
-        tuple(found),
+        tuple(cursor_boxes),
         tuple(paths),
         tuple(places),
         tuple(graphs),

@@ -216,7 +216,8 @@ def with_gradient(
 ) -> Opened:
     """Return the model with its gradient as further outputs, on the same inputs.
 
-    Raise ``EngineError`` if the model cannot be differentiated. ``going`` is passed to ``loopscope.gradients``.
+    Raise ``EngineError`` if the model cannot be differentiated. ``going`` is passed to
+    ``loopscope.gradients``.
     """
     model = loopscope.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)

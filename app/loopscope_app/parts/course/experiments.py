@@ -58,10 +58,9 @@ def _own(session: UserSession) -> None:
     ):
         for name, key in keys.items():
             signature = signatures(session.model.opened.model)[name]
+            kind = f"{signature.element_type or 'any type'} {signature.shape}"
             st.text_input(
-                f"{neutral(name, 60)} · {signature.element_type or 'any type'} {signature.shape}".replace(
-                    "[", "\\["
-                ),
+                f"{neutral(name, 60)} · {kind}".replace("[", "\\["),
                 fields[name],
                 key=key,
             )

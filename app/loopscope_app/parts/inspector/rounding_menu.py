@@ -20,9 +20,9 @@ from loopscope_app.state.user_session import place, widget
 WHAT, TO = "inspector_round_what", "inspector_round_to"
 
 
-def show(model: Model, at: IndexedNode) -> None:
+def show(model: Model, node: IndexedNode) -> None:
     """Show the last entry of an operation's menu."""
-    scopes = dict(patterns(model, at))
+    scopes = dict(patterns(model, node))
     if widget(WHAT) not in scopes:
         place(WHAT, next(iter(scopes)))
     if widget(TO) not in NARROWER:

@@ -113,10 +113,15 @@ def _chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
         ]
         longest = max(max(_columns(times, width)) for _, _, times in rows[1:] or rows)
         drawn = [
-            lanes.Lane(name, _blocks(times, width, longest if number else max(_columns(times, width))), strong=not number, note=kind,
-                       pick=bool(number))
+            lanes.Lane(
+                name,
+                _blocks(times, width, longest if number else max(_columns(times, width))),
+                strong=not number,
+                note=kind,
+                pick=bool(number),
+            )
             for number, (name, kind, times) in enumerate(rows)
-        ]  # fmt: skip
+        ]
         ticks = [f"{begin:,}" for begin in range(0, len(loop.times), width)]
         unit = "iteration" if len(loop.there) == 1 else "iteration of all executions"
         charts[loop.address] = (

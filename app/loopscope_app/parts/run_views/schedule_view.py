@@ -44,8 +44,8 @@ _HOW = (
     "longest chain of others behind it runs first."
 )
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
-"""Heights of a lane, and of one of several blocks at a tick; more than so many share the height
-of so many, and have no number.
+"""Height of a lane; height of one of several blocks at a tick; largest number of blocks at a tick
+that have a number.
 """
 
 Place = tuple[int, int, int]

@@ -70,20 +70,20 @@ def colours(debugger: loopscope.Debugger) -> dict[str, Colour]:
         ):
             continue
         names = value_names(region.program)
-        for one in region.carried:
-            value = _value(debugger, region.program, 0, one.parameter)
+        for binding in region.carried:
+            value = _value(debugger, region.program, 0, binding.parameter)
             if value is not None:
-                carried = decode(names[one.parameter])
+                carried = decode(names[binding.parameter])
                 choices.setdefault(
                     f"{carried} of {decode(instruction.label)}"[:80],
-                    (region.program.index, one.parameter, carried),
+                    (region.program.index, binding.parameter, carried),
                 )
     return choices
 
 
 def _value(debugger: loopscope.Debugger, program: Program, row: int, slot: Slot) -> float | None:
-    found = debugger.values.get(debugger.timeline, program, row, slot)
-    value = np.asarray(found if is_tensor(found) else "")
+    stored = debugger.values.get(debugger.timeline, program, row, slot)
+    value = np.asarray(stored if is_tensor(stored) else "")
     return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "biuf" else None
 
 
