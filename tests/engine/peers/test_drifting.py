@@ -162,5 +162,5 @@ def test_the_command(runtime: str, code: int, capsys: pytest.CaptureFixture[str]
     assert (
         "values agree within 0.001" in told.out
         if code == 0
-        else "compare it with openvino:CPU" in told.err
+        else "expected openvino:CPU" in told.err
     )

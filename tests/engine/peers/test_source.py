@@ -99,7 +99,7 @@ def test_a_while_loop_that_was_made_a_do_while() -> None:
     report = beside(named("doubling", "none"))
     assert report.sentence.startswith(
         "torch: 0 iterations; the file: 1 (while_loop/while_loop › Loop). LS931: This Loop runs at least once; "
-        "a while loop that it was converted from may run 0 times. The output 'getitem:0' differs: 0 in torch 2.13.0, -1 in the file."
+        "if it was converted from a while loop, that may run 0 times. The output 'getitem:0' differs: 0 in torch 2.13.0, -1 in the file."
     )
     assert not report.outputs_agree
     assert report.table()[:3] == (

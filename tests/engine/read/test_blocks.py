@@ -59,7 +59,7 @@ def test_reading_once_is_reading_every_time(changes: list[tuple[int, str]]) -> N
         document = document[:place] + text + document[place:]
     once = read(document)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated_blocks, "_LONGEST", 0)
+        patch.setattr(repeated_blocks, "_MAX_BLOCK_BYTES", 0)
         every = read(document)
     if isinstance(once, str) or isinstance(every, str):
         assert once == every
