@@ -116,13 +116,13 @@ def test_a_script_without_its_guard_is_a_sentence(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     model = Path("sample_models/collatz/model.xml").resolve()
     script.write_text(
-        f"import loopscope\nengine.sweep(loopscope.read_model({str(model)!r}), 'number=1..600', workers=2, lanes=False).run()\n"
+        f"import loopscope\nloopscope.sweep(loopscope.read_model({str(model)!r}), 'number=1..600', workers=2, lanes=False).run()\n"
     )
     ended = subprocess.run(
         [sys.executable, script],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": "."},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
     )
     assert ended.returncode == 1
@@ -136,7 +136,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     """Each worker is in a run that would take days."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import multiprocessing, threading, time\nimport numpy as np\nimport engine\nfrom engine import build\n\n"
+        "import multiprocessing, threading, time\nimport numpy as np\nimport loopscope\nfrom loopscope import builder\n\n"
         "def tell():\n    while len(multiprocessing.active_children()) < 2:\n        time.sleep(0.1)\n    time.sleep(3)\n"
         "    print(*(one.pid for one in multiprocessing.active_children()), flush=True)\n\n"
         "if __name__ == '__main__':\n    graph = builder.Graph()\n    most = graph.parameter('most', 'i64', [])\n"
@@ -148,7 +148,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         [sys.executable, script],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": "."},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as parent:
         assert parent.stdout is not None
         workers = [int(word) for word in parent.stdout.readline().split()]
