@@ -50,7 +50,7 @@ def test_nothing_else_of_the_app_reaches_inside() -> None:
     inside = re.compile(
         r"\b(starlette_server|_session_mgr|_session_storage|_bind_socket|WebsocketSessionManager)\b"
     )
-    here = streamlit_insides.__name__.replace(".", "/") + ".py"
+    here = f"app/{streamlit_insides.__name__.replace('.', '/')}.py"
     found = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "app" / "loopscope_app").rglob("*.py")

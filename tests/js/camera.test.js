@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { Camera, ZOOM } from "../../app/canvas/assets/camera.js";
+import { Camera, ZOOM } from "../../app/loopscope_app/canvas/assets/camera.js";
 import { closePage, element, openPage } from "./page.js";
 
 /** @type {Camera} */

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { areaOf, linesUpwards, overlap, readGeometry, sampled } from "../../app/canvas/assets/geometry.js";
+import {
+  areaOf,
+  linesUpwards,
+  overlap,
+  readGeometry,
+  sampled,
+} from "../../app/loopscope_app/canvas/assets/geometry.js";
 
 const ANSWER = /** @type {any} what Graphviz writes is more than what is read */ ({
   bb: "0,0,200,100",

@@ -3,15 +3,15 @@ import { readFileSync } from "node:fs";
 import { before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
-import { areaOf, overlap } from "../../app/canvas/assets/geometry.js";
-import { ladderOf, layOut, PATIENT, TooDense } from "../../app/canvas/assets/layout.js";
-import { shared } from "../../app/canvas/assets/shared.js";
+import { areaOf, overlap } from "../../app/loopscope_app/canvas/assets/geometry.js";
+import { ladderOf, layOut, PATIENT, TooDense } from "../../app/loopscope_app/canvas/assets/layout.js";
+import { shared } from "../../app/loopscope_app/canvas/assets/shared.js";
 import { read } from "./fixtures.js";
 
-const LIBRARY = new URL("../../app/assets/vendor/viz.js.gz", import.meta.url);
+const LIBRARY = new URL("../../app/loopscope_app/assets/vendor/viz.js.gz", import.meta.url);
 /**
- * @import { Geometry } from "../../app/canvas/assets/picture.js"
- * @import { Structure } from "../../app/canvas/assets/protocol.js"
+ * @import { Geometry } from "../../app/loopscope_app/canvas/assets/picture.js"
+ * @import { Structure } from "../../app/loopscope_app/canvas/assets/protocol.js"
  * @typedef {(dot: string, attributes: object) => any} Render
  */
 

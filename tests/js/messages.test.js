@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { Canvas } from "../../app/canvas/assets/graph_canvas.js";
-import { Outbox } from "../../app/canvas/assets/outbox.js";
-import { Playback } from "../../app/canvas/assets/playback.js";
-import { shared } from "../../app/canvas/assets/shared.js";
+import { Canvas } from "../../app/loopscope_app/canvas/assets/graph_canvas.js";
+import { Outbox } from "../../app/loopscope_app/canvas/assets/outbox.js";
+import { Playback } from "../../app/loopscope_app/canvas/assets/playback.js";
+import { shared } from "../../app/loopscope_app/canvas/assets/shared.js";
 import { read } from "./fixtures.js";
 import { closePage, element, openPage, wait } from "./page.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { AGAIN, numberAfter, Outbox } from "../../app/canvas/assets/outbox.js";
+import { AGAIN, numberAfter, Outbox } from "../../app/loopscope_app/canvas/assets/outbox.js";
 import { closePage, openPage, wait } from "./page.js";
 
 /** @type {import("./page.js").Page} */

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { destination } from "../../app/canvas/assets/page_moves.js";
+import { destination } from "../../app/loopscope_app/canvas/assets/page_moves.js";
 
 // main, a loop of two iterations with a branch in the second, main again, the end.
 const PATHS = [[-1], [-1], [-1, 0], [-1, 0], [-1, 1], [-1, 1], [-1, 1, -1], [-1, 1, -1], [-1, 1], [-1], [-1]];

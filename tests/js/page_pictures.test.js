@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnAt } from "../../app/canvas/assets/below_picture.js";
+import { columnAt } from "../../app/loopscope_app/canvas/assets/below_picture.js";
 import {
   boxAt,
   foldsInWords,
@@ -11,7 +11,7 @@ import {
   pictureAfter,
   pictureWithCursor,
   structureOf,
-} from "../../app/canvas/assets/page_pictures.js";
+} from "../../app/loopscope_app/canvas/assets/page_pictures.js";
 
 const folds = (/** @type {Record<string, boolean>} */ one) => new Map(Object.entries(one));
 // A loop with a branch in it, and a group; not every combination is there.

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { Playback } from "../../app/canvas/assets/playback.js";
-import { shared } from "../../app/canvas/assets/shared.js";
+import { Playback } from "../../app/loopscope_app/canvas/assets/playback.js";
+import { shared } from "../../app/loopscope_app/canvas/assets/shared.js";
 import { read } from "./fixtures.js";
 import { closePage, drawFrames, element, openPage, wait } from "./page.js";
 

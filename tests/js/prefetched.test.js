@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { marksOf, Prefetched, patched } from "../../app/canvas/assets/prefetched.js";
-import { NO_OVERLAY } from "../../app/canvas/assets/status.js";
+import { marksOf, Prefetched, patched } from "../../app/loopscope_app/canvas/assets/prefetched.js";
+import { NO_OVERLAY } from "../../app/loopscope_app/canvas/assets/status.js";
 import { read } from "./fixtures.js";
 
-/** @import { Overlay } from "../../app/canvas/assets/protocol.js" */
+/** @import { Overlay } from "../../app/loopscope_app/canvas/assets/protocol.js" */
 
 const { hash: _, ...NOTHING } = NO_OVERLAY;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { ReportThrottle } from "../../app/canvas/assets/report_throttle.js";
+import { ReportThrottle } from "../../app/loopscope_app/canvas/assets/report_throttle.js";
 import { closePage, drawFrames, openPage } from "./page.js";
 
 /** @type {import("./page.js").Page} */

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { boxOfNext, classesOfBox, classesOfFrame, classesOfLine, NO_OVERLAY } from "../../app/canvas/assets/status.js";
+import {
+  boxOfNext,
+  classesOfBox,
+  classesOfFrame,
+  classesOfLine,
+  NO_OVERLAY,
+} from "../../app/loopscope_app/canvas/assets/status.js";
 import { read } from "./fixtures.js";
 
 const overlay = (/** @type {object} */ own) => ({ ...NO_OVERLAY, ...own });
