@@ -28,7 +28,7 @@ def example(number: int, **changed: str) -> dict[str, Any]:
     code = PAGE.read_text(encoding="utf-8").split("----\n")[number - 1]
     code = re.sub(
         r"\btf\.",
-        "build.",
+        "builder.",
         code.replace("import tensorflow as tf", "from loopscope import builder"),
     )
     for old, new in changed.items():
