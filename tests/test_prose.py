@@ -45,11 +45,11 @@ VAGUE = frozenset(
 )
 
 FIGURES = {
-    "fragments": 2145,
-    "phrases": 488,
-    "vague names": 4586,
-    "class names with several meanings": 6,
-    "long lines": 1245,
+    "fragments": 0,
+    "phrases": 8,
+    "vague names": 41,
+    "class names with several meanings": 1,
+    "long lines": 2,
 }
 """Largest figure of each kind. A change may lower a figure here and never raise it."""
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.comparison.matching import Matched, MatchedGraphs, Opened
+from loopscope.comparison.matching import Matched, MatchedGraphs, OpenedRegion
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import CallRegion, IfRegion, LoopRegion, Program
@@ -90,7 +90,7 @@ def _key(left: Program, right: Program) -> tuple[ProgramIndex, ProgramIndex]:
 
 def _align_opened(
     runs: tuple[Run, Run],
-    opened: Opened,
+    opened: OpenedRegion,
     rows: Mapping[tuple[ProgramIndex, ProgramIndex], AlignedRows],
 ) -> AlignedRows:
     """Return the rows in which a run takes a branch, aligned with the graph around its node in the

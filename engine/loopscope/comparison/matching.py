@@ -53,12 +53,12 @@ class MatchedGraphs:
     """Entries of each graph that only unpack weights and whose name the other graph does not
     have.
     """
-    opened: Opened | None = None
+    opened: OpenedRegion | None = None
     """Set if one graph is a branch or function whose node the other model does not have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
+class OpenedRegion:
     """A branch or function of one model, compared with a graph of the other, which does not have
     its node.
     """
@@ -156,13 +156,13 @@ class _Level:
 
     def _opened_branches(
         self, sides: tuple[MatchState, MatchState], partners: Mapping[Instruction, Instruction]
-    ) -> list[tuple[_Matching, Opened]]:
+    ) -> list[tuple[_Matching, OpenedRegion]]:
         """Return matchings of the branches and functions of unmatched nodes with graphs of the
         other run.
         """
         paired: tuple[Container[Instruction | None], ...] = (partners.keys(), {*partners.values()})
         states = [sides[0]], [sides[1]]
-        matchings: list[tuple[_Matching, Opened]] = []
+        matchings: list[tuple[_Matching, OpenedRegion]] = []
         for number in _BOTH:
             for side in states[number]:
                 for entry in side.unmatched:
@@ -185,7 +185,7 @@ class _Level:
         inner: MatchState,
         others: Sequence[MatchState],
         partners: Mapping[Instruction, Instruction],
-    ) -> Iterator[tuple[_Matching, Opened]]:
+    ) -> Iterator[tuple[_Matching, OpenedRegion]]:
         for other in others:
             enclosing = (other.program, side.program) if number else (side.program, other.program)
             matching = (
@@ -194,7 +194,7 @@ class _Level:
                 else _Matching(inner, other, self.numbers)
             )
             matching.match_partners(partners)
-            yield matching, Opened(enclosing, number, region, inner.program)
+            yield matching, OpenedRegion(enclosing, number, region, inner.program)
 
 
 _BOTH: tuple[Literal[0, 1], Literal[0, 1]] = (0, 1)
@@ -225,7 +225,7 @@ class _Matching:
     numbers: Iterator[int]
     matches: dict[Entry, Matched] = field(default_factory=dict[Entry, Matched])
 
-    def graphs(self, within: Opened | None, reported: set[MatchState]) -> MatchedGraphs:
+    def graphs(self, within: OpenedRegion | None, reported: set[MatchState]) -> MatchedGraphs:
         """Return the pairs found, and the entries without a partner.
 
         A state reports unmatched entries only in its first pair of graphs, and not for branches

@@ -11,7 +11,7 @@ _DEFAULT_DOMAIN = ("", "ai.onnx")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class FreshNames:
     """Names of a function's values by the names in its definition."""
 
     call_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -28,7 +28,7 @@ class Names:
 
 def inline(
     model: onnx.ModelProto, graph: onnx.GraphProto, call: onnx.NodeProto, prefix: str
-) -> Names | None:
+) -> FreshNames | None:
     """Replace a function call by the nodes of the function, and return their names.
 
     Return None and change nothing if the model does not have the function, or the function uses
@@ -48,7 +48,7 @@ def inline(
         zip(function.input, call.input, strict=False)
     )
     outer = [name or f"{prefix}unused/{number}" for number, name in enumerate(call.output)]
-    names = Names(call_names | dict(zip(function.output, outer, strict=False)), prefix)
+    names = FreshNames(call_names | dict(zip(function.output, outer, strict=False)), prefix)
     attributes = {
         attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)
     }
@@ -81,7 +81,7 @@ def _copy_node(node: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _identities(
-    function: onnx.FunctionProto, names: Names, call: onnx.NodeProto
+    function: onnx.FunctionProto, names: FreshNames, call: onnx.NodeProto
 ) -> Iterator[onnx.NodeProto]:
     """Yield an Identity for each output of a function that is one of its inputs."""
     for formal, actual in zip(function.output, call.output, strict=False):
@@ -91,7 +91,9 @@ def _identities(
 
 
 def _copies(
-    nodes: Iterable[onnx.NodeProto], names: Names, attributes: Mapping[str, onnx.AttributeProto]
+    nodes: Iterable[onnx.NodeProto],
+    names: FreshNames,
+    attributes: Mapping[str, onnx.AttributeProto],
 ) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         copy = _copy_node(node)
@@ -115,7 +117,7 @@ def _copies(
 
 
 def _rename(
-    graph: onnx.GraphProto, names: Names, attributes: Mapping[str, onnx.AttributeProto]
+    graph: onnx.GraphProto, names: FreshNames, attributes: Mapping[str, onnx.AttributeProto]
 ) -> None:
     """Rename all values of a body in a function."""
     for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):

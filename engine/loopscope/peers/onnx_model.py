@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from loopscope.debug.run import Run
 from loopscope.executor.plan.plan import CallRegion, IfRegion, LoopRegion, Program
 from loopscope.peers.fingerprint import Fingerprint
-from loopscope.peers.inlined_functions import Names, inline
+from loopscope.peers.inlined_functions import FreshNames, inline
 from loopscope.peers.probes import Probe, owner, times, varies
 
 _MAX_FILE_BYTES = 2**30
@@ -67,7 +67,7 @@ class _ProbeWriter:
         self.run = run
         self.graphs = {0: model.graph}
         """Graph by program number; for a function, the graph into which its call is inlined."""
-        self.names: dict[int, Names] = {0: Names()}
+        self.names: dict[int, FreshNames] = {0: FreshNames()}
         for program in run.plan.programs:
             if program.parent is None or program.parent.index not in self.graphs:
                 continue

@@ -26,7 +26,7 @@ _CHUNKS_PER_WORKER = 3
 """Number of chunks per worker: the running chunk and the next ones."""
 
 
-class Workers(Protocol):
+class RowWorkers(Protocol):
     """Processes that compute chunks of one sweep, and chunks of a lost process again."""
 
     @property
@@ -38,7 +38,7 @@ class Workers(Protocol):
 
 
 def rows_in_parallel(
-    opened: AbstractContextManager[Workers], batches: Iterator[Batch], stop: Stop
+    opened: AbstractContextManager[RowWorkers], batches: Iterator[Batch], stop: Stop
 ) -> Generator[pa.RecordBatch, None, None]:
     """Yield the rows of batches, in order. After a stop, the first rows of the next chunk are the
     last.

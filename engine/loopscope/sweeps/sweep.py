@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from loopscope.sweeps.batch import Batch
     from loopscope.sweeps.job import SweepJob
-    from loopscope.sweeps.parallel_rows import Workers
+    from loopscope.sweeps.parallel_rows import RowWorkers
 
 _CHUNK, _LOCAL_CHUNK = 64, 16
 """Samples per chunk that run one by one: in another process, and in this one, where progress is
@@ -125,7 +125,7 @@ class _Place:
     """Address of a Dask cluster; empty for this machine."""
     tls: tuple[Path, ...] | None
 
-    def opened(self, order: SweepJob) -> AbstractContextManager[Workers]:
+    def opened(self, order: SweepJob) -> AbstractContextManager[RowWorkers]:
         """Return the processes that compute chunks; they start when the result is entered."""
         if self.scheduler:
             from loopscope.sweeps.cluster import TLS, Cluster

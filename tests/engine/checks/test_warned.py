@@ -64,7 +64,7 @@ def test_what_is_no_error_runs(code: str) -> None:
     assert check(model, CATALOGUE).ok
     inputs = list(random_inputs(model, 0, lengths_by_trials(model, 0)).values())
     if code == "LS925":
-        inputs = [inputs[0], 2]  # a generated index may lie outside of the data
+        inputs = [inputs[0], np.array(2, np.int32)]  # a generated index may lie outside of the data
     debugger = loopscope.Debugger(model, inputs)
     for _ in range(500):
         if debugger.step().kind == "finished":

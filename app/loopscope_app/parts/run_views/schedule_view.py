@@ -70,7 +70,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LanePiece:
     """An operation in its lane: part number ``part`` of the lane's height, from the top, of
     ``parts``.
     """
@@ -205,24 +205,24 @@ def picture_of(graph: Dependences, plan: Schedule, words: tuple[str, ...]) -> Dr
     )
 
 
-def _pieces(plan: Schedule, nodes: Sequence[int]) -> list[Piece]:
+def _pieces(plan: Schedule, nodes: Sequence[int]) -> list[LanePiece]:
     """Return the operations of a lane. Operations at the same time lie one below the other."""
-    pieces: list[Piece] = []
+    pieces: list[LanePiece] = []
     ends: list[int] = []
     group: list[tuple[int, int]] = []
     for node in sorted(nodes, key=lambda node: (plan.ticks[node], node)):
         begin, end = plan.ticks[node], plan.ticks[node] + plan.costs[node]
         if begin >= max(ends, default=0):
-            pieces += [Piece(member, part, len(ends)) for member, part in group]
+            pieces += [LanePiece(member, part, len(ends)) for member, part in group]
             ends, group = [], []
         part = next((part for part, last in enumerate(ends) if last <= begin), len(ends))
         ends[part : part + 1] = [end]
         group.append((node, part))
-    return pieces + [Piece(member, part, len(ends)) for member, part in group]
+    return pieces + [LanePiece(member, part, len(ends)) for member, part in group]
 
 
 def _cells(
-    graph: Dependences, plan: Schedule, pieces: Sequence[Piece]
+    graph: Dependences, plan: Schedule, pieces: Sequence[LanePiece]
 ) -> dict[int, list[tuple[Program, int, int] | None]]:
     cells: dict[int, list[tuple[Program, int, int] | None]] = {}
     for piece in pieces:
@@ -253,7 +253,7 @@ def _lane(
     graph: Dependences,
     plan: Schedule,
     key: tuple[Program, int],
-    pieces: Sequence[Piece],
+    pieces: Sequence[LanePiece],
     bodies: int,
 ) -> lanes.Lane:
     program, number = key
@@ -271,7 +271,7 @@ def _lane(
     )
 
 
-def _block(graph: Dependences, plan: Schedule, piece: Piece) -> lanes.Block:
+def _block(graph: Dependences, plan: Schedule, piece: LanePiece) -> lanes.Block:
     operation = graph.operations[piece.node]
     iteration = operation.iteration if operation is not None else 0
     tick, cost = plan.ticks[piece.node], plan.costs[piece.node]

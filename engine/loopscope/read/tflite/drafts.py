@@ -14,7 +14,7 @@ from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.read.file_limits import ReadLimits
 
 
-class Value(NamedTuple):
+class DraftValue(NamedTuple):
     """An output of a node (layer and port) with its declared type and shape."""
 
     layer: LayerId
@@ -76,12 +76,12 @@ class Draft:
         operation: str,
         opset: str,
         name: str,
-        inputs: Sequence[Value | None] = (),
+        inputs: Sequence[DraftValue | None] = (),
         outputs: Sequence[Declared] = (Declared(),),
         attributes: Mapping[str, str] | None = None,
         bodies: tuple[Body, ...] = (),
         constant: Constant | None = None,
-    ) -> tuple[Value, ...]:
+    ) -> tuple[DraftValue, ...]:
         """Add a node and return its outputs. An input that is None becomes a port without an
         edge.
         """
@@ -110,11 +110,13 @@ class Draft:
                 constant,
             )
         )
-        return tuple(Value(layer, port.id, port.element_type, port.shape) for port in output_ports)
+        return tuple(
+            DraftValue(layer, port.id, port.element_type, port.shape) for port in output_ports
+        )
 
     def constant(
         self, name: str, content: Constant | np.ndarray | np.generic, names: tuple[str, ...] = ()
-    ) -> Value:
+    ) -> DraftValue:
         """Add a Const and return its value."""
         constant = content if isinstance(content, Constant) else Constant.of(content)
         declared = Declared(constant.element_type, PartialShape.of(constant.shape), names)
@@ -128,18 +130,18 @@ class Draft:
             constant=constant,
         )[0]
 
-    def parameter(self, name: str, declared: Declared) -> Value:
+    def parameter(self, name: str, declared: Declared) -> DraftValue:
         """Add a Parameter and return its value."""
         shape = "..." if declared.shape.rank is None else str(declared.shape)[1:-1]
         attributes = {"shape": shape, "element_type": str(declared.element_type or "dynamic")}
         return self.add("Parameter", "opset1", name, (), (declared,), attributes)[0]
 
-    def result(self, name: str, value: Value) -> LayerId:
+    def result(self, name: str, value: DraftValue) -> LayerId:
         """Add a Result and return its layer."""
         self.add("Result", "opset1", name, (value,), ())
         return LayerId(len(self._nodes) - 1)
 
-    def constant_of(self, value: Value | None) -> np.ndarray | None:
+    def constant_of(self, value: DraftValue | None) -> np.ndarray | None:
         """Return the array of a Const's value; None for any other value."""
         constant = self._nodes[value.layer].constant if value is not None else None
         return constant.array() if constant is not None else None

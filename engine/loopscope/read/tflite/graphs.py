@@ -17,7 +17,7 @@ from loopscope.errors import shorten
 from loopscope.ir.model import IF, LOOP, BackEdge, Body, InputMap, ModelGraph, OutputMap
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.tflite.drafts import Budget, Declared, Draft, Value
+from loopscope.read.tflite.drafts import Budget, Declared, Draft, DraftValue
 from loopscope.read.tflite.operator_nodes import Operator, declared
 from loopscope.read.tflite.operator_rules import RULES
 from loopscope.read.tflite.remainder import Fragment
@@ -40,7 +40,7 @@ class Handle(NamedTuple):
     variable: str
 
 
-Content = Value | Handle
+Content = DraftValue | Handle
 Variables = Mapping[str, TensorInfo]
 
 
@@ -50,11 +50,11 @@ class _Frame:
 
     draft: Draft
     is_outermost: bool = False
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, DraftValue] = field(default_factory=dict)
     assigned: dict[str, None] = field(default_factory=dict)
-    initial: dict[str, Value] = field(default_factory=dict)
+    initial: dict[str, DraftValue] = field(default_factory=dict)
 
-    def read(self, variable: str, tensor: TensorInfo) -> Value:
+    def read(self, variable: str, tensor: TensorInfo) -> DraftValue:
         """Return the value of a variable. The outermost graph adds a ReadValue at the first use."""
         value = self.values.get(variable)
         if value is None:
@@ -72,7 +72,7 @@ class _Frame:
             self.values[variable] = value
         return value
 
-    def assign(self, variable: str, value: Value) -> None:
+    def assign(self, variable: str, value: DraftValue) -> None:
         """Set the value of a variable."""
         self.values[variable] = value
         self.assigned[variable] = None
@@ -256,7 +256,7 @@ class GraphReader:
         next_values = [
             content
             for content, start in zip(results, inputs, strict=False)
-            if isinstance(start, Value)
+            if isinstance(start, DraftValue)
         ]
         if len(results) != len(inputs) or len(_values(next_values)) != len(next_values):
             raise ValueError(
@@ -361,12 +361,12 @@ class GraphReader:
 
     def _enter(
         self, inner: _Frame, subgraph: Subgraph, inputs: Iterable[Content], variables: Variables
-    ) -> tuple[list[Content], list[Value]]:
+    ) -> tuple[list[Content], list[DraftValue]]:
         """Return the arguments of a body's subgraph, and the Parameters among them, variables
         last.
         """
         arguments: list[Content] = []
-        parameters: list[Value] = []
+        parameters: list[DraftValue] = []
         for index, content in enumerate(inputs):
             if isinstance(content, Handle):
                 arguments.append(content)
@@ -387,7 +387,7 @@ class GraphReader:
         self,
         frame: _Frame,
         inputs: Sequence[Content],
-        loop_outputs: Sequence[Value],
+        loop_outputs: Sequence[DraftValue],
         variables: Variables,
         assigned: Iterable[str],
     ) -> Sequence[Content]:
@@ -401,7 +401,7 @@ class GraphReader:
 
     def _condition(
         self, frame: _Frame, index: int, inputs: Sequence[Content], active: tuple[int, ...]
-    ) -> Value:
+    ) -> DraftValue:
         results = self._inline(frame, index, inputs, active)
         if len(results) != 1:
             raise ValueError(f"the condition of WHILE returns {len(results)} values, expected 1")
@@ -497,7 +497,9 @@ def _variable_name(info: OperatorInfo) -> str:
     return "/".join(filter(None, (container, name))) or "variable"
 
 
-def _variable_attributes(variable: str, tensor: TensorInfo, first: Value | None) -> dict[str, str]:
+def _variable_attributes(
+    variable: str, tensor: TensorInfo, first: DraftValue | None
+) -> dict[str, str]:
     shape: PartialShape = tensor.shape if first is None else first.shape
     lengths = "..." if shape.rank is None else str(shape)[1:-1]
     return {
@@ -507,12 +509,12 @@ def _variable_attributes(variable: str, tensor: TensorInfo, first: Value | None)
     }
 
 
-def _values(contents: Iterable[Content]) -> list[Value]:
-    return [content for content in contents if isinstance(content, Value)]
+def _values(contents: Iterable[Content]) -> list[DraftValue]:
+    return [content for content in contents if isinstance(content, DraftValue)]
 
 
-def _tensor_of(content: Content | None, where: str) -> Value:
-    if isinstance(content, Value):
+def _tensor_of(content: Content | None, where: str) -> DraftValue:
+    if isinstance(content, DraftValue):
         return content
     actual = (
         "no tensor" if content is None else f"the variable {shorten(content.variable, 60)!r} itself"

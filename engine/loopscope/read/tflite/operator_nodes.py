@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.errors import shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
-from loopscope.read.tflite.drafts import Declared, Draft, Value
+from loopscope.read.tflite.drafts import Declared, Draft, DraftValue
 from loopscope.read.tflite.schema import OperatorInfo, Quantization, TensorInfo
 
 NUMPY = {"auto_broadcast": "numpy"}
@@ -62,7 +62,7 @@ class Operator:
         self,
         draft: Draft,
         info: OperatorInfo,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[DraftValue | None],
         tensors: tuple[list[TensorInfo | None], list[TensorInfo]],
     ) -> None:
         self.draft = draft
@@ -72,7 +72,7 @@ class Operator:
         self.name = self.outputs[0].name if self.outputs else info.name
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def values(self) -> tuple[DraftValue, ...]:
         """The inputs that are present; quantized integers are dequantized."""
         return tuple(
             self.value(index) for index, value in enumerate(self._inputs) if value is not None
@@ -82,7 +82,7 @@ class Operator:
         """Return True if the operator has this input."""
         return index < len(self._inputs) and self._inputs[index] is not None
 
-    def stored(self, index: int) -> Value:
+    def stored(self, index: int) -> DraftValue:
         """Return an input as stored in the file. ``ValueError`` if it is missing."""
         value = self._inputs[index] if index < len(self._inputs) else None
         if value is None:
@@ -96,7 +96,7 @@ class Operator:
             raise ValueError(f"{self.info.name} {shorten(self.name, 60)!r} has no input {index}")
         return tensor
 
-    def value(self, index: int) -> Value:
+    def value(self, index: int) -> DraftValue:
         """Return an input, dequantized."""
         value, quantization = self.stored(index), self.tensor(index).quantization
         if quantization is None or self.info.name in _MOVING_OPERATORS or not _is_quantized(value):
@@ -111,10 +111,10 @@ class Operator:
         self,
         operation: str,
         opset: str,
-        inputs: Sequence[Value],
+        inputs: Sequence[DraftValue],
         attributes: Mapping[str, str] = MappingProxyType({}),
         outputs: int = 1,
-    ) -> Value:
+    ) -> DraftValue:
         """Add an auxiliary operation, and return its first output."""
         return self.many(operation, opset, inputs, attributes, outputs)[0]
 
@@ -122,10 +122,10 @@ class Operator:
         self,
         operation: str,
         opset: str,
-        inputs: Sequence[Value],
+        inputs: Sequence[DraftValue],
         attributes: Mapping[str, str] = MappingProxyType({}),
         outputs: int = 1,
-    ) -> tuple[Value, ...]:
+    ) -> tuple[DraftValue, ...]:
         """Add an auxiliary operation, and return all its outputs."""
         return self.draft.add(
             operation,
@@ -136,11 +136,11 @@ class Operator:
             dict(attributes),
         )
 
-    def constant(self, content: object, form: str = "i8") -> Value:
+    def constant(self, content: object, form: str = "i8") -> DraftValue:
         """Add a constant."""
         return self.draft.constant(f"{self.name}/constant", np.asarray(content, form))
 
-    def number_like(self, value: Value, number: int) -> Value:
+    def number_like(self, value: DraftValue, number: int) -> DraftValue:
         """Add a constant scalar of the element type of ``value``."""
         kind = value.element_type or ElementType.F32
         if kind is ElementType.STRING:
@@ -176,10 +176,10 @@ class Operator:
         self,
         operation: str,
         opset: str,
-        inputs: Sequence[Value],
+        inputs: Sequence[DraftValue],
         attributes: Mapping[str, str] = MappingProxyType({}),
         activation: int = 0,
-    ) -> list[Value]:
+    ) -> list[DraftValue]:
         """Add the operation that computes the operator's outputs, named like it, and return the
         outputs.
         """
@@ -213,7 +213,7 @@ class Operator:
             )
         )
 
-    def give_like(self, value: Value) -> list[Value]:
+    def give_like(self, value: DraftValue) -> list[DraftValue]:
         """Return the outputs of an operator whose last step only changes the element type or
         shape.
         """
@@ -224,7 +224,9 @@ class Operator:
             {"destination_type": str(self.outputs[0].element_type or ElementType.F32)},
         )
 
-    def dequantized(self, value: Value, quantization: Quantization, name: str = "") -> Value:
+    def dequantized(
+        self, value: DraftValue, quantization: Quantization, name: str = ""
+    ) -> DraftValue:
         """Add the operations that turn quantized integers into real numbers."""
         scale, zero = (
             _broadcast_along_axis(numbers, quantization, value.shape)
@@ -240,7 +242,9 @@ class Operator:
             )[0]
         return self.add("Multiply", "opset1", inputs, NUMPY)
 
-    def quantized(self, value: Value, tensor: TensorInfo, quantization: Quantization) -> Value:
+    def quantized(
+        self, value: DraftValue, tensor: TensorInfo, quantization: Quantization
+    ) -> DraftValue:
         """Add the operations that quantize real numbers for the operator's output."""
         kind = tensor.element_type
         if kind not in _INTEGERS:
@@ -286,7 +290,7 @@ def declared(tensor: TensorInfo) -> Declared:
     return Declared(tensor.element_type, names=(tensor.name,))
 
 
-def _is_quantized(value: Value) -> bool:
+def _is_quantized(value: DraftValue) -> bool:
     return value.element_type in _INTEGERS
 
 

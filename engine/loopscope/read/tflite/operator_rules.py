@@ -9,12 +9,12 @@ import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.read.tflite.drafts import Value
+from loopscope.read.tflite.drafts import DraftValue
 from loopscope.read.tflite.operator_nodes import NUMPY, Operator, declared
 from loopscope.read.tflite.schema import element_type
 
 _TO_END = np.int64(2**31 - 1)
-Rule = Callable[[Operator], list[Value]]
+Rule = Callable[[Operator], list[DraftValue]]
 
 
 def _plain(operation: str, opset: str = "opset1", **attributes: str) -> Rule:
@@ -41,7 +41,7 @@ def _bits(number: int, rank: int) -> str:
     return ",".join(str(number >> index & 1) for index in range(rank))
 
 
-def _floor_div(operator: Operator) -> list[Value]:
+def _floor_div(operator: Operator) -> list[DraftValue]:
     if operator.value(0).element_type in (ElementType.F32, ElementType.F16, ElementType.F64):
         return operator.give(
             "Floor",
@@ -51,18 +51,18 @@ def _floor_div(operator: Operator) -> list[Value]:
     return operator.give("Divide", "opset1", operator.values, {"m_pythondiv": "true", **NUMPY})
 
 
-def _rsqrt(operator: Operator) -> list[Value]:
+def _rsqrt(operator: Operator) -> list[DraftValue]:
     root = operator.add("Sqrt", "opset1", operator.values[:1])
     return operator.give(
         "Divide", "opset1", (operator.constant(1, "f4"), root), {"m_pythondiv": "false", **NUMPY}
     )
 
 
-def _square(operator: Operator) -> list[Value]:
+def _square(operator: Operator) -> list[DraftValue]:
     return operator.give("Multiply", "opset1", (operator.value(0), operator.value(0)), NUMPY)
 
 
-def _leaky_relu(operator: Operator) -> list[Value]:
+def _leaky_relu(operator: Operator) -> list[DraftValue]:
     return operator.give(
         "PRelu",
         "opset1",
@@ -70,7 +70,7 @@ def _leaky_relu(operator: Operator) -> list[Value]:
     )
 
 
-def _gelu(operator: Operator) -> list[Value]:
+def _gelu(operator: Operator) -> list[DraftValue]:
     return operator.give(
         "Gelu",
         "opset7",
@@ -79,14 +79,14 @@ def _gelu(operator: Operator) -> list[Value]:
     )
 
 
-def _softmax(operator: Operator) -> list[Value]:
+def _softmax(operator: Operator) -> list[DraftValue]:
     value, beta = operator.value(0), operator.info.option(0, "<f")
     if beta not in (0, 1):
         value = operator.add("Multiply", "opset1", (value, operator.constant(beta, "f4")), NUMPY)
     return operator.give("Softmax", "opset8", (value,), {"axis": "-1"})
 
 
-def _zeros_like(operator: Operator) -> list[Value]:
+def _zeros_like(operator: Operator) -> list[DraftValue]:
     shape = operator.add("ShapeOf", "opset3", (operator.value(0),), {"output_type": "i64"})
     return operator.give(
         "Broadcast",
@@ -96,7 +96,7 @@ def _zeros_like(operator: Operator) -> list[Value]:
     )
 
 
-def _reshape(operator: Operator) -> list[Value]:
+def _reshape(operator: Operator) -> list[DraftValue]:
     options = operator.info.options
     shape = (
         operator.stored(1)
@@ -106,13 +106,13 @@ def _reshape(operator: Operator) -> list[Value]:
     return operator.give("Reshape", "opset1", (operator.value(0), shape), {"special_zero": "false"})
 
 
-def _squeeze(operator: Operator) -> list[Value]:
+def _squeeze(operator: Operator) -> list[DraftValue]:
     axes = operator.info.options.array(0, "<i4", 64).tolist() if operator.info.options else []
     inputs = (operator.value(0), operator.constant(axes)) if axes else (operator.value(0),)
     return operator.give("Squeeze", "opset1", inputs)
 
 
-def _shape_of(operator: Operator) -> list[Value]:
+def _shape_of(operator: Operator) -> list[DraftValue]:
     kind = element_type(operator.info.whole(0, "<b")) or ElementType.I32
     return operator.give(
         "ShapeOf",
@@ -122,19 +122,19 @@ def _shape_of(operator: Operator) -> list[Value]:
     )
 
 
-def _rank(operator: Operator) -> list[Value]:
+def _rank(operator: Operator) -> list[DraftValue]:
     shape = operator.add("ShapeOf", "opset3", (operator.stored(0),), {"output_type": "i32"})
     rank = operator.add("ShapeOf", "opset3", (shape,), {"output_type": "i32"})
     return operator.give("Squeeze", "opset1", (rank, operator.constant([0])))
 
 
-def _fill(operator: Operator) -> list[Value]:
+def _fill(operator: Operator) -> list[DraftValue]:
     return operator.give(
         "Broadcast", "opset3", (operator.value(1), operator.stored(0)), {"mode": "numpy"}
     )
 
 
-def _concatenation(operator: Operator) -> list[Value]:
+def _concatenation(operator: Operator) -> list[DraftValue]:
     return operator.give(
         "Concat",
         "opset1",
@@ -144,7 +144,7 @@ def _concatenation(operator: Operator) -> list[Value]:
     )
 
 
-def _pack(operator: Operator) -> list[Value]:
+def _pack(operator: Operator) -> list[DraftValue]:
     axis = operator.info.whole(1)
     parts = [
         operator.add("Unsqueeze", "opset1", (value, operator.constant([axis])))
@@ -153,7 +153,7 @@ def _pack(operator: Operator) -> list[Value]:
     return operator.give("Concat", "opset1", parts, {"axis": str(axis)})
 
 
-def _unpack(operator: Operator) -> list[Value]:
+def _unpack(operator: Operator) -> list[DraftValue]:
     axis, count = operator.info.whole(1), len(operator.outputs)
     parts = operator.many(
         "Split",
@@ -170,19 +170,19 @@ def _unpack(operator: Operator) -> list[Value]:
     ]
 
 
-def _split(operator: Operator) -> list[Value]:
+def _split(operator: Operator) -> list[DraftValue]:
     axis = operator.constant(operator.only_number(0))
     return operator.give(
         "Split", "opset1", (operator.value(1), axis), {"num_splits": str(len(operator.outputs))}
     )
 
 
-def _split_v(operator: Operator) -> list[Value]:
+def _split_v(operator: Operator) -> list[DraftValue]:
     axis = operator.constant(operator.only_number(2))
     return operator.give("VariadicSplit", "opset1", (operator.value(0), axis, operator.stored(1)))
 
 
-def _slice(operator: Operator) -> list[Value]:
+def _slice(operator: Operator) -> list[DraftValue]:
     begin, size = operator.stored(1), operator.stored(2)
     end = operator.add("Add", "opset1", (begin, size), NUMPY)
     is_to_end = operator.add("Less", "opset1", (size, operator.number_like(size, 0)), NUMPY)
@@ -196,7 +196,7 @@ def _slice(operator: Operator) -> list[Value]:
     return operator.give("Slice", "opset8", (operator.value(0), begin, stop, step))
 
 
-def _strided_slice(operator: Operator) -> list[Value]:
+def _strided_slice(operator: Operator) -> list[DraftValue]:
     rank, info = operator.length_of(1), operator.info
     begin, end = operator.stored(1), operator.stored(2)
     if info.flag(5):
@@ -213,7 +213,7 @@ def _strided_slice(operator: Operator) -> list[Value]:
     )
 
 
-def _gather(operator: Operator) -> list[Value]:
+def _gather(operator: Operator) -> list[DraftValue]:
     axis = operator.constant(operator.info.whole(0))
     return operator.give(
         "Gather",
@@ -223,7 +223,7 @@ def _gather(operator: Operator) -> list[Value]:
     )
 
 
-def _embedding_lookup(operator: Operator) -> list[Value]:
+def _embedding_lookup(operator: Operator) -> list[DraftValue]:
     return operator.give(
         "Gather",
         "opset8",
@@ -232,7 +232,7 @@ def _embedding_lookup(operator: Operator) -> list[Value]:
     )
 
 
-def _scatter_nd(operator: Operator) -> list[Value]:
+def _scatter_nd(operator: Operator) -> list[DraftValue]:
     indices, updates, shape = operator.stored(0), operator.value(1), operator.stored(2)
     zeros = operator.add(
         "Broadcast", "opset3", (operator.number_like(updates, 0), shape), {"mode": "numpy"}
@@ -242,16 +242,16 @@ def _scatter_nd(operator: Operator) -> list[Value]:
     )
 
 
-def _range(operator: Operator) -> list[Value]:
+def _range(operator: Operator) -> list[DraftValue]:
     kind = operator.outputs[0].element_type or operator.value(0).element_type or ElementType.I32
     return operator.give("Range", "opset4", operator.values, {"output_type": str(kind)})
 
 
-def _one_hot(operator: Operator) -> list[Value]:
+def _one_hot(operator: Operator) -> list[DraftValue]:
     return operator.give("OneHot", "opset1", operator.values, {"axis": str(operator.info.whole(0))})
 
 
-def _select(operator: Operator) -> list[Value]:
+def _select(operator: Operator) -> list[DraftValue]:
     ranks = [operator.tensor(index).shape.rank for index in (0, 1)]
     if operator.info.name == "SELECT" and ranks[0] == 1 and ranks[1] is not None and ranks[1] > 1:
         # A vector of conditions selects along the first axis.
@@ -261,12 +261,12 @@ def _select(operator: Operator) -> list[Value]:
     return operator.give("Select", "opset1", operator.values, NUMPY)
 
 
-def _where(operator: Operator) -> list[Value]:
+def _where(operator: Operator) -> list[DraftValue]:
     coordinates = operator.add("NonZero", "opset3", (operator.value(0),), {"output_type": "i64"})
     return operator.give("Transpose", "opset1", (coordinates, operator.constant([1, 0])))
 
 
-def _arg(operator: Operator, mode: str) -> list[Value]:
+def _arg(operator: Operator, mode: str) -> list[DraftValue]:
     axis = operator.only_number(1)
     kind = operator.outputs[0].element_type or ElementType.I64
     attributes = {
@@ -282,7 +282,7 @@ def _arg(operator: Operator, mode: str) -> list[Value]:
     return operator.give("Squeeze", "opset1", (places, operator.constant([axis])))
 
 
-def _top_k(operator: Operator) -> list[Value]:
+def _top_k(operator: Operator) -> list[DraftValue]:
     attributes = {
         "axis": "-1",
         "mode": "max",
@@ -293,7 +293,7 @@ def _top_k(operator: Operator) -> list[Value]:
     return operator.give("TopK", "opset11", operator.values[:2], attributes)
 
 
-def _cumsum(operator: Operator) -> list[Value]:
+def _cumsum(operator: Operator) -> list[DraftValue]:
     info = operator.info
     return operator.give(
         "CumSum",
@@ -303,7 +303,7 @@ def _cumsum(operator: Operator) -> list[Value]:
     )
 
 
-def _pad(operator: Operator, mode: str = "constant") -> list[Value]:
+def _pad(operator: Operator, mode: str = "constant") -> list[DraftValue]:
     axis = operator.constant([1])
     halves = operator.many(
         "Split", "opset1", (operator.stored(1), operator.constant(1)), {"num_splits": "2"}, 2
@@ -317,7 +317,7 @@ def _pad(operator: Operator, mode: str = "constant") -> list[Value]:
     )
 
 
-def _reverse(operator: Operator) -> list[Value]:
+def _reverse(operator: Operator) -> list[DraftValue]:
     axes = operator.array(1)
     if axes is None:
         raise ValueError(
@@ -333,12 +333,12 @@ def _reverse(operator: Operator) -> list[Value]:
     )
 
 
-def _reverse_sequence(operator: Operator) -> list[Value]:
+def _reverse_sequence(operator: Operator) -> list[DraftValue]:
     axes = {"seq_axis": str(operator.info.whole(0)), "batch_axis": str(operator.info.whole(1))}
     return operator.give("ReverseSequence", "opset1", operator.values, axes)
 
 
-def _batch_matmul(operator: Operator) -> list[Value]:
+def _batch_matmul(operator: Operator) -> list[DraftValue]:
     sides = {
         "transpose_a": _text(operator.info.flag(0)),
         "transpose_b": _text(operator.info.flag(1)),
@@ -346,7 +346,7 @@ def _batch_matmul(operator: Operator) -> list[Value]:
     return operator.give("MatMul", "opset1", operator.values[:2], sides)
 
 
-def _fully_connected(operator: Operator) -> list[Value]:
+def _fully_connected(operator: Operator) -> list[DraftValue]:
     info, value, weights = operator.info, operator.value(0), operator.value(1)
     if info.whole(1, "<b"):
         raise ValueError(
@@ -371,7 +371,7 @@ def _fully_connected(operator: Operator) -> list[Value]:
     return operator.give("Add", "opset1", (product, operator.value(2)), NUMPY, activation)
 
 
-def _add_n(operator: Operator) -> list[Value]:
+def _add_n(operator: Operator) -> list[DraftValue]:
     total = operator.value(0)
     if not operator.has(1):
         return operator.give_like(total)
@@ -380,14 +380,14 @@ def _add_n(operator: Operator) -> list[Value]:
     return operator.give("Add", "opset1", (total, operator.values[-1]), NUMPY)
 
 
-def _dequantize(operator: Operator) -> list[Value]:
+def _dequantize(operator: Operator) -> list[DraftValue]:
     value, quantization = operator.stored(0), operator.tensor(0).quantization
     if quantization is None:
         return operator.give_like(value)
     return [operator.dequantized(value, quantization, operator.name)]
 
 
-def _quantize(operator: Operator) -> list[Value]:
+def _quantize(operator: Operator) -> list[DraftValue]:
     output = operator.outputs[0]
     if output.quantization is None:
         raise ValueError(f"QUANTIZE {shorten(operator.name, 60)!r} has an output without a scale")

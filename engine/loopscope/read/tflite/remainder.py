@@ -12,7 +12,7 @@ from pathlib import Path
 from loopscope.ir.model import LayerId, ModelGraph, OutputRef
 from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.tflite.drafts import Declared, Draft, Value
+from loopscope.read.tflite.drafts import Declared, Draft, DraftValue
 from loopscope.read.tflite.operator_nodes import declared
 from loopscope.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
 
@@ -32,9 +32,9 @@ class Fragment:
         self,
         draft: Draft,
         info: OperatorInfo,
-        contents: Mapping[int, Value],
+        contents: Mapping[int, DraftValue],
         tensors: Sequence[TensorInfo],
-    ) -> list[Value] | None:
+    ) -> list[DraftValue] | None:
         """Write the nodes of one operator into a graph and return its outputs.
 
         None if the fragment does not contain them.
