@@ -230,7 +230,7 @@ def test_histories_lie_in_the_innermost_loop() -> None:
         == "main/outer[1]/body/inner[*]/body/grow"
     )
     np.testing.assert_array_equal(history(debugger, "main/outer/body/inner").scalars, [4, 6, 8])
-    with pytest.raises(AddressError, match="in no loop"):
+    with pytest.raises(AddressError, match="is not directly in a loop body"):
         history(debugger, "main/double")
 
 
