@@ -85,7 +85,7 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         )
     control.enter(sum(open_frame.region is not None for open_frame in machine.frames) - 1)
     try:
-        _call(machine, frame, loop)
+        is_too_large = _call(machine, frame, loop)
     finally:
         recording.prove(loop.scalars, holds=False)
         begun_counts = {
@@ -94,6 +94,10 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         }
         _close_logs(machine, frame, loop, begun_counts)
         recording.pack()
+    if is_too_large:
+        # A step repeats the operation within the whole memory limit. At the beginning of an
+        # iteration, generated code would otherwise take over again and meet the same operation.
+        machine.step()
 
 
 def _close_logs(
@@ -111,20 +115,21 @@ def _close_logs(
             log.end(frame.iteration + 1)
 
 
-def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
+def _call(machine: Machine, frame: Frame, loop: Loop) -> bool:
+    """Call the generated function. Return True if it left at an operation whose output is large."""
     try:
         with at_once(machine.control.elements_at_once):
             count, ending, left = loop(machine, frame)
     except HandedOver as over:
         deoptimise(machine, loop, over)
-        return
+        return False
     except Paused as pause:
         deoptimise(machine, loop, pause)
         raise
     except Exception as error:
         instruction = deoptimise(machine, loop, error)
         if instruction is not None and isinstance(error, TooLarge):
-            return  # stepping repeats it within the whole memory limit
+            return True
         if instruction is None:
             raise machine.failed(cause_of(error), error) from error
         raise machine.failed(describe(instruction, machine.values, error), error) from error
@@ -138,6 +143,7 @@ def _call(machine: Machine, frame: Frame, loop: Loop) -> None:
         machine.finish_loop(frame, count, ending)
     except Exception as error:
         raise machine.failed(cause_of(error), error) from error
+    return False
 
 
 def _unrecord_row(machine: Machine, program: Program) -> None:
