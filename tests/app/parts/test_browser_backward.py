@@ -24,7 +24,7 @@ def test_a_gradient_is_chosen_watched_and_opened_again(page: Page, server: str) 
     open_sample(page, server, "for_loop", set="three_years")
     page.locator("button").filter(has_text="undo").first.click()
     page.get_by_role("button", name="Walk back").click()
-    expect(page.locator(".titles").first).to_contain_text("Backward of", timeout=LONG)
+    expect(page.locator(".titles").first).to_contain_text("Gradients of", timeout=LONG)
     expect(place(page)).to_contain_text("finished", timeout=LONG)
     expect(page.locator(".walked_back")).to_contain_text(
         "walks back iteration 2, the last of 3", timeout=LONG
@@ -36,7 +36,7 @@ def test_a_gradient_is_chosen_watched_and_opened_again(page: Page, server: str) 
         "walks back iteration 2, the last of 3", timeout=LONG
     )
     page.go_back()
-    expect(page.locator(".titles").first).not_to_contain_text("Backward of", timeout=LONG)
+    expect(page.locator(".titles").first).not_to_contain_text("Gradients of", timeout=LONG)
 
 
 def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None:

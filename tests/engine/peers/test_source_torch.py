@@ -5,6 +5,7 @@ it said.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,19 @@ def test_what_torch_does(case: Case, tmp_path: Path) -> None:
         PATIENCE,
     )
     assert did.framework.startswith("torch 2.")
-    assert told(did) == told(case.did())
+    assert is_close(told(did), told(case.did()))
+
+
+def is_close(left: object, right: object) -> bool:
+    """Return True if two nests of lists are equal up to a few units in the last place of f32.
+
+    Processors sum matrix products in different orders.
+    """
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-6, abs_tol=1e-6)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(is_close, left, right))
+    return left == right
 
 
 @pytest.mark.parametrize(
