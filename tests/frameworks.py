@@ -39,6 +39,8 @@ def main() -> int:
         "-q",
         "-p",
         "no:cacheprovider",
+        "--numprocesses",
+        "auto",
         "-o",
         "filterwarnings=default",
         *files,
