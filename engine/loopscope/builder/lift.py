@@ -61,6 +61,7 @@ def element_type_of(value: object, what: str = "element_type") -> ElementType:
         return _PYTHON_TYPES[value]
     try:
         if not isinstance(value, str):
+            # numpy refuses what is not a type.
             return ElementType.of_dtype(np.dtype(value))  # type: ignore[call-overload]
         name = value.strip().lower()
         # `float` is a name for numpy's float64, and for nothing in an IR.

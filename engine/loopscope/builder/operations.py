@@ -125,6 +125,7 @@ def function_of(operation: Operation) -> Function:
 
     function.__name__ = function.__qualname__ = caller
     function.__doc__ = documentation(operation)
+    # As in PEP 362.
     function.__signature__ = signature(operation)  # type: ignore[attr-defined]
     return function
 
