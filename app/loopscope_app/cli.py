@@ -32,6 +32,7 @@ COMMANDS = {
     "why": "why",
     "value": "value",
     "matrix": "matrix",
+    "test": "loop_tests.command",
     "mcp": "mcp",
 }
 """Module of each subcommand. It is imported on demand, because each needs another part of the
@@ -137,6 +138,7 @@ _EPILOG = """commands that need no browser:
   drift MODEL MODEL2               report how errors grow over the iterations
   precision MODEL --to int8        find the values that must not be rounded
   sweep MODEL --inputs n=1..500    run a model on many inputs: a table, one row per input
+  test [loops.toml]                verify expected iteration counts, branches and drift
  change
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
