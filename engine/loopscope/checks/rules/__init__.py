@@ -17,6 +17,7 @@ from loopscope.checks.rules import (
     handed_through,
     if_branches,
     layers,
+    loop_advice,
     loops,
     onnx_conversion,
     onnx_loading,
@@ -58,6 +59,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *value_kinds.RULES,
         *onnx_conversion.RULES,
     ),
+    "advice": loop_advice.RULES,
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)
