@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from loopscope.checks import BY_CODE, Rule, text
+from loopscope.checks import ADVICE, BY_CODE, Rule, text
 
 INTRODUCTION = (
     "An **error** keeps a model from running, a **warning** deserves a look, a **note** is harmless. "
-    "`loopscope check MODEL` applies all rules; `loopscope check --explain CODE` prints the text of one."
+    "`loopscope check MODEL` applies all rules; `loopscope check --explain CODE` prints the text of one. "
+    "Rules from LS960 on are **advice** on loops that are right, and slow or refused somewhere."
 )
 
 
 def page() -> str:
     """Return Markdown: a table of all rules, then a section per rule."""
-    table = "\n".join(
-        ["| code | severity | finds |", "|---|---|---|", *map(_row, BY_CODE.values())]
-    )
+    rules = [*BY_CODE.values(), *ADVICE]
+    table = "\n".join(["| code | severity | finds |", "|---|---|---|", *map(_row, rules)])
     sections = "\n\n".join(
-        f"## {code}\n\n```text\n{text.explanation(rule)}\n```" for code, rule in BY_CODE.items()
+        f"## {rule.code}\n\n```text\n{text.explanation(rule)}\n```" for rule in rules
     )
     return f"# Checks\n\n{INTRODUCTION}\n\n{table}\n\n{sections}"
 

@@ -6,7 +6,17 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from loopscope.checks import BY_CODE, Report, Rule, Runtime, check, own_runtimes, text
+from loopscope.checks import (
+    ADVICE,
+    BY_CODE,
+    Report,
+    Rule,
+    Runtime,
+    advice,
+    check,
+    own_runtimes,
+    text,
+)
 from loopscope.errors import EngineError, shorten
 from loopscope.ops import CATALOGUE
 from loopscope_app.command import progress
@@ -31,10 +41,14 @@ def main(words: Sequence[str]) -> int:
         return refuse_as_json(options, error, {"runnable": False, "message": str(error)})
     runtimes = frozenset(map(Runtime, options.runtimes)) or own_runtimes(model)
     report = check(model, CATALOGUE).about(runtimes)
+    recommended = advice(model, CATALOGUE).about(runtimes)
     if options.json:
-        print(
-            json.dumps({**text.data(report), "for": sorted(runtime.value for runtime in runtimes)})
-        )
+        answer = {
+            **text.data(report),
+            "advice": text.data(recommended)["diagnostics"],
+            "for": sorted(runtime.value for runtime in runtimes),
+        }
+        print(json.dumps(answer))
     else:
         printed = report if options.notes else report.without_habits()
         print(text.render_each(printed) if options.each else text.render(printed))
@@ -42,7 +56,14 @@ def main(words: Sequence[str]) -> int:
         if left_out:
             notes = "1 note" if left_out == 1 else f"{left_out} notes"
             print(f"\nNot listed: {notes} about parts that exporters leave unused; use --notes.")
+        _print_advice(recommended if options.notes else recommended.without_habits(), options)
     return _exit_code(report, strict=options.strict)
+
+
+def _print_advice(report: Report, options: argparse.Namespace) -> None:
+    if report.diagnostics:
+        lines = text.render_each(report) if options.each else text.render(report)
+        print(f"\nAdvice on speed and devices:{lines[lines.index(chr(10)) :]}")
 
 
 def _exit_code(report: Report, *, strict: bool) -> int:
@@ -53,17 +74,18 @@ def _exit_code(report: Report, *, strict: bool) -> int:
 
 def _explain_rule(code: str) -> str:
     """Return one rule with its reasons; for an empty code, one line for each rule."""
+    rules = {**BY_CODE, **{rule.code: rule for rule in ADVICE}}
     if not code:
         return "\n".join(
             f"{rule.code}  {rule.severity.value:7}  "
             f"{' '.join(text.documented(rule)[0].split())}{_runtimes_text(rule)}"
-            for rule in BY_CODE.values()
+            for rule in rules.values()
         )
-    if code not in BY_CODE:
+    if code not in rules:
         raise EngineError(
             f"there is no rule {shorten(code)!r}: `loopscope check --explain` lists all rules"
         )
-    return text.explanation(BY_CODE[code])
+    return text.explanation(rules[code])
 
 
 def _runtimes_text(rule: Rule) -> str:
@@ -113,7 +135,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--notes",
         action="store_true",
-        help="also list notes about parts that exporters leave unused (harmless)",
+        help="also list notes about parts that exporters leave unused (harmless), and advice on "
+        "single devices",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
     add_json(parser, "print the diagnostics as JSON")

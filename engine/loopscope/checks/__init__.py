@@ -5,13 +5,14 @@ shapes.
 from __future__ import annotations
 
 from loopscope.checks import text
-from loopscope.checks.check import check, own_runtimes
+from loopscope.checks.check import advice, check, own_runtimes
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from loopscope.checks.input_facts import compared_constants, misfits
 from loopscope.checks.rule import Rule
-from loopscope.checks.rules import BY_CODE
+from loopscope.checks.rules import ADVICE, BY_CODE
 
 __all__ = [
+    "ADVICE",
     "BY_CODE",
     "EVERYBODY",
     "Diagnostic",
@@ -20,6 +21,7 @@ __all__ = [
     "Rule",
     "Runtime",
     "Severity",
+    "advice",
     "check",
     "compared_constants",
     "misfits",

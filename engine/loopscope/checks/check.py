@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, InvalidModel, Report, Runtime
 from loopscope.checks.propagate import GraphAddress
 from loopscope.checks.rule import ONNXRUNTIME, OPENVINO
-from loopscope.checks.rules import RULES, onnx_conversion
+from loopscope.checks.rules import ADVICE, RULES, onnx_conversion
 from loopscope.checks.subject import Subject
 from loopscope.ir.model import LayerId, Model, expect_model
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
@@ -37,6 +37,19 @@ def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
     return Report.of(
         _drop_unreachable([diagnostic for rule in RULES for diagnostic in rule.apply(subject)])
     )
+
+
+def advice(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
+    """Return advice on loops that a runtime executes slowly, or that a device refuses; all of it
+    has severity note.
+
+    A model that cannot be run gets no advice.
+    """
+    expect_model(model, "loopscope.checks.advice")
+    subject = Subject(model, catalogue_for(model.dialect, catalogue))
+    if not Report.of(each for rule in _BEFORE_RUNNING for each in rule.apply(subject)).ok:
+        return Report()
+    return Report.of(diagnostic for rule in ADVICE for diagnostic in rule.apply(subject))
 
 
 def _drop_unreachable(diagnostics: Sequence[Diagnostic]) -> Sequence[Diagnostic]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from onnx import parser
 
-from loopscope.checks.rules import BY_CODE
+from loopscope.checks.rules import ADVICE, BY_CODE
 from loopscope_app.cli import main
 from tests.engine.checks.samples import TWO_RANKS
 
@@ -68,7 +68,7 @@ def test_rules_are_explained_in_any_case_and_listed(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("LS404 outer-input-unused (error)")
     assert main(["check", "--explain"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == list(BY_CODE)
+    assert [row.split()[0] for row in rows] == [*BY_CODE, *(rule.code for rule in ADVICE)]
     assert "LS404  error    An input of a Loop or TensorIterator is not mapped to the body." in rows
     assert main(["check", "--explain", "LS0"]) == 2
     assert (

@@ -59,8 +59,9 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         *value_kinds.RULES,
         *onnx_conversion.RULES,
     ),
-    "advice": loop_advice.RULES,
 }
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)
 BY_CODE: Mapping[str, Rule] = {rule.code: rule for rule in RULES}
+ADVICE: tuple[Rule, ...] = loop_advice.RULES
+"""Rules about loops that are right, and that a runtime executes slowly or not everywhere."""

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loopscope.checks.order import dependencies
+from loopscope.checks.order import backwards
 from loopscope.checks.subject import CheckedRegion, Subject
-from loopscope.ir.model import LayerId, ModelGraph, Node
+from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
 
 COPIES = frozenset({"Cast", "Convert", "Identity", "Reshape", "Result", "Squeeze", "Unsqueeze"})
 """Operations that pass a value on, perhaps in another type or with other axes of length 1."""
@@ -43,19 +43,16 @@ _MAX_SIMPLE = 8
 def recurrence_of(subject: Subject, region: CheckedRegion) -> Recurrence | None:
     """Return the recurrence that a body computes with one slice per iteration, or None.
 
-    A body qualifies if its states depend on a slice, and if its operations are those of one cell.
+    A body qualifies if it carries a state, reads a slice (also with Gather, as converters from
+    TensorFlow write it), and if its operations are those of one cell.
     """
     graph, edges = region.within.graph, region.body.back_edges
     nodes = [node for node in graph.nodes if node.type not in COPIES]
     if any(node.bodies for node in nodes):
         return None
     slices = {entry.internal for entry in region.body.inputs if entry.axis is not None}
-    states = {
-        edge.to_layer
-        for edge in edges
-        if slices & dependencies(graph, edge.from_layer) or not slices
-    }
-    if not states or not (slices or _gathers_a_step(nodes)):
+    reads_steps = bool(slices) or any(node.type == "Gather" for node in nodes)
+    if not edges or not reads_steps:
         return None
     counts = Counter(node.type for node in nodes)
     if any(product in counts for product in _PRODUCTS):
@@ -71,17 +68,9 @@ def recurrence_of(subject: Subject, region: CheckedRegion) -> Recurrence | None:
 
 
 def last_operation(graph: ModelGraph, layer: LayerId) -> Node | None:
-    """Return the node that computes a value, skipping copies; None for a missing source."""
-    node = graph.by_id.get(layer)
-    while node is not None and node.type in COPIES:
-        source = next(iter(graph.sources[node.id]), None)
-        node = graph.by_id.get(source.layer) if source is not None else None
-    return node
-
-
-def _gathers_a_step(nodes: list[Node]) -> bool:
-    """Return True if a body takes its slice with Gather, as converters from TensorFlow do."""
-    return any(node.type == "Gather" for node in nodes)
+    """Return the node that computes a value, skipping copies; None if there are only copies."""
+    walk = backwards(graph, OutputRef(layer, 0))
+    return next((node for _, node in walk if node.type not in COPIES), None)
 
 
 def _is_linear_update(
