@@ -1,7 +1,7 @@
-"""The folder of the checkout that each package of the wheel comes from; everything else is in
-pyproject.toml.
-"""
+"""What pyproject.toml cannot say: the folder of each package, and README with absolute links."""
 
+import re
+import tomllib
 from pathlib import Path
 
 from setuptools import find_namespace_packages, setup
@@ -18,4 +18,19 @@ MODELS = {
     if path.is_dir() and path.name != "loopscope_samples"
 }
 
-setup(packages=[*CODE, *MODELS], package_dir={**CODE, **MODELS})
+SOURCE = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
+
+
+def absolute_links(text: str) -> str:
+    """Return Markdown whose relative links and pictures work on a page of a package index."""
+    raw = SOURCE.replace("github.com", "raw.githubusercontent.com")
+    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{raw}/main/", text)
+    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\1{SOURCE}/blob/main/", text)
+
+
+setup(
+    long_description=absolute_links(Path("README.md").read_text("utf-8")),
+    long_description_content_type="text/markdown",
+    packages=[*CODE, *MODELS],
+    package_dir={**CODE, **MODELS},
+)

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 
 from loopscope.errors import EngineError, MissingInput, in_one_line, neutral
@@ -40,6 +41,13 @@ engine.
 """
 
 FINISHED, REFUSED = 0, 2
+_RUNTIMES = {
+    "openvino": "OpenVINO",
+    "onnxruntime": "ONNX Runtime",
+    "torch": "PyTorch",
+    "tensorflow": "TensorFlow",
+}
+"""Titles of the runtimes that a model can be compared with, by package."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -187,7 +195,7 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         metavar="NAME",
         help="open a sample first (default: collatz)",
     )
-    parser.add_argument("--version", action="version", version=f"loopscope {VERSION}")
+    parser.add_argument("--version", action="version", version=_versions())
     parser.add_argument(
         "--port",
         type=_port,
@@ -210,6 +218,17 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "the name of this machine; repeat for more names",
     )
     return parser.parse_args(words)
+
+
+def _versions() -> str:
+    """Return the version of Loopscope, and those of the runtimes that are installed."""
+    lines = [f"loopscope {VERSION}"]
+    for package, title in _RUNTIMES.items():
+        try:
+            lines.append(f"{title} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return "\n".join(lines)
 
 
 def _port(text: str) -> int:
