@@ -1,0 +1,108 @@
+"""Causal convolutions as loops over time, with the last inputs as a state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loopscope.builder import ops
+from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
+from loopscope.builder.tensor import Tensor
+from loopscope.errors import BuildError
+from loopscope.ir.shape import PartialShape, static
+from loopscope.ops.declare import Known
+from loopscope.transform.recurrences.opening import (
+    Opening,
+    converted,
+    length,
+    lengths_of,
+    static_length,
+    variable,
+    widened,
+    zeros,
+)
+
+INPUTS = ("input", "weight", "bias", "past_state")
+RAGGED_INPUTS = ("input", "weight", "bounds", "bias", "past_state", "capture_count")
+_EXTENSIONS = {"ndim": 1, "state_window": 0, "state_update_capacity": 0, "state_length": 0}
+"""Attributes that only a GPU computes with other values than these."""
+
+
+def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
+    """Build CausalConvWithState as a loop with the state ``state``: the last inputs."""
+    for name, supported in _EXTENSIONS.items():
+        if opening.attribute(name, supported) != supported:
+            raise BuildError(f"{name} is {opening.attributes[name]}, expected {supported}")
+    data = opening.required("input")
+    last = bool(opening.attribute("channels_last", 0))
+    if data.rank != 3:
+        raise BuildError(f"the input has shape {data.shape}, expected 3 lengths")
+    axis = 1 if last else 2
+    taps = Taps.of(opening, data)
+    past = opening.inputs.get("past_state")
+    initial = _initial(past, data, taps.reach, axis)
+    channels_first = ops.transpose(initial, [0, 2, 1]) if last else initial
+
+    def trace(entered: Entered) -> Iteration:
+        token = widened(entered.parts[0])
+        token = ops.transpose(token, [0, 2, 1]) if last else token
+        output, following = taps.step(entered.variables[0], token)
+        output = ops.transpose(output, [0, 2, 1]) if last else output
+        return Iteration([following], [converted(output, data.element_type)])
+
+    plan = opening.plan(
+        length(data, axis), [variable("state", channels_first)], [Parts("input", data, axis)], axis
+    )
+    (state,), (outputs,) = build_loop(opening.graph, plan, trace)
+    state = converted(state, data.element_type)
+    return outputs, ops.transpose(state, [0, 2, 1]) if last else state
+
+
+def _initial(past: Tensor | None, data: Tensor, reach: int, axis: int) -> Tensor:
+    """Return the first state; zeros if there is no past state."""
+    if past is not None:
+        return widened(past)
+    wide = widened(data)
+    channels = 3 - axis
+    shape = [data.shape.at(0), data.shape.at(channels)]
+    shape.insert(axis, static(reach))
+    rows = [lengths_of((data, 0)), lengths_of((data, channels))]
+    rows.insert(axis, np.array([reach]))
+    return zeros(
+        ops.concat(rows, axis=0),
+        wide.element_type,
+        Known(wide.element_type, PartialShape(tuple(shape))),
+    )
+
+
+class Taps:
+    """The weights of a causal convolution, and one step of it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, dilation: int, activation: str) -> None:
+        self._size = static_length(weight, 2, "weight")
+        self._dilation, self._activation = dilation, activation
+        self.reach = (self._size - 1) * dilation
+        """Number of inputs in the state."""
+        self._weight = ops.squeeze(weight, [1], name="taps")
+        self._bias = None if bias is None else ops.unsqueeze(bias, [1])
+
+    @staticmethod
+    def of(opening: Opening, data: Tensor) -> Taps:
+        """Return the taps of an operator; raise ``BuildError`` for unknown attributes."""
+        dilation = opening.attribute("dilation", 1)
+        activation = opening.attribute("activation", "none")
+        if dilation < 1 or activation not in ("none", "silu", "swish"):
+            raise BuildError(f"dilation is {dilation} and activation {str(activation)[:40]!r}")
+        return Taps(widened(opening.required("weight")), opening.wide("bias"), dilation, activation)
+
+    def step(self, state: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output of a token ``[B, C, 1]`` and the next state ``[B, C, reach]``."""
+        window = ops.concat([state, token], axis=2, name="window")
+        seen = window if self._dilation == 1 else window[:, :, :: self._dilation]
+        products = ops.multiply(seen, self._weight, name="products")
+        output = ops.reduce_sum(products, [2], keep_dims=True, name="convolved")
+        if self._bias is not None:
+            output = ops.add(output, self._bias, name="with_bias")
+        if self._activation != "none":
+            output = ops.swish(output, name="activated")
+        following = ops.slice(window, [1], [self.reach + 1], [1], [2], name="next_state")
+        return output, following
