@@ -169,7 +169,14 @@ class _OpenedGraph:
         info = opened_from(node.type, node.opset)
         with graph:
             outputs = recurrence.build(Opening(graph, LOOP_NAME, inputs, attributes, info))
+        self._check_outputs(node, len(outputs))
         return _Fragment(recurrence, graph, inputs, outputs)
+
+    def _check_outputs(self, node: Node, count: int) -> None:
+        """Raise ``BuildError`` if something reads an output that the loop does not compute."""
+        for source in self.place.graph.consumers:
+            if source.layer == node.id and source.output >= count:
+                raise BuildError(f"output {source.output} is read, and the loop computes {count}")
 
     def _known(self, node: Node, number: int) -> Known:
         source = self.place.graph.sources[node.id][number]

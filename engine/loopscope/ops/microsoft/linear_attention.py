@@ -280,7 +280,7 @@ def _packed_updates(
     )
 
 
-_METADATA = 11
+METADATA = 11
 """Number of integers that describe a replay: five offsets, four sizes, capacity and count."""
 
 
@@ -291,7 +291,7 @@ def replayed_state(source: Array, capsule: Array, destination: Array, metadata: 
     and delta, the numbers of heads H, sizes V and K, key heads, capacity, and the number of
     updates.
     """
-    if metadata.shape != (_METADATA,) or min(metadata.tolist()) < 0:
+    if metadata.shape != (METADATA,) or min(metadata.tolist()) < 0:
         raise ValueError(f"the metadata are {metadata.tolist()[:12]}, expected 11 numbers from 0")
     offsets, sizes = metadata[:5].tolist(), metadata[5:].tolist()
     heads, value_size, key_size, key_heads, capacity, count = sizes

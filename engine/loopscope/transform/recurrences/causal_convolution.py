@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from loopscope.builder import ops
 from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
-from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.declare import Known
 from loopscope.transform.recurrences.opening import (
+    Length,
     Opening,
     converted,
     length,
-    lengths_of,
+    sequence_of_token,
     static_length,
     variable,
     widened,
@@ -61,17 +58,10 @@ def _initial(past: Tensor | None, data: Tensor, reach: int, axis: int) -> Tensor
     """Return the first state; zeros if there is no past state."""
     if past is not None:
         return widened(past)
-    wide = widened(data)
     channels = 3 - axis
-    shape = [data.shape.at(0), data.shape.at(channels)]
-    shape.insert(axis, static(reach))
-    rows = [lengths_of((data, 0)), lengths_of((data, channels))]
-    rows.insert(axis, np.array([reach]))
-    return zeros(
-        ops.concat(rows, axis=0),
-        wide.element_type,
-        Known(wide.element_type, PartialShape(tuple(shape))),
-    )
+    lengths: list[Length] = [(data, 0), (data, channels)]
+    lengths.insert(axis, reach)
+    return zeros(data.graph, lengths, widened(data).element_type)
 
 
 class Taps:
@@ -106,3 +96,30 @@ class Taps:
             output = ops.swish(output, name="activated")
         following = ops.slice(window, [1], [self.reach + 1], [1], [2], name="next_state")
         return output, following
+
+
+def ragged_causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
+    """Build VarlenCausalConvWithState as a loop over all tokens.
+
+    Each iteration updates the row of ``states`` that belongs to its sequence.
+    """
+    if opening.attribute("state_update_capacity", 0):
+        raise BuildError("state_update_capacity is not 0: the loop does not compute updates")
+    data, bounds = opening.required("input"), opening.required("bounds")
+    taps = Taps.of(opening, data)
+
+    def trace(entered: Entered) -> Iteration:
+        (states,) = entered.variables
+        sequence = sequence_of_token(entered, bounds)
+        row = ops.gather(states, sequence, 0, name="state")
+        token = ops.unsqueeze(widened(entered.parts[0]), [2])
+        output, following = taps.step(row, token)
+        states = ops.scatter_update(states, sequence, following, 0, name="next_states")
+        flat = ops.squeeze(output, [2], name="output")
+        return Iteration([states], [converted(flat, data.element_type)])
+
+    initial = widened(opening.required("past_state"))
+    parts = [Parts("input", data, 0)]
+    plan = opening.plan(length(data, 0), [variable("states", initial)], parts)
+    (states,), (outputs,) = build_loop(opening.graph, plan, trace)
+    return outputs, converted(states, data.element_type)

@@ -39,6 +39,10 @@ class Layer:
     """Number of states that are outputs of the operator, from the first one on."""
     empty_ends_in_zeros: bool
     """True if the last states of a sequence of length 0 are zeros instead of the initial ones."""
+    rests_at_zero: bool = False
+    """True if the cell receives zeros as the hidden state of sequences that ended before the last
+    step. That matters to a cell that quantizes the states of a batch together.
+    """
 
     @property
     def batch_first(self) -> bool:
@@ -61,7 +65,12 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
 
     def trace(entered: Entered) -> Iteration:
         before = list(entered.variables)
-        after = list(layer.cell(steps.of_iteration(entered.parts[0]), before))
+        states = before
+        if step_length is not None and layer.rests_at_zero:
+            number = entered.body.iteration_number("step")
+            is_awake = ops.less_equal(number, step_length, name="is_awake")
+            states = [ops.select(is_awake, before[0], 0, name="awake_hidden"), *before[1:]]
+        after = list(layer.cell(steps.of_iteration(entered.parts[0]), states))
         output = after[0]
         if step_length is not None:
             number = entered.body.iteration_number("step")
@@ -82,7 +91,10 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
 
 def _last_state(layer: Layer, state: Tensor) -> Tensor:
     if layer.empty_ends_in_zeros and layer.lengths is not None:
-        is_empty = ops.reshape(ops.equal(layer.lengths, 0), [1, -1, 1], special_zero=False)
+        # A layer without steps returns its initial states, also for sequences of length 0.
+        fewest = ops.minimum(length(layer.data, int(layer.batch_first)), 1)
+        lengths = ops.convert(layer.lengths, destination_type="i64")
+        is_empty = ops.reshape(ops.less(lengths, fewest), [1, -1, 1], special_zero=False)
         state = ops.select(is_empty, 0, state)
     state = converted(state, layer.output_type)
     return ops.transpose(state, [1, 0, 2]) if layer.batch_first else state

@@ -13,14 +13,11 @@ from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.declare import Known
 from loopscope.ops.onnx.linear_attention import DECAYING, RETRIEVING
 from loopscope.transform.recurrences.opening import (
     Opening,
     converted,
     length,
-    lengths_of,
     static_length,
     variable,
     widened,
@@ -97,16 +94,11 @@ def linear_attention(opening: Opening) -> tuple[Tensor, ...]:
         flat = ops.reshape(output, [0, 1, width], special_zero=True, name="output")
         return Iteration([following], [converted(flat, query.element_type)])
 
-    shape = (query.shape.at(0), *map(static, (heads, key_size, value_size)))
-    initial = (
-        zeros(
-            ops.concat([lengths_of((query, 0)), np.array([heads, key_size, value_size])], axis=0),
-            ElementType.F32,
-            Known(ElementType.F32, PartialShape(shape)),
-        )
-        if past is None
-        else widened(past)
-    )
+    if past is None:
+        lengths = [(query, 0), heads, key_size, value_size]
+        initial = zeros(opening.graph, lengths, ElementType.F32)
+    else:
+        initial = widened(past)
     plan = opening.plan(length(query, 1), [variable("state", initial)], parts, 1)
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
     state_type = query.element_type if past is None else past.element_type

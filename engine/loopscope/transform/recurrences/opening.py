@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from loopscope.builder import ops
 from loopscope.builder.graph_builder import Graph
-from loopscope.builder.loop import LoopPlan, LoopVariable, Parts
+from loopscope.builder.loop import Entered, LoopPlan, LoopVariable, Parts
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.declare import Known
+from loopscope.ir.shape import PartialShape, static
 
 WIDENED = frozenset({ElementType.F16, ElementType.BF16})
 """Element types that kernels compute in f32."""
@@ -98,18 +100,43 @@ def length(tensor: Tensor, axis: int, name: str = "count") -> Tensor:
     return result
 
 
-def lengths_of(*tensors_and_axes: tuple[Tensor, int]) -> Tensor:
-    """Return the lengths of some axes as a vector, to make shapes with."""
-    parts = [ops.unsqueeze(length(tensor, axis), [0]) for tensor, axis in tensors_and_axes]
-    result: Tensor = parts[0] if len(parts) == 1 else ops.concat(parts, axis=0)
+Length = int | tuple[Tensor, int]
+"""A known length, or a tensor and the axis whose length is meant."""
+
+
+def shape_of(graph: Graph, lengths: Sequence[Length]) -> Tensor:
+    """Return a shape as a tensor."""
+    rows = [
+        graph.constant(np.array([item], np.int64))
+        if isinstance(item, int)
+        else ops.unsqueeze(length(*item), [0])
+        for item in lengths
+    ]
+    result: Tensor = rows[0] if len(rows) == 1 else ops.concat(rows, axis=0)
     return result
 
 
-def zeros(shape: Tensor, element_type: ElementType | None, known: Known) -> Tensor:
-    """Return zeros of a shape that is computed at run time; ``known`` has its known lengths."""
-    result: Tensor = ops.broadcast(shape.graph.constant(0, element_type or ElementType.F32), shape)
-    result.set_shape(known.shape)
+def zeros(graph: Graph, lengths: Sequence[Length], element_type: ElementType | None) -> Tensor:
+    """Return zeros of a shape, of which every known length is known before a run."""
+    zero = graph.constant(0, element_type or ElementType.F32)
+    result: Tensor = ops.broadcast(zero, shape_of(graph, lengths))
+    known = [
+        static(item) if isinstance(item, int) else item[0].shape.at(item[1]) for item in lengths
+    ]
+    result.set_shape(PartialShape(tuple(known)))
     return result
+
+
+def sequence_of_token(entered: Entered, bounds: Tensor) -> Tensor:
+    """Return the number of the sequence that the token of an iteration belongs to, ``[1]``.
+
+    ``bounds``: the first token of each sequence, then the number of tokens.
+    """
+    ends = ops.convert(bounds, destination_type="i64")[1:]
+    has_ended = ops.less_equal(ends, entered.body.iteration_number("token"))
+    counted = ops.convert(has_ended, destination_type="i64")
+    sequence: Tensor = ops.reduce_sum(counted, [0], keep_dims=True, name="sequence")
+    return sequence
 
 
 def static_length(tensor: Tensor, axis: int, role: str) -> int:

@@ -9,8 +9,6 @@ from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.shape import PartialShape
-from loopscope.ops.declare import Known
 from loopscope.transform.recurrences.activations import (
     Activation,
     activations_by_direction,
@@ -29,7 +27,6 @@ from loopscope.transform.recurrences.layers import Cell, Layer, build_layer
 from loopscope.transform.recurrences.opening import (
     WIDENED,
     Opening,
-    lengths_of,
     static_length,
     widened,
     zeros,
@@ -80,54 +77,59 @@ def split_biases(bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
 
 
 def initial_states(
-    opening: Opening, roles: Sequence[str], size_of: Tensor, batch_axis: int
-) -> list[Tensor]:
-    """Return initial states ``[D, B, H]`` in the type of the computation; zeros if absent.
+    opening: Opening, names: Sequence[str], size_of: Tensor, size_axis: int = 2
+) -> list[tuple[str, Tensor]]:
+    """Return the names and initial values ``[D, B, H]`` of states; zeros if they are absent.
 
-    ``size_of``: the recurrence weights, ``[D, G*H, H]``.
+    ``size_of``: the recurrence weights, whose first axis has length D, and ``size_axis`` H.
     """
     data = opening.required("input")
+    batch_axis = 0 if opening.attribute("layout", 0) else 1
     states = []
-    for role in roles:
-        state = opening.wide(role)
+    for name in names:
+        state = opening.wide(f"initial_{name}")
         if state is None:
-            shape = lengths_of((size_of, 0), (data, batch_axis), (size_of, 2))
-            lengths = (size_of.shape.at(0), data.shape.at(batch_axis), size_of.shape.at(2))
             kind = ElementType.F32 if data.element_type in WIDENED else data.element_type
-            state = zeros(shape, kind, Known(kind, PartialShape(lengths)))
+            lengths = [(size_of, 0), (data, batch_axis), (size_of, size_axis)]
+            state = zeros(opening.graph, lengths, kind)
         elif batch_axis == 0:
             state = ops.transpose(state, [1, 0, 2])
-        states.append(state)
+        states.append((name, state))
     return states
 
 
-def _onnx_layer(
-    opening: Opening, states: Sequence[tuple[str, str]], recurrence: Tensor, cell: Cell
+def onnx_layer(
+    opening: Opening,
+    states: Sequence[tuple[str, Tensor]],
+    cell: Cell,
+    *,
+    data: Tensor | None = None,
+    returned_states: int | None = None,
+    rests_at_zero: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Build a layer of ONNX. ``states``: the name of each state and the role of its initial
-    value.
+    """Build a layer of ONNX with these names and initial values of its states.
+
+    ``data``: the input of the cell, if it is not the input of the operator.
     """
     batch_first = bool(opening.attribute("layout", 0))
-    initial = initial_states(
-        opening, [role for _, role in states], recurrence, 0 if batch_first else 1
-    )
     return build_layer(
         opening,
         Layer(
-            data=widened(opening.required("input")),
+            data=widened(opening.required("input")) if data is None else data,
             layout="batch, time, direction" if batch_first else "time, direction, batch",
             backwards=directions(opening),
             lengths=opening.inputs.get("lengths"),
-            states=[(name, state) for (name, _), state in zip(states, initial, strict=True)],
+            states=states,
             cell=cell,
             output_type=opening.required("input").element_type,
-            returned_states=len(states),
+            returned_states=len(states) if returned_states is None else returned_states,
             empty_ends_in_zeros=False,
+            rests_at_zero=rests_at_zero,
         ),
     )
 
 
-def _cell_plan(
+def cell_plan(
     opening: Opening, defaults: Sequence[str], weights: Tensor, recurrence: Tensor
 ) -> CellPlan:
     first, second = split_biases(opening.wide("bias"))
@@ -140,20 +142,16 @@ def _cell_plan(
     )
 
 
-def _weights(opening: Opening) -> tuple[Tensor, Tensor]:
+def both_weights(opening: Opening) -> tuple[Tensor, Tensor]:
     return widened(opening.required("weights")), widened(opening.required("recurrence"))
 
 
 def onnx_lstm(opening: Opening) -> tuple[Tensor, ...]:
     """Build ONNX's LSTM as a loop with the states ``hidden`` and ``cell``."""
-    weights, recurrence = _weights(opening)
-    plan = _cell_plan(opening, ("Sigmoid", "Tanh", "Tanh"), weights, recurrence)
-    return _onnx_layer(
-        opening,
-        (("hidden", "initial_hidden"), ("cell", "initial_cell")),
-        recurrence,
-        onnx_lstm_cell(opening, plan),
-    )
+    weights, recurrence = both_weights(opening)
+    plan = cell_plan(opening, ("Sigmoid", "Tanh", "Tanh"), weights, recurrence)
+    states = initial_states(opening, ("hidden", "cell"), recurrence)
+    return onnx_layer(opening, states, onnx_lstm_cell(opening, plan))
 
 
 def onnx_lstm_cell(opening: Opening, plan: CellPlan) -> Cell:
@@ -170,16 +168,15 @@ def onnx_lstm_cell(opening: Opening, plan: CellPlan) -> Cell:
 
 def onnx_rnn(opening: Opening) -> tuple[Tensor, ...]:
     """Build ONNX's RNN as a loop with the state ``hidden``."""
-    weights, recurrence = _weights(opening)
-    plan = _cell_plan(opening, ("Tanh",), weights, recurrence)
-    return _onnx_layer(
-        opening, (("hidden", "initial_hidden"),), recurrence, partial(rnn_cell, plan)
-    )
+    weights, recurrence = both_weights(opening)
+    plan = cell_plan(opening, ("Tanh",), weights, recurrence)
+    states = initial_states(opening, ("hidden",), recurrence)
+    return onnx_layer(opening, states, partial(rnn_cell, plan))
 
 
 def onnx_gru(opening: Opening) -> tuple[Tensor, ...]:
     """Build ONNX's GRU as a loop with the state ``hidden``."""
-    weights, recurrence = _weights(opening)
+    weights, recurrence = both_weights(opening)
     first, second = split_biases(opening.wide("bias"))
     plan = gru_plan(
         weights,
@@ -190,9 +187,8 @@ def onnx_gru(opening: Opening) -> tuple[Tensor, ...]:
         opening.attributes.get("clip"),
         resets_last=bool(opening.attribute("linear_before_reset", 0)),
     )
-    return _onnx_layer(
-        opening, (("hidden", "initial_hidden"),), recurrence, partial(gru_cell, plan)
-    )
+    states = initial_states(opening, ("hidden",), recurrence)
+    return onnx_layer(opening, states, partial(gru_cell, plan))
 
 
 def gru_plan(

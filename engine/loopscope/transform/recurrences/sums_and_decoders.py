@@ -9,13 +9,11 @@ from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.declare import Known
 from loopscope.transform.recurrences.opening import (
+    Length,
     Opening,
     converted,
     length,
-    lengths_of,
     variable,
     widened,
     zeros,
@@ -29,21 +27,9 @@ def cumulative_sum(opening: Opening) -> tuple[Tensor, ...]:
     reverse = bool(opening.attribute("reverse", False))
     wide = widened(data)
     ordered = _backwards(wide, axis) if reverse else wide
-    lengths = [1 if index == axis else None for index in range(data.rank or 0)]
-    rows = [
-        np.array([1]) if count == 1 else lengths_of((wide, index))
-        for index, count in enumerate(lengths)
-    ]
-    shape = PartialShape(
-        tuple(
-            static(1) if count == 1 else wide.shape.at(index) for index, count in enumerate(lengths)
-        )
-    )
-    start = zeros(
-        rows[0] if len(rows) == 1 else ops.concat(rows, axis=0),
-        wide.element_type,
-        Known(wide.element_type, shape),
-    )
+    lengths: list[Length] = [(wide, index) for index in range(wide.rank or 0)]
+    lengths[axis] = 1
+    start = zeros(opening.graph, lengths, wide.element_type)
 
     def trace(entered: Entered) -> Iteration:
         (total,), (element,) = entered.variables, entered.parts
@@ -114,7 +100,7 @@ def _decoded(
 
     Its states are ``classes``, ``count`` and ``previous``: the class of the step before.
     """
-    batch, steps = lengths_of((data, 1 - time_axis)), length(data, time_axis)
+    batch, steps = (data, 1 - time_axis), length(data, time_axis)
     last_class = length(data, 2, "classes") - 1
     last = (
         last_class
@@ -124,16 +110,11 @@ def _decoded(
         )
     )
     places = ops.range(0, steps, 1, output_type="i64", name="places")
-    size = data.shape.at(1 - time_axis)
-    known = Known(ElementType.I64, PartialShape((size,)))
-    empty = Known(ElementType.I64, PartialShape((size, data.shape.at(time_axis))))
-    minus = zeros(
-        ops.concat([batch, lengths_of((data, time_axis))], axis=0), ElementType.I64, empty
-    )
+    i64 = ElementType.I64
     variables = [
-        variable("classes", minus - 1),
-        variable("count", zeros(batch, ElementType.I64, known)),
-        variable("previous", zeros(batch, ElementType.I64, known) - 1),
+        variable("classes", zeros(opening.graph, [batch, (data, time_axis)], i64) - 1),
+        variable("count", zeros(opening.graph, [batch], i64)),
+        variable("previous", zeros(opening.graph, [batch], i64) - 1),
     ]
 
     def trace(entered: Entered) -> Iteration:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 
 from loopscope.ir.model import Dialect, Node
 from loopscope.transform.recurrences import (
+    attention_lstm,
     causal_convolution,
+    gated_delta_net,
     linear_attention,
     openvino_sequences,
+    quantized_lstm,
     recurrent_layers,
     sums_and_decoders,
 )
@@ -73,6 +76,46 @@ ROWS: tuple[Recurrence, ...] = (
             time_axis=2,
         )
         for domain in (_ONNX, _MICROSOFT)
+    ),
+    Recurrence(
+        type="VarlenCausalConvWithState",
+        domain=_MICROSOFT,
+        inputs=causal_convolution.RAGGED_INPUTS,
+        build=causal_convolution.ragged_causal_convolution,
+        states=("states",),
+    ),
+    Recurrence(
+        type="GatedDeltaNet",
+        domain=_MICROSOFT,
+        inputs=gated_delta_net.INPUTS,
+        build=gated_delta_net.gated_delta_net,
+        states=("state",),
+        gates=_DELTA_GATES,
+        data="query",
+    ),
+    Recurrence(
+        type="GatedDeltaNetStateReplay",
+        domain=_MICROSOFT,
+        inputs=gated_delta_net.REPLAY_INPUTS,
+        build=gated_delta_net.replayed_state,
+        states=("state",),
+        data="",
+    ),
+    Recurrence(
+        type="DynamicQuantizeLSTM",
+        domain=_MICROSOFT,
+        inputs=quantized_lstm.INPUTS,
+        build=quantized_lstm.quantized_lstm,
+        states=("hidden", "cell"),
+        gates=_LSTM_GATES,
+    ),
+    Recurrence(
+        type="AttnLSTM",
+        domain=_MICROSOFT,
+        inputs=attention_lstm.INPUTS,
+        build=attention_lstm.attention_lstm,
+        states=("hidden", "cell", "attention"),
+        gates=(*_LSTM_GATES, "alignment"),
     ),
     Recurrence(
         type="LSTMSequence",
