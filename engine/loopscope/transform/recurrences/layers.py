@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from loopscope.builder import ops
 from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
@@ -159,3 +161,26 @@ class _Steps:
             reverse: Tensor = data[::-1]
             return reverse
         return ops.reverse_sequence(data, self._layer.lengths, batch_axis=1, seq_axis=0)
+
+
+def in_order_of_iterations(
+    outputs: np.ndarray, layout: Layout, backwards: Sequence[bool], lengths: np.ndarray | None
+) -> np.ndarray:
+    """Return the outputs of an operator as its loop computes them, ``[T, D, B, H]``.
+
+    ``outputs``: the outputs of all steps in the layout of the operator. A direction that runs
+    backwards begins at the end of each sequence.
+    """
+    axes = layout.split(", ")
+    ordered = outputs.transpose(*map(axes.index, ("time", "direction", "batch")), 3)
+    steps, _, batch, _ = ordered.shape
+    counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
+    times = np.arange(steps)[:, None]
+    reverse = np.where(times < counts, counts - 1 - times, times)
+    return np.stack(
+        [
+            ordered[reverse, index, np.arange(batch)] if is_backward else ordered[:, index]
+            for index, is_backward in enumerate(backwards)
+        ],
+        axis=1,
+    )
