@@ -11,6 +11,7 @@ from loopscope.transform.recurrences.opening import (
     Opening,
     converted,
     length,
+    ranked,
     sequence_of_token,
     static_length,
     variable,
@@ -29,10 +30,8 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
     for name, supported in _EXTENSIONS.items():
         if opening.attribute(name, supported) != supported:
             raise BuildError(f"{name} is {opening.attributes[name]}, expected {supported}")
-    data = opening.required("input")
+    data = ranked(opening.required("input"), 3)
     last = bool(opening.attribute("channels_last", 0))
-    if data.rank != 3:
-        raise BuildError(f"the input has shape {data.shape}, expected 3 lengths")
     axis = 1 if last else 2
     taps = Taps.of(opening, data)
     past = opening.inputs.get("past_state")
@@ -47,7 +46,10 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
         return Iteration([following], [converted(output, data.element_type)])
 
     plan = opening.plan(
-        length(data, axis), [variable("state", channels_first)], [Parts("input", data, axis)], axis
+        length(data, axis),
+        [variable("state", channels_first, (data.shape.at(0), taps.channels, taps.reach))],
+        [Parts("input", data, axis)],
+        axis,
     )
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
     state = converted(state, data.element_type)
@@ -57,7 +59,7 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
 def _initial(past: Tensor | None, data: Tensor, reach: int, axis: int) -> Tensor:
     """Return the first state; zeros if there is no past state."""
     if past is not None:
-        return widened(past)
+        return ranked(widened(past), 3)
     channels = 3 - axis
     lengths: list[Length] = [(data, 0), (data, channels)]
     lengths.insert(axis, reach)
@@ -72,6 +74,7 @@ class Taps:
         self._dilation, self._activation = dilation, activation
         self.reach = (self._size - 1) * dilation
         """Number of inputs in the state."""
+        self.channels = weight.shape.at(0)
         self._weight = ops.squeeze(weight, [1], name="taps")
         self._bias = None if bias is None else ops.unsqueeze(bias, [1])
 

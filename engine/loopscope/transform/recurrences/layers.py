@@ -62,7 +62,11 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
     if layer.lengths is not None:
         counts = ops.convert(layer.lengths, destination_type="i64")
         step_length = ops.reshape(counts, [1, -1, 1], special_zero=False, name="lengths")
-    variables = [variable(name, initial) for name, initial in layer.states]
+    batch = layer.data.shape.at(int(not layer.batch_first))
+    variables = [
+        variable(name, initial, (initial.shape.at(0), batch, initial.shape.at(2)))
+        for name, initial in layer.states
+    ]
     parts = [Parts("input", steps.data, steps.axis)]
 
     def trace(entered: Entered) -> Iteration:
@@ -81,7 +85,7 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
                 ops.select(is_active, new, old, name=f"{name}_or_previous")
                 for (name, _), new, old in zip(layer.states, after, before, strict=True)
             ]
-            output = ops.select(is_active, output, 0, name="output")
+            output = ops.select(is_active, output, 0, name="output_or_zero")
         return Iteration(after, [steps.part(converted(output, layer.output_type))])
 
     count = length(steps.data, steps.axis)
@@ -131,7 +135,7 @@ class _Steps:
         """Return the output of one iteration with an axis for the steps."""
         if self._is_plain and self._layer.batch_first:
             output = ops.transpose(output, [1, 0, 2])
-        return ops.unsqueeze(output, [self.joined_axis])
+        return ops.unsqueeze(output, [self.joined_axis], name="output")
 
     def restored(self, outputs: Tensor) -> Tensor:
         """Return the outputs of all iterations in the layout of the operator."""

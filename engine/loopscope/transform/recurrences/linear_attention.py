@@ -18,6 +18,7 @@ from loopscope.transform.recurrences.opening import (
     Opening,
     converted,
     length,
+    ranked,
     static_length,
     variable,
     widened,
@@ -61,7 +62,7 @@ def updated_state(state: Tensor, token: Token) -> Tensor:
 
 def linear_attention(opening: Opening) -> tuple[Tensor, ...]:
     """Build LinearAttention as a loop with the state ``state``."""
-    query, key, value = (opening.required(role) for role in INPUTS[:3])
+    query, key, value = (ranked(opening.required(role), 3) for role in INPUTS[:3])
     heads = opening.attributes["kv_num_heads"]
     query_heads = opening.attributes["q_num_heads"]
     key_size = static_length(query, 2, "query") // max(1, query_heads)
@@ -94,12 +95,13 @@ def linear_attention(opening: Opening) -> tuple[Tensor, ...]:
         flat = ops.reshape(output, [0, 1, width], special_zero=True, name="output")
         return Iteration([following], [converted(flat, query.element_type)])
 
+    sizes = (query.shape.at(0), heads, key_size, value_size)
     if past is None:
         lengths = [(query, 0), heads, key_size, value_size]
         initial = zeros(opening.graph, lengths, ElementType.F32)
     else:
         initial = widened(past)
-    plan = opening.plan(length(query, 1), [variable("state", initial)], parts, 1)
+    plan = opening.plan(length(query, 1), [variable("state", initial, sizes)], parts, 1)
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
     state_type = query.element_type if past is None else past.element_type
     return outputs, converted(state, state_type)

@@ -14,7 +14,7 @@ from loopscope.builder.loop import Entered, LoopPlan, LoopVariable, Parts
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.shape import PartialShape, static
+from loopscope.ir.shape import Dimension, PartialShape, static
 
 WIDENED = frozenset({ElementType.F16, ElementType.BF16})
 """Element types that kernels compute in f32."""
@@ -70,9 +70,26 @@ class Opening:
         )
 
 
-def variable(name: str, initial: Tensor) -> LoopVariable:
-    """Return a carried value that preserves its shape."""
-    return LoopVariable(name, name, initial, initial.shape)
+def variable(
+    name: str, initial: Tensor, lengths: Sequence[int | Dimension] | None = None
+) -> LoopVariable:
+    """Return a carried value with these lengths in all iterations.
+
+    Without ``lengths``, it has the shape of its initial value.
+    """
+    if lengths is None:
+        return LoopVariable(name, name, initial, initial.shape)
+    shape = PartialShape(tuple(static(item) if isinstance(item, int) else item for item in lengths))
+    initial.set_shape(shape)
+    return LoopVariable(name, name, initial, shape)
+
+
+def ranked(tensor: Tensor, rank: int) -> Tensor:
+    """Return a tensor of this rank; raise ``BuildError`` if it is known to have another one."""
+    if tensor.rank not in (None, rank):
+        raise BuildError(f"{tensor.name} has shape {tensor.shape}, expected {rank} lengths")
+    tensor.set_shape([None] * rank)
+    return tensor
 
 
 def widened(tensor: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
+from loopscope.ir.shape import UNKNOWN
 from loopscope.transform.recurrences.activations import Activation, activations_by_direction
 from loopscope.transform.recurrences.cells import (
     LSTM_ORDER,
@@ -19,7 +20,7 @@ from loopscope.transform.recurrences.cells import (
     weights_product,
 )
 from loopscope.transform.recurrences.layers import Cell, Layer, build_layer
-from loopscope.transform.recurrences.opening import Opening, static_length, widened
+from loopscope.transform.recurrences.opening import Opening, ranked, static_length, widened
 from loopscope.transform.recurrences.recurrent_layers import directions, gru_plan
 
 ONE_STATE_INPUTS = ("input", "initial_hidden", "lengths", "weights", "recurrence", "bias")
@@ -87,10 +88,14 @@ def _functions(opening: Opening, defaults: Sequence[str]) -> list[Activation]:
 
 
 def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tensor, ...]:
-    data = opening.required("input")
-    initial = [
-        ops.transpose(widened(opening.required(f"initial_{name}")), [1, 0, 2]) for name in states
-    ]
+    data = ranked(opening.required("input"), 3)
+    recurrence = opening.required("recurrence")
+    sizes = (UNKNOWN, recurrence.shape.at(0), recurrence.shape.at(2))
+    initial = []
+    for name in states:
+        state = widened(opening.required(f"initial_{name}"))
+        state.set_shape(sizes)
+        initial.append(ops.transpose(state, [1, 0, 2]))
     layer = Layer(
         data=widened(data),
         layout="batch, direction, time",

@@ -9,6 +9,7 @@ from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import UNKNOWN
 from loopscope.transform.recurrences.activations import (
     Activation,
     activations_by_direction,
@@ -27,6 +28,7 @@ from loopscope.transform.recurrences.layers import Cell, Layer, build_layer
 from loopscope.transform.recurrences.opening import (
     WIDENED,
     Opening,
+    ranked,
     static_length,
     widened,
     zeros,
@@ -85,6 +87,8 @@ def initial_states(
     """
     data = opening.required("input")
     batch_axis = 0 if opening.attribute("layout", 0) else 1
+    ranked(data, 3)
+    sizes = (size_of.shape.at(0), UNKNOWN, size_of.shape.at(size_axis))
     states = []
     for name in names:
         state = opening.wide(f"initial_{name}")
@@ -93,7 +97,8 @@ def initial_states(
             lengths = [(size_of, 0), (data, batch_axis), (size_of, size_axis)]
             state = zeros(opening.graph, lengths, kind)
         elif batch_axis == 0:
-            state = ops.transpose(state, [1, 0, 2])
+            state = ops.transpose(ranked(state, 3), [1, 0, 2])
+        state.set_shape(sizes)
         states.append((name, state))
     return states
 
