@@ -13,6 +13,7 @@ from loopscope.transform.recurrences.opening import (
     length,
     ranked,
     sequence_of_token,
+    sized,
     static_length,
     variable,
     widened,
@@ -53,6 +54,7 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
     )
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
     state = converted(state, data.element_type)
+    outputs = sized(outputs, [(data, 0), (data, 1), (data, 2)])
     return outputs, ops.transpose(state, [0, 2, 1]) if last else state
 
 
@@ -125,4 +127,4 @@ def ragged_causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
     parts = [Parts("input", data, 0)]
     plan = opening.plan(length(data, 0), [variable("states", initial)], parts)
     (states,), (outputs,) = build_loop(opening.graph, plan, trace)
-    return outputs, converted(states, data.element_type)
+    return sized(outputs, [(data, 0), (data, 1)]), converted(states, data.element_type)

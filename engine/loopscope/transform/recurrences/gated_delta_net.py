@@ -22,6 +22,7 @@ from loopscope.transform.recurrences.opening import (
     length,
     sequence_of_token,
     shape_of,
+    sized,
     static_length,
     variable,
     widened,
@@ -81,9 +82,11 @@ def gated_delta_net(opening: Opening) -> tuple[Tensor, ...]:
         tokens.axis,
     )
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
+    lengths = [*tokens.leading, tokens.heads, tokens.value_size]
     if tokens.joins_batch:
-        lengths = [(query, 0), tokens.heads, tokens.value_size]
         outputs = ops.reshape(outputs, shape_of(opening.graph, lengths), special_zero=False)
+    else:
+        outputs = sized(outputs, lengths)
     return outputs, ops.transpose(state, [0, 1, 3, 2])
 
 
@@ -116,6 +119,9 @@ class _Tokens:
         )
         if not self.key_heads or self.heads % self.key_heads:
             raise BuildError(f"{self.heads} value heads are not a multiple of {self.key_heads}")
+        original = opening.required("query")
+        self.leading: list[Length] = [(original, axis) for axis in range((query.rank or 2) - 2)]
+        """Lengths of the token axes of the output."""
         self.joins_batch = not is_ragged and query.rank == 3
         self.by_role = {"query": query, "key": key, "value": value}
         for role, rules in (("decay", DECAYING), ("beta", RETRIEVING)):

@@ -12,7 +12,14 @@ from loopscope.builder import ops
 from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.element_type import ElementType
-from loopscope.transform.recurrences.opening import Opening, converted, length, variable
+from loopscope.transform.recurrences.opening import (
+    Length,
+    Opening,
+    converted,
+    length,
+    sized,
+    variable,
+)
 
 Layout = Literal["time, direction, batch", "batch, time, direction", "batch, direction, time"]
 """Order of the axes of the outputs of all steps, before the axis of the units."""
@@ -92,7 +99,7 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
     plan = opening.plan(count, variables, parts, steps.joined_axis)
     last, (outputs,) = build_loop(opening.graph, plan, trace)
     returned = [_last_state(layer, state) for state in last[: layer.returned_states]]
-    return (steps.restored(outputs), *returned)
+    return (steps.restored(sized(outputs, steps.lengths(last[0]))), *returned)
 
 
 def _last_state(layer: Layer, state: Tensor) -> Tensor:
@@ -122,6 +129,16 @@ class _Steps:
         if not self._is_plain:
             return 0
         return self._layer.layout.split(", ").index("time")
+
+    def lengths(self, state: Tensor) -> list[Length]:
+        """Return the lengths of the loop's output, given a state ``[D, B, H]``."""
+        axes: dict[str, Length] = {
+            "time": (self._layer.data, int(self._layer.batch_first)),
+            "direction": (state, 0),
+            "batch": (self._layer.data, int(not self._layer.batch_first)),
+        }
+        layout = self._layer.layout if self._is_plain else "time, direction, batch"
+        return [*(axes[axis] for axis in layout.split(", ")), (state, 2)]
 
     def of_iteration(self, part: Tensor) -> Tensor:
         """Return the input of one iteration, [D, B, I]."""

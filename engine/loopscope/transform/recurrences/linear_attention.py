@@ -19,6 +19,7 @@ from loopscope.transform.recurrences.opening import (
     converted,
     length,
     ranked,
+    sized,
     static_length,
     variable,
     widened,
@@ -104,6 +105,7 @@ def linear_attention(opening: Opening) -> tuple[Tensor, ...]:
     plan = opening.plan(length(query, 1), [variable("state", initial, sizes)], parts, 1)
     (state,), (outputs,) = build_loop(opening.graph, plan, trace)
     state_type = query.element_type if past is None else past.element_type
+    outputs = sized(outputs, [(query, 0), (query, 1), max(query_heads, heads) * value_size])
     return outputs, converted(state, state_type)
 
 

@@ -133,6 +133,18 @@ def shape_of(graph: Graph, lengths: Sequence[Length]) -> Tensor:
     return result
 
 
+def sized(outputs: Tensor, lengths: Sequence[Length]) -> Tensor:
+    """Return the outputs of all iterations in the shape that they have at run time.
+
+    After zero iterations, a Loop leaves out lengths that are not known before a run.
+    """
+    if outputs.shape.is_static:
+        return outputs
+    shape = shape_of(outputs.graph, lengths)
+    result: Tensor = ops.reshape(outputs, shape, special_zero=False, name="all_outputs")
+    return result
+
+
 def zeros(graph: Graph, lengths: Sequence[Length], element_type: ElementType | None) -> Tensor:
     """Return zeros of a shape, of which every known length is known before a run."""
     zero = graph.constant(0, element_type or ElementType.F32)

@@ -14,6 +14,7 @@ from loopscope.transform.recurrences.opening import (
     Opening,
     converted,
     length,
+    sized,
     variable,
     widened,
     zeros,
@@ -41,6 +42,7 @@ def cumulative_sum(opening: Opening) -> tuple[Tensor, ...]:
         length(ordered, axis), [variable("sum", start)], [Parts("element", ordered, axis)], axis
     )
     _, (outputs,) = build_loop(opening.graph, plan, trace)
+    outputs = sized(outputs, [(wide, index) for index in range(wide.rank or 0)])
     return (_backwards(outputs, axis) if reverse else outputs,)
 
 
