@@ -8,9 +8,12 @@ from loopscope.ops.declare import Operation
 from loopscope.ops.microsoft import (
     activation,
     attention,
+    attention_lstm,
     blocks,
+    causal_convolution,
     distances,
     grouped,
+    linear_attention,
     movement,
     multi_head,
     normalization,
@@ -41,7 +44,17 @@ _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
     "quantization": quantized.OPERATIONS,
     "sequence": tuple(
         row
-        for rows in (attention, grouped, multi_head, rotary, quantized_attention, quantized_lstm)
+        for rows in (
+            attention,
+            grouped,
+            multi_head,
+            rotary,
+            quantized_attention,
+            quantized_lstm,
+            attention_lstm,
+            linear_attention,
+            causal_convolution,
+        )
         for row in rows.OPERATIONS
     ),
     "string": words.OPERATIONS,
