@@ -175,7 +175,7 @@ def test_a_signal_and_its_spectrum(axes: int) -> None:
 @pytest.mark.parametrize(("axes", "keepdims"), [([1], 1), ([0, -1], 0)])
 def test_a_mean_of_quanta(axes: list[int], keepdims: int) -> None:
     data = _RANDOM.integers(0, 256, (2, 3, 4)).astype(np.uint8)
-    scales = [np.array(0.1, np.float32), np.array(128, np.uint8)]
+    scales: list[np.ndarray] = [np.array(0.1, np.float32), np.array(128, np.uint8)]
     inputs: list[np.ndarray] = [data, *scales, np.array(0.05, np.float32), np.array(100, np.uint8)]
     (output,) = Case("QLinearReduceMean", inputs, {"axes": axes, "keepdims": keepdims}).here()
     values = 0.1 * (data.astype(np.float64) - 128)
