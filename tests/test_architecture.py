@@ -120,6 +120,7 @@ DOORS = (
     "loopscope.run_file",
     "loopscope.sweeps",
     "loopscope.timeline",
+    "loopscope.transform.recurrences",
     "loopscope.version",
     "loopscope.view",
 )

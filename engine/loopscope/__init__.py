@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from loopscope.run_file.loading import load
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
+    from loopscope.transform.open_as_loop import open_as_loop
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -78,6 +79,8 @@ __all__ = [
     "gradients",
     # a run as a file
     "load",
+    # operators that are loops
+    "open_as_loop",
     "read_model",
     "run",
     "save",
@@ -110,6 +113,7 @@ _MODULE_OF_NAME = {
     "drift": "comparison.drift",
     "gradients": "transform.with_gradients",
     "load": "run_file.loading",
+    "open_as_loop": "transform.open_as_loop",
     "read_model": "read",
     "run": "debug.fetches",
     "save": "run_file.saving",

@@ -13,6 +13,7 @@ from loopscope_app.actions import (
     gradients,
     lesson_actions,
     models,
+    opened_operators,
     preparing,
     reopening,
     running_many,
@@ -36,7 +37,7 @@ def arrive(session: UserSession) -> None:
         try:
             if isinstance(link.backward, Unreadable):
                 raise InputError(link.backward.expected)
-            opened = with_room(partial(_opened, model))
+            opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
             with_room(partial(models.show_model, opened, link.input_set))
             if link.backward is not None:
                 return gradients.begin(
@@ -130,7 +131,8 @@ def follow(session: UserSession) -> None:
     same = (
         opened is not None
         and bool(opened.link)
-        and (link.model, link.backward) == (opened.link, opened.backward)
+        and (link.model, link.backward, link.opened)
+        == (opened.link, opened.backward, opened.operators)
     )
     if same and not session.learning.lesson:
         session.many.shown = link.many

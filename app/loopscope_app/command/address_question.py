@@ -19,6 +19,7 @@ from loopscope_app.command.command_line import (
     add_json,
     add_limits,
     add_model,
+    add_open,
     command_parser,
     print_lines,
     refusal_fields,
@@ -60,9 +61,11 @@ def run_of(options: argparse.Namespace) -> tuple[loopscope.Debugger, str]:
             raise InputError(
                 f"a saved run has its own limits: --{next(iter(limits))} applies to a model only"
             )
+        if options.open:
+            raise InputError("a saved run has its own loops: --open applies to a model only")
         debugger, _ = saved_run(options.model, options.inputs)
         return debugger, options.address and full_address(debugger.model, options.address)
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     address = options.address and full_address(model, options.address)
     debugger = loopscope.Debugger(
         model, read_inputs(options.inputs, model), limits=loopscope.Limits(**limits)
@@ -114,6 +117,7 @@ def address_parser(
         + ("" if needed else "; without ADDRESS, one line for each loop and branch that ran"),
     )
     add_inputs(parser)
+    add_open(parser)
     add_json(parser, "print the answer as JSON")
     add_limits(parser)
     return parser

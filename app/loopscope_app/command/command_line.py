@@ -41,6 +41,18 @@ def add_model(parser: argparse.ArgumentParser, metavar: str = "MODEL", help: str
     parser.add_argument("model", metavar=metavar, help=help)
 
 
+def add_open(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--open``, which opens operators that are loops."""
+    parser.add_argument(
+        "--open",
+        action="append",
+        default=[],
+        metavar="OPERATOR",
+        help="open an LSTM, GRU, LinearAttention or another operator that is a loop as this loop: "
+        "its name or address, a pattern with *, or all; repeat for more operators",
+    )
+
+
 def add_json(
     parser: argparse.ArgumentParser, help: str = "print the result as JSON instead of text"
 ) -> None:

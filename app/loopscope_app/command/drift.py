@@ -16,9 +16,9 @@ from pathlib import Path
 import loopscope
 from loopscope.comparison import COMPARED, TOLERANCE, Drift, cosine_words, write_table
 from loopscope.debug import run_stopped
-from loopscope.errors import InputError
+from loopscope.errors import AddressError, InputError
 from loopscope.ir import Model
-from loopscope.peers import drift_from_runtime
+from loopscope.peers import RuntimeDrift, drift_from_runtime, drift_of_opened
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
@@ -26,6 +26,7 @@ from loopscope_app.command.command_line import (
     FINISHED,
     add_json,
     add_model,
+    add_open,
     add_seconds,
     add_tolerance,
     command_parser,
@@ -59,18 +60,30 @@ def main(words: Sequence[str]) -> int:
             f"{options.other} is not a runtime that drift compares with: expected openvino:CPU, "
             "onnxruntime or a model file"
         )
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     inputs = read_inputs(options.inputs, model)
     run = _run(model, inputs, options, {})
     if options.other in _RUNTIMES and what_is_at(options.other) is None:
         return _compare_with_runtime(run, inputs, options)
     if options.other:
-        model = progress.read(options.other)
+        model = _read_other(options)
         inputs = read_inputs(options.inputs, model)
     other_run = _run(model, inputs, options, parse_rounding(options.round))
     with progress.doing("comparing all values of both"):
         result = loopscope.drift(run, other_run, tolerance=options.tolerance)
     return _print_result(result, run, options, result.sentence)
+
+
+def _read_other(options: argparse.Namespace) -> Model:
+    """Return the second model with the same operators opened, as far as it has them.
+
+    It may have the loop itself where the first model has the operator.
+    """
+    model = progress.read(options.other)
+    try:
+        return loopscope.open_as_loop(model, options.open) if options.open else model
+    except AddressError:
+        return model
 
 
 def _compare_with_runtime(
@@ -83,9 +96,7 @@ def _compare_with_runtime(
             f"{options.other} does not run {options.model} unconverted: expected {expected}"
         )
     with progress.doing("running the model in its own runtime"):
-        result = drift_from_runtime(
-            run, inputs, tolerance=options.tolerance, seconds=options.seconds
-        )
+        result = _runtime_drift(run, inputs, options)
     differ = bool(result.drift.partings)
     offers = (
         rounding_suggestion(options.model, options.inputs, run.model, inputs, options.seconds)
@@ -93,6 +104,18 @@ def _compare_with_runtime(
         else []
     )
     return _print_result(result.drift, run, options, result.sentence, offers)
+
+
+def _runtime_drift(
+    run: loopscope.Debugger, inputs: Mapping[str | int, object], options: argparse.Namespace
+) -> RuntimeDrift:
+    """Return the drift from the runtime, which runs the operators that are opened here."""
+    if not options.open:
+        return drift_from_runtime(run, inputs, tolerance=options.tolerance, seconds=options.seconds)
+    closed = _run(loopscope.read_model(options.model), inputs, options, {})
+    return drift_of_opened(
+        run, closed, inputs, tolerance=options.tolerance, seconds=options.seconds
+    )
 
 
 def _print_result(
@@ -251,6 +274,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "types are bf16, f16, f8e4m3, f8e5m2, int8 (per row), int4 (per group of 128); repeat for "
         "more patterns",
     )
+    add_open(parser)
     add_tolerance(parser, "smallest error that is reported as apart", TOLERANCE)
     parser.add_argument(
         "--out",

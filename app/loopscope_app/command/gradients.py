@@ -20,6 +20,7 @@ from loopscope_app.command.command_line import (
     SCHEMA,
     add_json,
     add_model,
+    add_open,
     command_parser,
     refusal_fields,
     refuse_as_json,
@@ -46,7 +47,7 @@ def main(words: Sequence[str]) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     refuse_unwritable(options.output)
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     with progress.doing("building the gradient"):
         gradient_model = loopscope.gradients(
             model, of=options.of, with_respect_to=options.with_respect_to
@@ -149,6 +150,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "Names are tensor names, node names or addresses outside of bodies, separated by commas.",
     )
     add_model(parser, help="any model that can be opened")
+    add_open(parser)
     parser.add_argument(
         "--of",
         required=True,

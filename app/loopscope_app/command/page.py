@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import loopscope
-from loopscope.errors import EngineError, listed, shorten
+from loopscope.errors import EngineError, InputError, listed, shorten
 from loopscope.ir import graphs
 from loopscope.replaced_file import replaced_file
 from loopscope.run_file import is_run_file
 from loopscope.view import Folding, NodeData, default_folding, given_node_data
 from loopscope_app.command import progress
 from loopscope_app.command.address_question import saved_run
-from loopscope_app.command.command_line import add_model, command_parser, megabytes
+from loopscope_app.command.command_line import add_model, add_open, command_parser, megabytes
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.describe.unrolled import at_window
@@ -91,13 +91,15 @@ def _overlay(path: str, model: loopscope.Model) -> NodeData | None:
 
 def _run_file(options: argparse.Namespace) -> tuple[loopscope.Debugger, Link]:
     """Return a saved run at the step at which it was saved, and its view at that time."""
+    if options.open:
+        raise InputError("a saved run has its own loops: --open applies to a model only")
     debugger, saved = saved_run(options.model, options.inputs)
     debugger.seek(saved.description.step)
     return debugger, read(saved.description.look)
 
 
 def _run(options: argparse.Namespace) -> loopscope.Debugger:
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     debugger = progress.run_whole(loopscope.Debugger(model, read_inputs(options.inputs, model)))
     debugger.seek(0)
     return debugger
@@ -110,6 +112,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "offline, without Loopscope.",
     )
     add_model(parser, help="a model, or a saved run (.loopscope)")
+    add_open(parser)
     add_inputs(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="PAGE.html", help="write the page to this file"

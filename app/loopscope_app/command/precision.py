@@ -16,6 +16,7 @@ from loopscope_app.command.command_line import (
     FINISHED,
     add_json,
     add_model,
+    add_open,
     add_seconds,
     add_tolerance,
     command_parser,
@@ -32,7 +33,7 @@ def main(words: Sequence[str]) -> int:
     raises.
     """
     options = _options(words)
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     inputs = read_inputs(options.inputs, model)
     result = _round_each(model, inputs, options)
     if options.json:
@@ -115,6 +116,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "except inside loops and branches, where NNCF compresses nothing.",
     )
     add_model(parser)
+    add_open(parser)
     add_inputs(parser)
     parser.add_argument("--to", required=True, choices=NARROWER, help="the narrower type")
     add_tolerance(

@@ -6,12 +6,12 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import loopscope
-from loopscope.errors import neutral
+from loopscope.errors import in_one_line, neutral
 
 if TYPE_CHECKING:
     from loopscope.ir import Model
@@ -102,10 +102,19 @@ def sweeping(sweep: Sweep) -> Iterator[None]:
         yield
 
 
-def read(path: str) -> Model:
-    """Read a model, with a progress line: conversion by OpenVINO may take long."""
+def read(path: str, opened: Sequence[str] = ()) -> Model:
+    """Read a model, with a progress line: conversion by OpenVINO may take long.
+
+    ``opened``: operators that become loops. Operators that ``all`` cannot open are printed.
+    """
     with doing("reading the model"):
-        return loopscope.read_model(path)
+        model = loopscope.read_model(path)
+        if not opened:
+            return model
+        result = loopscope.open_as_loop(model, opened)
+    for note in result.notes[len(model.notes) :]:
+        print(f"loopscope: {in_one_line(note)}", file=sys.stderr)
+    return result
 
 
 def run_whole(debugger: loopscope.Debugger, what: str = "running the model") -> loopscope.Debugger:

@@ -11,7 +11,7 @@ from loopscope.ir import graphs
 from loopscope.replaced_file import replaced_file
 from loopscope.view import PICTURE_FORMATS, default_folding, graph_view, render
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import add_model, command_parser
+from loopscope_app.command.command_line import add_model, add_open, command_parser
 from loopscope_app.command.output_files import refuse_unwritable
 
 
@@ -28,7 +28,7 @@ def main(words: Sequence[str]) -> int:
             f"--output must end in .{', .'.join(PICTURE_FORMATS)}, got {target.name!r}"
         )
     refuse_unwritable(options.output)
-    model = progress.read(options.model)
+    model = progress.read(options.model, options.open)
     bodies = [place.address for place in graphs(model)]
     if options.body not in bodies:
         raise EngineError(
@@ -45,6 +45,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "render", "Draw a model. Requires Graphviz's program `dot`; the app does not require it."
     )
     add_model(parser)
+    add_open(parser)
     parser.add_argument(
         "-o",
         "--output",

@@ -26,6 +26,7 @@ from loopscope_app.command.command_line import (
     add_json,
     add_limits,
     add_model,
+    add_open,
     command_parser,
     megabytes,
     requested_limits,
@@ -44,7 +45,7 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     recorded = options.json or options.save or options.first_nan or options.first_infinity
     try:
-        model = progress.read(options.model)
+        model = progress.read(options.model, options.open)
         run = _record_run if recorded and not options.fetch else _run
         refuse_unwritable(options.outputs)
         refuse_unwritable(options.save)
@@ -228,6 +229,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "inputs are bad, 130 Ctrl+C stopped the run (what it did until then is printed).",
     )
     add_model(parser)
+    add_open(parser)
     add_inputs(parser)
     parser.add_argument(
         "--outputs", default="", metavar="OUT.npz", help="write the outputs to this file"

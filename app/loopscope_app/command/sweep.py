@@ -18,6 +18,7 @@ from loopscope_app.command.command_line import (
     STOPPED,
     add_json,
     add_model,
+    add_open,
     command_parser,
     whole_number,
 )
@@ -56,7 +57,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
-    parsed = progress.read(model)
+    parsed = progress.read(model, options.open)
     samples = samples_of(parsed, options.inputs, options.batch)
     try:
         return _sweep_samples(options, parsed, samples, rounding)
@@ -181,6 +182,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         preformatted=True,
     )
     add_model(parser)
+    add_open(parser)
     parser.add_argument(
         "--inputs",
         required=True,

@@ -57,6 +57,8 @@ class Link:
     """True for text that is readable from the last row of a lecture hall."""
     backward: Backward | Unreadable | None = None
     """The gradient of the model that is shown instead of the model."""
+    opened: tuple[str | Unreadable, ...] = ()
+    """Addresses of operators that are opened as loops."""
     input_set: str = ""
     changes: Mapping[str, Any] | Unreadable = field(default_factory=dict[str, Any])
     """Values set by hand, by address: numbers, or nested lists of numbers."""
@@ -94,6 +96,7 @@ def written(link: Link) -> dict[str, str]:
         "type": _LARGE_TYPE if lesson and link.large else "",
         "model": "" if lesson else link.model,
         "backward": _packed(_gradient(link.backward)),
+        "open": _packed(_with_room(_texts(link.opened))),
         "set": link.input_set,
         "whatif": "" if isinstance(link.changes, Unreadable) else _packed(_plain(link.changes)),
         "step": link.step,
@@ -121,6 +124,7 @@ def read(parameters: Mapping[str, str]) -> Link:
         lesson=text("lesson"),
         large=text("type") == _LARGE_TYPE,
         backward=_backward(text("backward")),
+        opened=tuple(map(_operator, _listed(text("open")))),
         input_set=text("set"),
         changes=_changes(text("whatif")),
         step=text("step"),
@@ -261,6 +265,14 @@ def _pause(item: object) -> Pause | Unreadable:
     return Unreadable(
         "a breakpoint in a link is a list of its place, its condition, its kind (address, nan, "
         "infinity or shape) and whether it is on"
+    )
+
+
+def _operator(item: object) -> str | Unreadable:
+    return (
+        item
+        if isinstance(item, str)
+        else Unreadable("an operator in a link that is opened as a loop is the text of an address")
     )
 
 

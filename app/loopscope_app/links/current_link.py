@@ -35,7 +35,18 @@ def look(session: UserSession) -> dict[str, str]:
 
 
 _STORED_IN_RUN = frozenset(
-    {"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"}
+    {
+        "lesson",
+        "type",
+        "model",
+        "backward",
+        "open",
+        "set",
+        "whatif",
+        "step",
+        "breakpoints",
+        "watches",
+    }
 )
 
 
@@ -46,6 +57,7 @@ def _link(session: UserSession, model: str) -> Link:
         lesson=session.learning.lesson,
         large=session.learning.large,
         backward=session.model.opened.backward if session.model.opened else None,
+        opened=session.model.opened.operators if session.model.opened else (),
         input_set=session.model.input_set,
         changes=session.run.changes,
         step=str(debugger.cursor.step) if debugger and debugger.cursor.step else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +64,8 @@ class Opened:
     """The saved run in the file; None for a model."""
     backward: Backward | None = None
     """The gradient of the model at ``link`` that this model is; None for the model itself."""
+    operators: tuple[str, ...] = ()
+    """Addresses of operators of the model at ``link`` that this model has as loops."""
     pending: bool = False
     """True for a large model that is drawn before it is checked: it has an empty report and no
     generated inputs yet.
@@ -223,6 +225,16 @@ def with_gradient(
     report = check(model, CATALOGUE)
     title = f"Gradients of {opened.title}"
     return Opened(opened.link, title, model, report, opened.sets, backward=backward)
+
+
+def with_loops(opened: Opened, operators: Sequence[str]) -> Opened:
+    """Return the model with these operators as loops, and all other operators closed.
+
+    Raise ``EngineError`` if an address is not that of an operator that can be opened.
+    """
+    closed = opened.model.unopened or opened.model
+    model = loopscope.open_as_loop(closed, operators) if operators else closed
+    return replace(opened, model=model, report=check(model, CATALOGUE), operators=tuple(operators))
 
 
 def with_inputs(opened: Opened, path: str) -> Opened:

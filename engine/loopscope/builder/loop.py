@@ -14,6 +14,7 @@ from loopscope.checks import region
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP, BackEdge, Body, InputMap, LayerId, Node, OutputMap
+from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Known
 
@@ -35,10 +36,11 @@ class LoopVariable:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A sliced tensor; each iteration receives a slice of length 1 along the first axis."""
+    """A sliced tensor; each iteration receives a slice of length 1 along the axis."""
 
     name: str
     whole: Tensor
+    axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,10 @@ class LoopPlan:
     starts: Tensor
     variables: Sequence[LoopVariable]
     parts: Sequence[Parts] = ()
+    joined_axis: int = 0
+    """Axis along which the slices of all iterations are concatenated."""
+    joined_first: bool = False
+    """True if the concatenated outputs of the Loop come before the last values."""
     rt_info: Mapping[str, object] = field(default_factory=dict[str, object])
     """Information for views and other runtimes, without effect on values."""
 
@@ -114,25 +120,40 @@ def build_loop(
         *(item.whole for item in plan.parts),
     ]
     outer += [tensor for tensor, _ in captured]
-    outputs = [OutputMap(len(outer) + index, item.layer) for index, item in enumerate(next_results)]
-    outputs += [
-        OutputMap(len(outer) + len(next_results) + index, item.layer, axis=0)
-        for index, item in enumerate(joined_results)
-    ]
+    entries = [OutputMap(0, item.layer) for item in next_results]
+    concatenated = [OutputMap(0, item.layer, axis=plan.joined_axis) for item in joined_results]
+    results = [*next_results, *joined_results]
+    if plan.joined_first:
+        entries, results = [*concatenated, *entries], [*joined_results, *next_results]
+    else:
+        entries += concatenated
+    outputs = [replace(entry, external=len(outer) + index) for index, entry in enumerate(entries)]
     outputs.append(OutputMap(-1, condition.layer, purpose="execution_condition"))
     edges = tuple(
         BackEdge(item.layer, tensor.source.layer)
         for item, tensor in zip(next_results, entered.variables, strict=True)
     )
-    finished = Body("body", body.finished(), _inputs(entered, captured), tuple(outputs), edges)
-    known = _infer_outputs(body, finished, outer, [condition, *next_results, *joined_results])
+    finished = Body(
+        "body", body.finished(), _inputs(plan, entered, captured), tuple(outputs), edges
+    )
+    known = _infer_outputs(body, finished, outer, [condition, *results])
     tensors = graph.frame.add(
         LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,), rt_info=plan.rt_info
     )
-    first_collected = len(next_results) + len(iteration.joined)
-    for (collected, _), tensor in zip(body.collected, tensors[first_collected:], strict=True):
+    last, joined = _separate(tensors, len(next_results), plan.joined_first)
+    for (collected, _), tensor in zip(body.collected, joined[len(iteration.joined) :], strict=True):
         collected.fill(tensor)
-    return tensors[: len(next_results)], tensors[len(next_results) : first_collected]
+    return last, joined[: len(iteration.joined)]
+
+
+def _separate(
+    tensors: tuple[Tensor, ...], variables: int, joined_first: bool
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return the last values of the variables and the concatenated outputs of a Loop."""
+    if not joined_first:
+        return tensors[:variables], tensors[variables:]
+    split = len(tensors) - variables
+    return tensors[split:], tensors[:split]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +175,17 @@ def _body_inputs(body: LoopBody, plan: LoopPlan) -> Entered:
         for item in plan.variables
     ]
     parts = [
-        body.parameter(item.name, Known(item.whole.element_type, _part_shape(item.whole.shape)))
+        body.parameter(
+            item.name, Known(item.whole.element_type, _part_shape(item.whole.shape, item.axis))
+        )
         for item in plan.parts
     ]
     return Entered(variables, parts, body)
 
 
-def _inputs(entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]) -> tuple[InputMap, ...]:
+def _inputs(
+    plan: LoopPlan, entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]
+) -> tuple[InputMap, ...]:
     """Return the port map inputs: after trip count and condition the carried, sliced and captured
     inputs, then the iteration number.
     """
@@ -168,8 +193,8 @@ def _inputs(entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]) -> tupl
     first_captured = 2 + len(variables) + len(parts)
     inputs = [InputMap(2 + index, tensor.source.layer) for index, tensor in enumerate(variables)]
     inputs += [
-        InputMap(2 + len(variables) + index, tensor.source.layer, axis=0)
-        for index, tensor in enumerate(parts)
+        InputMap(2 + len(variables) + index, tensor.source.layer, axis=item.axis)
+        for index, (tensor, item) in enumerate(zip(parts, plan.parts, strict=True))
     ]
     inputs += [
         InputMap(first_captured + index, inner.source.layer)
@@ -180,8 +205,10 @@ def _inputs(entered: Entered, captured: Sequence[tuple[Tensor, Tensor]]) -> tupl
     return tuple(inputs)
 
 
-def _part_shape(shape: PartialShape) -> PartialShape:
-    return DYNAMIC if shape.dimensions is None else PartialShape((static(1), *shape.dimensions[1:]))
+def _part_shape(shape: PartialShape, axis: int) -> PartialShape:
+    if shape.dimensions is None:
+        return DYNAMIC
+    return PartialShape((*shape.dimensions[:axis], static(1), *shape.dimensions[axis + 1 :]))
 
 
 def _check_invariants(plan: LoopPlan, after: Sequence[Tensor]) -> None:

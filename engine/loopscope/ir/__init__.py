@@ -36,6 +36,7 @@ from loopscope.ir.model import (
     Port,
     Signature,
 )
+from loopscope.ir.opened_operator import opened_operator
 from loopscope.ir.readable import readable, readable_around, readable_steps
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
@@ -76,6 +77,7 @@ __all__ = [
     "iteration_range",
     "iteration_words",
     "labels",
+    "opened_operator",
     "readable",
     "readable_around",
     "readable_steps",

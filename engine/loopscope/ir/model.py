@@ -297,6 +297,8 @@ class Model:
     meta_data: Mapping[str, object] = field(default_factory=_no_attributes)
     notes: tuple[str, ...] = field(default=())
     """Notes of the reader for the user."""
+    unopened: Model | None = None
+    """The model before operators such as LSTM were opened as loops; None if none is opened."""
 
     def __repr__(self) -> str:
         """Return a short text: the nodes of a model are too many to print."""

@@ -7,6 +7,7 @@ from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from loopscope.peers.fate import Fates, RuntimeFate, fates
+from loopscope.peers.opened_drift import drift_of_opened
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
 from loopscope.peers.runtime_alone import runtime_alone
@@ -37,6 +38,7 @@ __all__ = [
     "differences",
     "drift_beside",
     "drift_from_runtime",
+    "drift_of_opened",
     "fates",
     "runtime_alone",
     "runtime_of",

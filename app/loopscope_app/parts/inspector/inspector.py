@@ -12,10 +12,11 @@ import streamlit as st
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import counterpart, ties
-from loopscope.ir import Address, Port, readable
+from loopscope.ir import Address, Port, opened_operator, readable
 from loopscope.ops import Operation, as_array, catalogue_for
+from loopscope.transform.recurrences import recurrence_of
 from loopscope.view import walked_back_now, without_iterations
-from loopscope_app.actions import breakpoint_actions, moves, selection
+from loopscope_app.actions import breakpoint_actions, moves, opened_operators, selection
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
 from loopscope_app.parts.inspector import attribute_table, origin, port_list, rounding_menu, value
 from loopscope_app.parts.widgets import address_line, markup
@@ -145,6 +146,16 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
+        if opened_operator(place.node):
+            _item("Fold", "unfold_less", "fold", opened_operators.fold, place.address)
+        elif session.model.opened and recurrence_of(place.node, session.model.opened.model.dialect):
+            _item(
+                "Open as a loop",
+                "replay",
+                "open_loop",
+                opened_operators.open_loop,
+                place.address,
+            )
         if session.model.opened is not None and session.run.debugger is not None:
             rounding_menu.show(session.model.opened.model, place)
 

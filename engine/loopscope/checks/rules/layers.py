@@ -89,8 +89,9 @@ _SEARCH_ADVICE = (
 
 _FUSED_ADVICE = (
     "This operation belongs to ONNX Runtime and is not supported (loopscope ops com.microsoft "
-    "lists the supported ones): open the model as it was before ONNX Runtime optimized it, or "
-    "add a custom operation with --ops FILE.py."
+    "lists the supported ones). If ONNX Runtime optimized the model, open the original model; if "
+    "an exporter wrote the operation, export it with ONNX's own, or add a custom operation with "
+    "--ops FILE.py."
 )
 
 

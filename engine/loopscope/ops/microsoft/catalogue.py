@@ -8,12 +8,21 @@ from loopscope.ops.declare import Operation
 from loopscope.ops.microsoft import (
     activation,
     attention,
+    attention_lstm,
     blocks,
+    bnb4,
+    borrowed,
+    causal_convolution,
     distances,
+    experts,
+    gated,
+    group_norm,
     grouped,
+    linear_attention,
     movement,
     multi_head,
     normalization,
+    position_bias,
     products,
     quantized,
     quantized_attention,
@@ -21,6 +30,7 @@ from loopscope.ops.microsoft import (
     quantized_products,
     quantized_windows,
     rotary,
+    token_padding,
     words,
 )
 
@@ -28,20 +38,34 @@ DOMAIN = "com.microsoft"
 
 _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
     # The categories have OpenVINO's names.
-    "activation": activation.OPERATIONS,
+    "activation": (*activation.OPERATIONS, *gated.OPERATIONS),
     "matrix": (
         *products.OPERATIONS,
         *distances.OPERATIONS,
         *blocks.OPERATIONS,
         *quantized_products.OPERATIONS,
+        *bnb4.OPERATIONS,
+        *experts.OPERATIONS,
     ),
-    "movement": movement.OPERATIONS,
-    "normalization": normalization.OPERATIONS,
+    "movement": (*movement.OPERATIONS, *borrowed.OPERATIONS),
+    "normalization": (*normalization.OPERATIONS, *group_norm.OPERATIONS),
     "pooling": quantized_windows.OPERATIONS,
     "quantization": quantized.OPERATIONS,
     "sequence": tuple(
         row
-        for rows in (attention, grouped, multi_head, rotary, quantized_attention, quantized_lstm)
+        for rows in (
+            attention,
+            grouped,
+            multi_head,
+            rotary,
+            quantized_attention,
+            quantized_lstm,
+            attention_lstm,
+            linear_attention,
+            causal_convolution,
+            position_bias,
+            token_padding,
+        )
         for row in rows.OPERATIONS
     ),
     "string": words.OPERATIONS,

@@ -259,6 +259,12 @@ _TRANSPOSED = (
     Attribute("transA", "int", 0),
     Attribute("transB", "int", 0),
 )
+CONV_WINDOW = (
+    Attribute("auto_pad", "str", "NOTSET"),
+    Attribute("group", "int", 1),
+    *(Attribute(name, "ints", None) for name in ("dilations", "kernel_shape", "pads", "strides")),
+)
+"""Attributes of a convolution."""
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "FusedMatMul",
@@ -304,12 +310,7 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(
             Attribute("activation", "str", None),
             Attribute("activation_params", "floats", None),
-            Attribute("auto_pad", "str", "NOTSET"),
-            Attribute("group", "int", 1),
-            *(
-                Attribute(name, "ints", None)
-                for name in ("dilations", "kernel_shape", "pads", "strides")
-            ),
+            *CONV_WINDOW,
         ),
         types=(FLOATING,),
     ),

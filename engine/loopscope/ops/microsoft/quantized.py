@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.activation.formulas import sigmoid
 from loopscope.ops.activation.softmax import softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.index import axis_within
 from loopscope.ops.infer import broadcast_shapes, common_type, same
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.movement.joining import concat, infer_concat
@@ -218,6 +220,44 @@ def q_linear_where(
     return np.where(condition, when_true, when_false)
 
 
+def q_linear_reduce_mean(
+    data: Array,
+    data_scale: Array,
+    data_zero: Array | None,
+    scale: Array,
+    zero: Array | None = None,
+    /,
+    *,
+    axes: tuple[int, ...],
+    keepdims: int,
+) -> Array:
+    """Return the mean of a quantized tensor along axes (all if there are none), requantized."""
+    reduced = tuple(axis_within(axis, data.ndim) for axis in axes) or None
+    values = (data.astype(np.float32) - single_number(data_zero, data).astype(np.float32)) * (
+        single_number(data_scale, data)
+    )
+    if not values.size:
+        raise ValueError(f"the mean of data of shape {list(data.shape)} is not defined")
+    mean = np.asarray(np.mean(values, axis=reduced, keepdims=bool(keepdims), dtype=np.float32))
+    quantized = quantize_linear(mean, single_number(scale, data), single_number(zero, data), axis=0)
+    return np.asarray(quantized)
+
+
+def infer_reduced(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    """Infer lengths of 1 along the axes, or lengths without them."""
+    shape = inputs[0].shape
+    if shape.dimensions is None:
+        return (Known(inputs[0].element_type),)
+    rank = len(shape.dimensions)
+    axes = {axis_within(axis, rank) for axis in attributes["axes"]} or set(range(rank))
+    lengths = [
+        static(1) if axis in axes else length
+        for axis, length in enumerate(shape.dimensions)
+        if attributes["keepdims"] or axis not in axes
+    ]
+    return (Known(inputs[0].element_type, PartialShape(tuple(lengths))),)
+
+
 def quantize(
     data: Array, scale: Array, zero_point: Array | None = None, /, *, axis: int | None
 ) -> Array:
@@ -276,6 +316,15 @@ _UNARY_TYPES = (BYTES, SCALES, BYTES, SCALES, BYTES)
 _BINARY_TYPES = (BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES)
 _AXIS = (Attribute("axis", "int", None),)
 OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "QLinearReduceMean",
+        q_linear_reduce_mean,
+        infer=infer_reduced,
+        inputs=(4, 5),
+        optional_inputs=frozenset({2}),
+        attributes=(Attribute("axes", "ints"), Attribute("keepdims", "int")),
+        types=(BYTES, SCALES, BYTES, SCALES, BYTES),
+    ),
     row(
         "QLinearAdd",
         q_linear_add,

@@ -21,6 +21,7 @@ from loopscope.ops.onnx.recurrent import (
     directions_of,
     initial_state,
     lstm_of_gates,
+    sequence_counts,
 )
 
 
@@ -108,12 +109,7 @@ def _layer(
         raise ValueError(
             f"the weights have shapes {actual[0]} and {actual[1]}, expected {expected}"
         )
-    counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
-    if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
-        raise ValueError(
-            f"the lengths of the sequences are {counts.tolist()[:8]}, "
-            f"expected {batch} numbers of 0 to {steps}"
-        )
+    counts = sequence_counts(lengths, batch, steps)
     functions = activations_of(settings, ("Sigmoid", "Tanh", "Tanh"), directions)
     sums = np.zeros((directions, 8 * size), np.float32) if bias is None else bias
     last = [

@@ -204,7 +204,7 @@ def _layer(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Kern
         steps, batch, directions, size = data.shape[0], data.shape[1], len(w), r.shape[2]
         backwards = directions_of(attributes.get("direction", "forward"), directions)
         functions = activations_of(attributes, defaults, directions)
-        counts = None if lengths is None else _counts(lengths, batch, steps)
+        counts = None if lengths is None else sequence_counts(lengths, batch, steps)
         shortest = steps if counts is None else int(counts.min(initial=steps))
         both = (
             np.zeros((directions, 2, gates * size), data.dtype)
@@ -251,8 +251,9 @@ def _layer(step: Step, gates: int, states: int, defaults: Sequence[str]) -> Kern
     return kernel
 
 
-def _counts(lengths: np.ndarray, batch: int, steps: int) -> np.ndarray:
-    counts = lengths.astype(np.int64)
+def sequence_counts(lengths: np.ndarray | None, batch: int, steps: int) -> np.ndarray:
+    """Return the length of each sequence of a batch, ``steps`` if none are specified."""
+    counts = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
     if counts.shape != (batch,) or not ((counts >= 0) & (counts <= steps)).all():
         raise ValueError(
             f"the lengths of the sequences are {counts.tolist()[:8]}, "

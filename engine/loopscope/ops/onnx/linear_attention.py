@@ -1,0 +1,211 @@
+"""Linear attention: a recurrent matrix state that each token updates and reads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array
+from loopscope.ops.precision import computable, rounded
+
+UPDATE_RULES = ("linear", "gated", "delta", "gated_delta")
+DECAYING, RETRIEVING = ("gated", "gated_delta"), ("delta", "gated_delta")
+"""Rules with a decay, and rules that subtract the value that the state has for a key."""
+
+
+def linear_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    past_state: Array | None = None,
+    decay: Array | None = None,
+    beta: Array | None = None,
+    /,
+    *,
+    q_num_heads: int,
+    kv_num_heads: int,
+    update_rule: str = "gated_delta",
+    scale: float = 0.0,
+    chunk_size: int = 64,
+    state_window: int = 0,
+) -> tuple[Array, Array]:
+    """Update a state with each token and read it with the token's query.
+
+    ``[B, T, Hq*K], [B, T, Hk*K], [B, T, H*V], [B, H, K, V], [B, T, H or H*K], [B, T, H or 1] ->
+    [B, T, max(Hq, H)*V], [B, H, K, V]``, where H is ``kv_num_heads``. ``decay`` is a logarithm. The
+    state is computed in f32. ``chunk_size`` is a hint for GPUs and changes nothing.
+    """
+    if state_window:
+        raise ValueError(
+            f"state_window is {state_window}, expected 0: ONNX Runtime's CPU does not compute it"
+        )
+    heads = Heads.of(query, key, value, q_num_heads, kv_num_heads)
+    rule = known_rule(update_rule)
+    tokens = Tokens(
+        heads.queries(computable(query)),
+        heads.keys(computable(key)),
+        computable(value).reshape(*heads.tokens, heads.count, heads.value_size),
+        heads.decays(decay, rule),
+        heads.rates(beta, rule),
+    )
+    state_shape = (heads.tokens[0], heads.count, heads.key_size, heads.value_size)
+    state = initial_state(past_state, state_shape)
+    output = run_over_tokens(state, tokens, scale or 1 / math.sqrt(heads.key_size or 1))
+    state_type = query.dtype if past_state is None else past_state.dtype
+    width = max(heads.of_queries, heads.count) * heads.value_size
+    return (
+        rounded(output.reshape(*heads.tokens, width), query.dtype),
+        rounded(state, state_type),
+    )
+
+
+def known_rule(update_rule: str) -> str:
+    """Return the update rule; raise ``ValueError`` if it is unknown."""
+    if update_rule not in UPDATE_RULES:
+        raise ValueError(
+            f"update_rule is {update_rule[:40]!r}, expected one of {', '.join(UPDATE_RULES)}"
+        )
+    return update_rule
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of linear attention by head, in the type of the computation.
+
+    ``query [B, T, H, G, K]``, ``key [B, T, H, K]``, ``value [B, T, H, V]``, ``decay [B, T, H, K or
+    1]``, ``beta [B, T, H, 1]``. Each of the G queries of a head reads the same state.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    decay: Array | None
+    beta: Array | None
+
+
+def run_over_tokens(state: Array, tokens: Tokens, scale: float) -> Array:
+    """Update ``state [B, H, K, V]`` in place and return the outputs ``[B, T, H, G, V]``."""
+    batch, steps, heads, group, _ = tokens.query.shape
+    width = state.shape[-1]
+    check_elements(batch * steps * heads * group * width, "the output")
+    output = np.empty((batch, steps, heads, group, width), state.dtype)
+    for time in range(steps):
+        update_state(state, tokens, time)
+        np.matmul(tokens.query[:, time], state, out=output[:, time])
+    output *= state.dtype.type(scale)
+    return output
+
+
+def update_state(state: Array, tokens: Tokens, time: int) -> Array:
+    """Update ``state`` in place by one token, and return what its key stores, ``[B, H, V]``.
+
+    With an update rate, that is the rate times the difference between the value and the value that
+    the state has for the key.
+    """
+    key, written = tokens.key[:, time], tokens.value[:, time]
+    if tokens.decay is not None:
+        state *= np.exp(tokens.decay[:, time])[..., None]
+    if tokens.beta is not None:
+        retrieved = np.matmul(key[..., None, :], state)[..., 0, :]
+        written = tokens.beta[:, time] * (written - retrieved)
+    state += key[..., None] * written[..., None, :]
+    return written
+
+
+def initial_state(past: Array | None, shape: tuple[int, ...]) -> Array:
+    """Return a copy of the past state in the type of the computation, or zeros."""
+    if past is None:
+        check_elements(math.prod(shape), "the state")
+        return np.zeros(shape, np.float32)
+    if past.shape != shape:
+        raise ValueError(f"the past state has shape {list(past.shape)}, expected {list(shape)}")
+    return np.array(computable(past))
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Numbers of heads and their sizes, derived from packed inputs."""
+
+    tokens: tuple[int, int]
+    """Batch and number of tokens."""
+    of_queries: int
+    of_keys: int
+    count: int
+    """Number of states, one for each value head."""
+    key_size: int
+    value_size: int
+
+    @staticmethod
+    def of(query: Array, key: Array, value: Array, q_num_heads: int, kv_num_heads: int) -> Heads:
+        """Return the heads; raise ``ValueError`` if the widths or numbers do not fit together."""
+        if any(tensor.ndim != 3 for tensor in (query, key, value)) or not (
+            query.shape[:2] == key.shape[:2] == value.shape[:2]
+        ):
+            shapes = [list(tensor.shape) for tensor in (query, key, value)]
+            raise ValueError(
+                f"query, key and value have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}, "
+                "expected [batch, tokens, width] with equal batches and tokens"
+            )
+        if q_num_heads < 1 or kv_num_heads < 1:
+            raise ValueError(
+                f"q_num_heads is {q_num_heads} and kv_num_heads {kv_num_heads}, expected at least 1"
+            )
+        key_size, rest = divmod(query.shape[2], q_num_heads)
+        value_size, value_rest = divmod(value.shape[2], kv_num_heads)
+        if rest or value_rest or not key_size or key.shape[2] % key_size:
+            raise ValueError(
+                f"query, key and value have widths {query.shape[2]}, {key.shape[2]} and "
+                f"{value.shape[2]}, expected multiples for {q_num_heads} and {kv_num_heads} heads"
+            )
+        key_heads = key.shape[2] // key_size
+        more, fewer = max(q_num_heads, kv_num_heads), min(q_num_heads, kv_num_heads)
+        if more % fewer or not key_heads or kv_num_heads % key_heads:
+            raise ValueError(
+                f"there are {q_num_heads} query heads, {key_heads} key heads and {kv_num_heads} "
+                "value heads, expected multiples of each other"
+            )
+        return Heads(query.shape[:2], q_num_heads, key_heads, kv_num_heads, key_size, value_size)
+
+    def queries(self, query: Array) -> Array:
+        """Return the queries by state, [B, T, H, G, K]."""
+        if self.of_queries >= self.count:
+            group = self.of_queries // self.count
+            return query.reshape(*self.tokens, self.count, group, self.key_size)
+        return self._repeated(query, self.of_queries)[..., None, :]
+
+    def keys(self, key: Array) -> Array:
+        """Return the key of each state, [B, T, H, K]."""
+        return self._repeated(key, self.of_keys)
+
+    def _repeated(self, packed: Array, heads: int) -> Array:
+        by_head = packed.reshape(*self.tokens, heads, self.key_size)
+        return by_head if heads == self.count else by_head.repeat(self.count // heads, axis=2)
+
+    def decays(self, decay: Array | None, rule: str) -> Array | None:
+        """Return the decay of each state, [B, T, H, K or 1]; None if the rule has no decay."""
+        if rule not in DECAYING:
+            return None
+        widths = (self.count, self.count * self.key_size)
+        gate = self._gate(decay, "decay", widths, rule)
+        return gate.reshape(*self.tokens, self.count, gate.shape[2] // self.count)
+
+    def rates(self, beta: Array | None, rule: str) -> Array | None:
+        """Return the update rate of each state, [B, T, H or 1, 1]; None if the rule has no rate."""
+        if rule not in RETRIEVING:
+            return None
+        return self._gate(beta, "beta", (self.count, 1), rule)[..., None]
+
+    def _gate(self, gate: Array | None, name: str, widths: tuple[int, int], rule: str) -> Array:
+        if gate is None:
+            raise ValueError(f"update_rule is {rule!r}, which needs the input {name}")
+        if gate.ndim != 3 or gate.shape[:2] != self.tokens or gate.shape[2] not in widths:
+            batch, tokens = self.tokens
+            raise ValueError(
+                f"{name} has shape {list(gate.shape)}, "
+                f"expected [{batch}, {tokens}, {widths[0]} or {widths[1]}]"
+            )
+        wide: Array = computable(gate)
+        return wide

@@ -1,0 +1,180 @@
+"""The table of operators that are loops over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loopscope.ir.model import Dialect, Node
+from loopscope.transform.recurrences import (
+    attention_lstm,
+    causal_convolution,
+    gated_delta_net,
+    linear_attention,
+    openvino_sequences,
+    quantized_lstm,
+    recurrent_layers,
+    sums_and_decoders,
+)
+from loopscope.transform.recurrences.row import Recurrence
+
+_LSTM_GATES = ("input_gate", "forget_gate", "cell_gate", "output_gate")
+_GRU_GATES = ("update_gate", "reset_gate", "candidate")
+_DELTA_GATES = ("decay_factor", "beta_by_head", "delta")
+_ONNX, _MICROSOFT, _OPENVINO = "ai.onnx", "com.microsoft", "openvino"
+
+ROWS: tuple[Recurrence, ...] = (
+    Recurrence(
+        type="LSTM",
+        domain=_ONNX,
+        inputs=recurrent_layers.ONNX_INPUTS,
+        build=recurrent_layers.onnx_lstm,
+        states=("hidden", "cell"),
+        gates=_LSTM_GATES,
+    ),
+    Recurrence(
+        type="GRU",
+        domain=_ONNX,
+        inputs=recurrent_layers.ONNX_INPUTS[:6],
+        build=recurrent_layers.onnx_gru,
+        states=("hidden",),
+        gates=_GRU_GATES,
+    ),
+    Recurrence(
+        type="RNN",
+        domain=_ONNX,
+        inputs=recurrent_layers.ONNX_INPUTS[:6],
+        build=recurrent_layers.onnx_rnn,
+        states=("hidden",),
+    ),
+    Recurrence(
+        type="CumSum",
+        domain=_ONNX,
+        inputs=("input", "axis"),
+        build=sums_and_decoders.cumulative_sum,
+        states=("sum",),
+    ),
+    *(
+        Recurrence(
+            type="LinearAttention",
+            domain=domain,
+            inputs=linear_attention.INPUTS,
+            build=linear_attention.linear_attention,
+            states=("state",),
+            gates=_DELTA_GATES,
+            data="query",
+            time_axis=1,
+        )
+        for domain in (_ONNX, _MICROSOFT)
+    ),
+    *(
+        Recurrence(
+            type="CausalConvWithState",
+            domain=domain,
+            inputs=causal_convolution.INPUTS,
+            build=causal_convolution.causal_convolution,
+            states=("state",),
+            time_axis=2,
+        )
+        for domain in (_ONNX, _MICROSOFT)
+    ),
+    Recurrence(
+        type="VarlenCausalConvWithState",
+        domain=_MICROSOFT,
+        inputs=causal_convolution.RAGGED_INPUTS,
+        build=causal_convolution.ragged_causal_convolution,
+        states=("states",),
+    ),
+    Recurrence(
+        type="GatedDeltaNet",
+        domain=_MICROSOFT,
+        inputs=gated_delta_net.INPUTS,
+        build=gated_delta_net.gated_delta_net,
+        states=("state",),
+        gates=_DELTA_GATES,
+        data="query",
+    ),
+    Recurrence(
+        type="GatedDeltaNetStateReplay",
+        domain=_MICROSOFT,
+        inputs=gated_delta_net.REPLAY_INPUTS,
+        build=gated_delta_net.replayed_state,
+        states=("state",),
+        data="",
+    ),
+    Recurrence(
+        type="DynamicQuantizeLSTM",
+        domain=_MICROSOFT,
+        inputs=quantized_lstm.INPUTS,
+        build=quantized_lstm.quantized_lstm,
+        states=("hidden", "cell"),
+        gates=_LSTM_GATES,
+    ),
+    Recurrence(
+        type="AttnLSTM",
+        domain=_MICROSOFT,
+        inputs=attention_lstm.INPUTS,
+        build=attention_lstm.attention_lstm,
+        states=("hidden", "cell", "attention"),
+        gates=(*_LSTM_GATES, "alignment"),
+    ),
+    Recurrence(
+        type="LSTMSequence",
+        domain=_OPENVINO,
+        inputs=openvino_sequences.LSTM_INPUTS,
+        build=openvino_sequences.lstm_sequence,
+        states=("hidden", "cell"),
+        gates=_LSTM_GATES,
+        time_axis=1,
+    ),
+    Recurrence(
+        type="GRUSequence",
+        domain=_OPENVINO,
+        inputs=openvino_sequences.ONE_STATE_INPUTS,
+        build=openvino_sequences.gru_sequence,
+        states=("hidden",),
+        gates=_GRU_GATES,
+        time_axis=1,
+    ),
+    Recurrence(
+        type="RNNSequence",
+        domain=_OPENVINO,
+        inputs=openvino_sequences.ONE_STATE_INPUTS,
+        build=openvino_sequences.rnn_sequence,
+        states=("hidden",),
+        time_axis=1,
+    ),
+    Recurrence(
+        type="CumSum",
+        domain=_OPENVINO,
+        inputs=("input", "axis"),
+        build=sums_and_decoders.cumulative_sum,
+        states=("sum",),
+    ),
+    Recurrence(
+        type="CTCGreedyDecoder",
+        domain=_OPENVINO,
+        inputs=("input", "mask"),
+        build=sums_and_decoders.greedy_decoder,
+        states=("classes", "count", "previous"),
+    ),
+    Recurrence(
+        type="CTCGreedyDecoderSeqLen",
+        domain=_OPENVINO,
+        inputs=("input", "lengths", "blank_index"),
+        build=sums_and_decoders.greedy_decoder_with_lengths,
+        states=("classes", "count", "previous"),
+        time_axis=1,
+    ),
+)
+
+_BY_NAME: Mapping[tuple[str, str], Recurrence] = {(row.domain, row.type): row for row in ROWS}
+
+
+def recurrence_of(node: Node, dialect: Dialect) -> Recurrence | None:
+    """Return the row of an operator; None if it is not a loop over time."""
+    if node.bodies:
+        return None
+    domain = _OPENVINO
+    if dialect == "onnx" and not node.opset.startswith("opset"):
+        domain = node.opset.rpartition(" ")[0]
+    return _BY_NAME.get((domain, node.type))
