@@ -173,7 +173,8 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         nargs="?",
         default="",
         metavar="MODEL",
-        help="an .xml, .onnx or other model file (default: open the gallery)",
+        help="an .xml, .onnx or other model file, or its https:// address (default: open the "
+        "gallery)",
     )
     parser.add_argument(
         "--inputs",
@@ -208,6 +209,14 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="serve other machines: listen on all addresses; users cannot open paths of this "
         "machine",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="with a model on the web: a host of a private network that may be asked; repeat for "
+        "more hosts",
     )
     parser.add_argument(
         "--host-name",

@@ -10,11 +10,14 @@ import tomllib
 import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 from loopscope.errors import InputError, listed, shorten
 from loopscope.read import what_is_at
+from loopscope_app.command import progress
+from loopscope_app.command.web_model import Download, is_web_address
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
 from loopscope_samples import sample, samples
@@ -35,6 +38,12 @@ def main(options: argparse.Namespace) -> int:
     if options.sample and sample(options.sample) is None:
         names = listed([entry.name for entry in samples()], 99)
         raise InputError(f"there is no sample {shorten(options.sample)!r}: expected one of {names}")
+    if is_web_address(options.model):
+        with TemporaryDirectory(prefix="loopscope-") as folder:
+            options.model = _downloaded(options, Path(folder))
+            return _serve(options)
+    if options.allow_host:
+        raise InputError("--allow-host applies to a model on the web: expected https://HOST/PATH")
     if options.model and what_is_at(options.model) is None:
         advice = (
             f"`loopscope --sample {options.model}` opens it"
@@ -44,6 +53,19 @@ def main(options: argparse.Namespace) -> int:
         raise InputError(
             f"{shorten(options.model)}: there is no such file, and no such command: {advice}"
         )
+    return _serve(options)
+
+
+def _downloaded(options: argparse.Namespace, folder: Path) -> str:
+    """Download the model that the command names; return its path."""
+    if options.server:
+        raise InputError("a model on the web cannot be combined with --server: download it first")
+    with progress.doing("downloading the model"):
+        return str(Download(folder, tuple(options.allow_host)).model(options.model))
+
+
+def _serve(options: argparse.Namespace) -> int:
+    """Serve the app with a model that exists."""
     if options.host_name and not options.server:
         raise InputError("--host-name applies to a server for other machines: expected --server")
     for file in filter(None, (options.inputs, options.overlay)):
