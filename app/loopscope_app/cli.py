@@ -22,6 +22,7 @@ COMMANDS = {
     "ops": "operations",
     "render": "render",
     "convert": "convert",
+    "cut": "cut",
     "clock": "clock",
     "compare": "compare",
     "drift": "drift",
@@ -141,6 +142,7 @@ _EPILOG = """commands that need no browser:
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
   convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+  cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs
  serve
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol

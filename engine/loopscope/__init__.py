@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from loopscope.run_file.loading import load
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
+    from loopscope.transform.cut import cut
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -75,6 +76,7 @@ __all__ = [
     "compare",
     "drift",
     # changing
+    "cut",
     "gradients",
     # a run as a file
     "load",
@@ -107,6 +109,7 @@ _MODULE_OF_NAME = {
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",
+    "cut": "transform.cut",
     "drift": "comparison.drift",
     "gradients": "transform.with_gradients",
     "load": "run_file.loading",
