@@ -9,6 +9,12 @@ from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runt
 from loopscope.peers.fate import Fates, RuntimeFate, fates
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
+from loopscope.peers.runtime_process import (
+    UNOPTIMIZED,
+    RuntimeFailed,
+    RuntimeName,
+    RuntimeProcess,
+)
 from loopscope.peers.runtime_alone import runtime_alone
 from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
@@ -17,6 +23,7 @@ from loopscope.peers.source.source_runner import SourceAlone, source_alone
 
 __all__ = [
     "TOLERANCE",
+    "UNOPTIMIZED",
     "Clock",
     "Clocked",
     "ComparisonReport",
@@ -25,7 +32,10 @@ __all__ = [
     "Quanta",
     "Runtime",
     "RuntimeDrift",
+    "RuntimeFailed",
     "RuntimeFate",
+    "RuntimeName",
+    "RuntimeProcess",
     "Source",
     "SourceAlone",
     "SourceReport",
