@@ -23,6 +23,7 @@ COMMANDS = {
     "render": "render",
     "convert": "convert",
     "cut": "cut",
+    "reproduce": "reproduce",
     "clock": "clock",
     "compare": "compare",
     "drift": "drift",
@@ -142,6 +143,8 @@ _EPILOG = """commands that need no browser:
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
   convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+  reproduce MODEL --differs onnxruntime -o FOLDER
+                                   write the smallest model that shows a fault
   cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs
  serve
   page MODEL -o page.html          write a run as one HTML file

@@ -26,6 +26,12 @@ class Candidate:
 
     model: Model
     inputs: tuple[Any, ...]
+    place: str = ""
+    """Address of the graph in the original model, with iterations; empty for the outermost."""
+
+    def changed(self, model: Model, inputs: tuple[Any, ...] | None = None) -> Candidate:
+        """Return a candidate of the same place with another model, and other inputs."""
+        return Candidate(model, self.inputs if inputs is None else inputs, self.place)
 
     @cached_property
     def run(self) -> Debugger:
@@ -43,8 +49,7 @@ class Candidate:
         """The outputs of the run, in order; ``ValueUnavailable`` if it did not finish."""
         if not self.finished:
             raise ValueUnavailable(self.run.failure or "the run did not finish")
-        results = self.run.result.outputs
-        return tuple(results[signature.name] for signature in self.model.outputs)
+        return tuple(self.run.result.outputs)
 
     @cached_property
     def node_count(self) -> int:
@@ -70,7 +75,5 @@ def _is_array(value: Any) -> bool:
 def arrays(values: Sequence[Any]) -> list[np.ndarray]:
     """Return the values that are arrays of numbers."""
     return [
-        np.asarray(value)
-        for value in values
-        if _is_array(value) and value.dtype.kind in "biuf"
+        np.asarray(value) for value in values if _is_array(value) and value.dtype.kind in "biuf"
     ]

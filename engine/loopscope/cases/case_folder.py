@@ -13,8 +13,10 @@ import numpy as np
 
 from loopscope import peers
 from loopscope.cases.case import Case
+from loopscope.cases.markdown import code_span
 from loopscope.cases.runner_script import Goal, script
-from loopscope.errors import EngineError, WriteError, elided, neutral
+from loopscope.errors import EngineError, WriteError, elided
+from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Model, Signature
 from loopscope.ops import stored
 from loopscope.replaced_file import replaced_file
@@ -110,13 +112,12 @@ def _special_value(case: Case) -> str:
     return "a value is not an array of numpy's types"
 
 
-def _readme(
-    case: Case, title: str, paragraphs: Iterable[str], goal: Goal, runtime: str
-) -> str:
+def _readme(case: Case, title: str, paragraphs: Iterable[str], goal: Goal, runtime: str) -> str:
     """Return the description in Markdown. Names of the model are code spans."""
     model_file = FILES[case.model.dialect]
+    packages = (runtime, "onnx", "numpy") if model_file.endswith(".onnx") else (runtime, "numpy")
     versions = [f"Loopscope {VERSION}", f"Python {platform.python_version()}"]
-    versions += [f"{name} {version}" for name, version in installed_versions(runtime).items()]
+    versions += [f"{name} {version}" for name, version in _installed_versions(packages).items()]
     ends = {
         "compare": "It prints how each output compares with `expected.npz`, and exits with 1 if "
         "one differs.",
@@ -130,15 +131,18 @@ def _readme(
     lines += _rows(case.model.inputs, case.inputs)
     lines += ["", "| output | type | expected value |", "|---|---|---|"]
     lines += _rows(case.model.outputs, case.expected if goal == "compare" else {})
-    lines += ["", f"The model is `{model_file}`. Versions: {', '.join(versions)}, "
-              f"{platform.system()} {platform.machine()}.", ""]
+    lines += [
+        "",
+        f"The model is `{model_file}`. Versions: {', '.join(versions)}, "
+        f"{platform.system()} {platform.machine()}.",
+        "",
+    ]
     return "\n".join(lines)
 
 
-def installed_versions(runtime: str) -> dict[str, str]:
-    """Return the versions of numpy, the runtime and the packages that write models."""
+def _installed_versions(packages: Iterable[str]) -> dict[str, str]:
     versions: dict[str, str] = {}
-    for package in dict.fromkeys((runtime, "onnx", "numpy")):
+    for package in packages:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
@@ -147,17 +151,15 @@ def installed_versions(runtime: str) -> dict[str, str]:
 
 
 def _rows(signatures: Iterable[Signature], values: Mapping[str, Any]) -> list[str]:
-    return [
-        f"| {code_span(signature.name)} | {signature.element_type}{signature.shape} "
-        f"| {_summary(values[signature.name]) if signature.name in values else ''} |"
-        for signature in signatures
-    ]
-
-
-def code_span(name: str) -> str:
-    """Return a name as a code span of Markdown that cannot leave its table cell."""
-    text = neutral(elided(name), 200).replace("`", "'").replace("|", "¦")
-    return f"`{text}`"
+    rows = []
+    for signature in signatures:
+        value = values.get(signature.name)
+        kind = f"{signature.element_type or 'dynamic'}{signature.shape}"
+        if isinstance(value, (np.ndarray, np.generic)):
+            kind = f"{type_name(value.dtype)}{list(value.shape)}".replace(" ", "")
+        summary = "" if value is None else _summary(value)
+        rows.append(f"| {code_span(signature.name)} | {kind} | {summary} |")
+    return rows
 
 
 def _summary(value: Any) -> str:

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from loopscope.cases.case import Case
-from loopscope.cases.case_folder import code_span, write_case
+from loopscope.cases.case_folder import write_case
+from loopscope.cases.markdown import code_span
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
 

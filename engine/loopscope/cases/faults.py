@@ -10,13 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from loopscope.cases.candidate import Candidate, arrays
+from loopscope.cases.markdown import code_span
 from loopscope.cases.runner_script import Goal
-from loopscope.checks import InvalidModel
-from loopscope.errors import EngineError, elided
+from loopscope.checks.diagnostic import InvalidModel
+from loopscope.errors import EngineError
 from loopscope.ir.walk import nodes
 from loopscope.peers import TOLERANCE, UNOPTIMIZED, RuntimeFailed, RuntimeProcess
 from loopscope.peers.comparing import apart, not_compared
 
+_MAX_REASON = 300
+"""Maximum number of characters of a runtime's message in a sentence."""
 _SHARE = 0.1
 """Share of the first difference that a smaller model must still show.
 
@@ -116,7 +119,7 @@ class Difference:
             if sides is not None:
                 count = _differing(own, peer, self.tolerance)
                 text = (
-                    f"Output {elided(signature.name)!r} differs: {sides[1]} in "
+                    f"Output {code_span(signature.name)} differs: {sides[1]} in "
                     f"{self.process.version}, {sides[0]} by the definition{count}."
                 )
                 return f"{text} {self._without_optimisations(candidate)}".strip()
@@ -128,7 +131,7 @@ class Difference:
         try:
             size = self._largest(candidate, UNOPTIMIZED)
         except RuntimeFailed as error:
-            return f"Without graph optimisations it does not run the model: {error.reason}."
+            return f"Without graph optimisations it does not run the model: {code_span(error.reason, _MAX_REASON)}."
         return (
             "It differs without graph optimisations too."
             if size
@@ -184,7 +187,7 @@ class NotANumber:
             if count:
                 sources = "finite" if self._finite else "without NaN"
                 return (
-                    f"Output {elided(signature.name)!r} contains {count:,} NaN, in "
+                    f"Output {code_span(signature.name)} contains {count:,} NaN, in "
                     f"{self.process.version} and by the definition, although all inputs and "
                     f"weights are {sources}."
                 )
@@ -211,9 +214,7 @@ def _sources(candidate: Candidate) -> list[Any]:
 
 def _all_finite(candidate: Candidate) -> bool:
     return all(
-        bool(np.isfinite(array).all())
-        for array in arrays(_sources(candidate))
-        if _is_float(array)
+        bool(np.isfinite(array).all()) for array in arrays(_sources(candidate)) if _is_float(array)
     )
 
 
@@ -260,7 +261,7 @@ class Failure:
     def sentence(self, candidate: Candidate) -> str:
         reason = self._reason_of(candidate) or ""
         here = "Loopscope runs it" if self._runs_here else "Loopscope does not run it either"
-        return f"{self.process.title} does not run the model: {reason.rstrip('.')}. {here}."
+        return f"{self.process.title} does not run the model: {code_span(reason, _MAX_REASON)}. {here}."
 
 
 def _kind(reason: str) -> str:

@@ -9,13 +9,14 @@ from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runt
 from loopscope.peers.fate import Fates, RuntimeFate, fates
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
+from loopscope.peers.runtime_alone import runtime_alone
 from loopscope.peers.runtime_process import (
     UNOPTIMIZED,
     RuntimeFailed,
     RuntimeName,
     RuntimeProcess,
+    expect_installed,
 )
-from loopscope.peers.runtime_alone import runtime_alone
 from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
 from loopscope.peers.source.source_report import SourceReport
@@ -47,6 +48,7 @@ __all__ = [
     "differences",
     "drift_beside",
     "drift_from_runtime",
+    "expect_installed",
     "fates",
     "runtime_alone",
     "runtime_of",

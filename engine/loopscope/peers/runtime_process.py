@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import queue
 import subprocess
@@ -25,6 +26,12 @@ TITLES: dict[RuntimeName, str] = {"onnxruntime": "ONNX Runtime", "openvino": "Op
 _POLL_SECONDS = 0.05
 UNOPTIMIZED = "session.unoptimized=1"
 """Setting of ONNX Runtime: without graph optimisations."""
+
+
+def expect_installed(runtime: RuntimeName) -> None:
+    """Raise ``EngineError`` if a runtime's package is not installed."""
+    if importlib.util.find_spec(runtime) is None:
+        raise EngineError(f"{TITLES[runtime]} is not installed: pip install {runtime}")
 
 
 class RuntimeFailed(EngineError):
@@ -76,9 +83,7 @@ class RuntimeProcess:
         write_model(model, file)
         return self.outputs_of_file(file, inputs, *settings)
 
-    def outputs_of_file(
-        self, file: Path, inputs: Sequence[Any], *settings: str
-    ) -> tuple[Any, ...]:
+    def outputs_of_file(self, file: Path, inputs: Sequence[Any], *settings: str) -> tuple[Any, ...]:
         """Return the outputs of a model file, as ``outputs``."""
         npz_protocol.write(self._folder / "inputs.npz", inputs)
         target = self._folder / "outputs.npz"

@@ -95,9 +95,7 @@ def _between(
             "expected two nodes of one graph"
         )
     graph = place.graph
-    layers = _reached(graph, first.layer, forward=True) & _reached(
-        graph, last.layer, forward=False
-    )
+    layers = _reached(graph, first.layer, forward=True) & _reached(graph, last.layer, forward=False)
     if not layers:
         raise AddressError(f"no path leads from {shorten(start)!r} to {shorten(end)!r}")
     ports = range(len(graph.by_id[last.layer].outputs))

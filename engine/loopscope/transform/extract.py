@@ -21,6 +21,7 @@ from loopscope.ir.model import (
     Node,
     OutputRef,
     Port,
+    Source,
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
@@ -118,9 +119,7 @@ class Extraction:
         written = list(dict.fromkeys(outputs)) if self.model.dialect == "onnx" else list(outputs)
         for tensor in written:
             builder.add_result(tensor, results)
-        return Part(
-            self._model(builder), self.place.address, tuple(inputs), tuple(written)
-        )
+        return Part(self._model(builder), self.place.address, tuple(inputs), tuple(written))
 
     def _sources(self, layers: Collection[LayerId]) -> Iterator[OutputRef]:
         for node in self.graph.nodes:
@@ -157,9 +156,7 @@ class Extraction:
         )
 
     def _model(self, builder: _PartBuilder) -> Model:
-        graph = ModelGraph(
-            tuple(builder.nodes), tuple(builder.edges), self.graph.name, self.graph.rt_info
-        )
+        graph = replace(self.graph, nodes=tuple(builder.nodes), edges=tuple(builder.edges))
         name = f"{self.model.name} {self.place.address}" if self.place.owner else self.model.name
         part = replace(self.model, graph=graph, name=name, file="", notes=())
         return part if part.dialect == "openvino" else _with_opsets_of_nodes(part)
@@ -189,9 +186,7 @@ class _PartBuilder:
         name = node.name
         if node.type != "Parameter":
             suffix = f".{tensor.output}" if tensor.output else ""
-            name = (
-                port.names[0] if is_onnx and port.names else self._unused(f"{node.name}{suffix}")
-            )
+            name = port.names[0] if is_onnx and port.names else self._unused(f"{node.name}{suffix}")
         layer = node.id if node.type == "Parameter" else self._fresh()
         self.nodes.append(parameter(layer, name, port, is_onnx=is_onnx))
         self._layer_of[tensor] = layer, 0
@@ -210,27 +205,13 @@ class _PartBuilder:
                         self.edges.append(Edge(*self._end(source), node.id, node.inputs[index].id))
 
     def _add_weight(self, node: Node) -> None:
-        constant = self.extraction.weights[node.id]
-        is_onnx = self.extraction.model.dialect == "onnx"
-        attributes = {
-            "element_type": str(constant.element_type),
-            "shape": ", ".join(map(str, constant.shape)),
-        }
         self.nodes.append(
-            Node(
+            constant_node(
                 node.id,
                 node.name,
-                "Const",
-                "" if is_onnx else "opset1",
-                NO_ATTRIBUTES if is_onnx else attributes,
-                outputs=(
-                    replace(
-                        node.outputs[0],
-                        element_type=constant.element_type,
-                        shape=PartialShape.of(constant.shape),
-                    ),
-                ),
-                constant=constant,
+                node.outputs[0],
+                self.extraction.weights[node.id],
+                is_onnx=self.extraction.model.dialect == "onnx",
             )
         )
 
@@ -289,6 +270,26 @@ def parameter(layer: LayerId, name: str, port: Port, *, is_onnx: bool) -> Node:
     return Node(layer, name, "Parameter", "opset1", attributes, outputs=(port,))
 
 
+def constant_node(
+    layer: LayerId, name: str, port: Port, constant: Constant, *, is_onnx: bool
+) -> Node:
+    """Return a Const with the names and the id of a port."""
+    attributes = {
+        "element_type": str(constant.element_type),
+        "shape": ", ".join(map(str, constant.shape)),
+    }
+    typed = replace(port, element_type=constant.element_type, shape=PartialShape.of(constant.shape))
+    return Node(
+        layer,
+        name,
+        "Const",
+        "" if is_onnx else "opset1",
+        NO_ATTRIBUTES if is_onnx else attributes,
+        outputs=(typed,),
+        constant=constant,
+    )
+
+
 def with_values(model: Model, values: Sequence[object]) -> Model:
     """Return the model with missing types and impossible shapes of inputs taken from values.
 
@@ -321,14 +322,35 @@ def _with_opsets_of_nodes(model: Model) -> Model:
 
     The body of a function may be written for other versions than the model around it.
     """
-    versions = dict(
+    imported = dict(
         entry.rpartition(" ")[::2]
         for entry in str(model.meta_data.get("opset_import", "")).split(", ")
         if entry
     )
-    for _, node in nodes(model):
-        domain, _, version = node.opset.rpartition(" ")
-        if domain and version.isdecimal() and not node.is_function:
-            versions[domain] = version
+    needed = {
+        domain: version
+        for _, node in nodes(model)
+        for domain, _, version in [node.opset.rpartition(" ")]
+        if domain and version.isdecimal() and not node.is_function
+    }
+    versions = {**imported, **needed}
+    if versions == imported:
+        return model
     text = ", ".join(f"{domain} {version}" for domain, version in versions.items())
-    return replace(model, meta_data={**model.meta_data, "opset_import": text})
+    return replace(
+        model,
+        meta_data={**model.meta_data, "opset_import": text},
+        source=None if model.source is None else _with_opsets(model.source, versions),
+    )
+
+
+def _with_opsets(source: Source, versions: Mapping[str, str]) -> Source:
+    """Return the ONNX file of a model with other opset imports."""
+    from onnx import ModelProto  # imported here, because importing onnx takes long
+
+    proto = ModelProto.FromString(source.outline)
+    del proto.opset_import[:]
+    for domain, version in versions.items():
+        written = "" if domain == "ai.onnx" else domain
+        proto.opset_import.add(domain=written, version=int(version))
+    return replace(source, outline=proto.SerializeToString())

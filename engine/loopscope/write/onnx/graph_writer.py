@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,6 @@ from loopscope.write.onnx.tensor_names import (
 )
 from loopscope.write.onnx.tensor_protos import ExternalTensors, array_proto, tensor_proto
 from loopscope.write.onnx.value_infos import kept_value_infos, value_info
-
 
 
 @dataclass(frozen=True, slots=True, eq=False)
