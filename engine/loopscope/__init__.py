@@ -74,9 +74,9 @@ __all__ = [
     "check",
     "check_gradient",
     "compare",
+    "cut",
     "drift",
     # changing
-    "cut",
     "gradients",
     # a run as a file
     "load",

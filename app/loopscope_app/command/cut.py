@@ -82,10 +82,8 @@ def _data(case: Case, folder: str, files: list[str]) -> dict[str, Any]:
 
 def _lines(data: dict[str, Any]) -> list[str]:
     nodes, inputs, outputs = data["nodes"], len(data["inputs"]), len(data["outputs"])
-    lines = [
-        f"{data['folder']}: {nodes:,} nodes of {data['place']}, {inputs:,} inputs, "
-        f"{outputs:,} outputs with recorded values"
-    ]
+    size = f"{nodes:,} nodes of {data['place']}, {inputs:,} inputs, {outputs:,} outputs"
+    lines = [f"{data['folder']}: {size} with recorded values"]
     if "missing" in data:
         lines.append(f"  some outputs have no value: {data['missing']}")
     return [*lines, f"  python {data['folder']}/run.py compares a runtime with the recorded values"]

@@ -131,12 +131,8 @@ def _readme(case: Case, title: str, paragraphs: Iterable[str], goal: Goal, runti
     lines += _rows(case.model.inputs, case.inputs)
     lines += ["", "| output | type | expected value |", "|---|---|---|"]
     lines += _rows(case.model.outputs, case.expected if goal == "compare" else {})
-    lines += [
-        "",
-        f"The model is `{model_file}`. Versions: {', '.join(versions)}, "
-        f"{platform.system()} {platform.machine()}.",
-        "",
-    ]
+    machine = f"{platform.system()} {platform.machine()}"
+    lines += ["", f"The model is `{model_file}`. Versions: {', '.join(versions)}, {machine}.", ""]
     return "\n".join(lines)
 
 

@@ -18,11 +18,13 @@ def cut_folder(case: Case, folder: str | os.PathLike[str], source: Model) -> lis
     Raise ``WriteError`` if the model cannot be written.
     """
     origin = code_span(Path(source.file).name or source.name)
-    paragraphs = [
-        f"Cut out of {origin} at {code_span(readable(case.place))}. `inputs.npz` contains what the "
-        "part read in that execution, and `expected.npz` what it computed in Loopscope.",
-        "A weight of the original model is a weight here. Random numbers and variables are inputs.",
-    ]
+    place = code_span(readable(case.place), 200)
+    values = (
+        "`inputs.npz` contains what the part read in that execution, and `expected.npz` what it "
+        "computed in Loopscope."
+    )
+    kept = "A weight of the original model stays a weight. Random numbers and variables are inputs."
+    paragraphs = [f"Cut out of {origin} at {place}. {values}", kept]
     if case.missing:
         paragraphs.append(f"Some outputs have no expected value: {code_span(case.missing)}.")
     return write_case(case, folder, title="A part of a model", paragraphs=paragraphs)
