@@ -131,7 +131,7 @@ _EPILOG = """commands that need no browser:
   ops [WORD]                       list the operations that can be run
  explain
   why MODEL [ADDRESS]              explain why a loop ended or a branch was taken
-  check MODEL                      report what is wrong with a model
+  check MODEL [--fix OUT]          report what is wrong with a model, and repair two faults
   clock MODEL                      report where the time of a run goes
   fate MODEL                       report what the runtime makes of each loop and branch
  compare

@@ -8,6 +8,7 @@ from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from loopscope.peers.fate import Fates, RuntimeFate, fates
 from loopscope.peers.other_runtimes import runtime_of
+from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
 from loopscope.peers.runtime_alone import runtime_alone
 from loopscope.peers.runtime_process import (
@@ -33,6 +34,7 @@ __all__ = [
     "Quanta",
     "Runtime",
     "RuntimeDrift",
+    "RepairComparison",
     "RuntimeFailed",
     "RuntimeFate",
     "RuntimeName",
@@ -45,6 +47,7 @@ __all__ = [
     "against_source",
     "beside",
     "clock",
+    "compare_repair",
     "differences",
     "drift_beside",
     "drift_from_runtime",

@@ -13,9 +13,7 @@ from loopscope.transform.graph_edits import with_graph
 def overwriting_regions(model: Model) -> list[CheckedRegion]:
     """Return the loops whose carried values OpenVINO's CPU overwrites before it copies them."""
     return [
-        region
-        for region in Subject(model, CATALOGUE).iterating
-        if overwritten_parameters(region)
+        region for region in Subject(model, CATALOGUE).iterating if overwritten_parameters(region)
     ]
 
 

@@ -14,7 +14,7 @@ from loopscope.ir.constant import Constant
 from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.transform.extract import constant_node
-from loopscope.transform.graph_edits import with_graph
+from loopscope.transform.graph_edits import with_graph, without_layers
 
 _CONDITION_INPUT = 1
 """Number of the input of a Loop that decides whether the first iteration runs."""
@@ -35,6 +35,9 @@ def with_first_condition(model: Model, region: CheckedRegion) -> Model:
     position = outer.nodes.index(loop)
     nodes = (*outer.nodes[:position], *copy.nodes, *outer.nodes[position:])
     graph = replace(outer, nodes=nodes, edges=tuple(edges))
+    replaced = outer.sources[loop.id][_CONDITION_INPUT]
+    if replaced is not None and replaced not in graph.consumers:
+        graph = without_layers(graph, {replaced.layer})
     return with_graph(model, region.place.address, graph)
 
 
@@ -168,4 +171,3 @@ class _ConditionCopy:
             name += "_"
         self._names.add(name)
         return name
-

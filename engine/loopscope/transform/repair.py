@@ -91,11 +91,11 @@ def _identity_repair(region: CheckedRegion) -> Repair:
     )
 
 
-def _condition_repair(
-    model: Model, region: CheckedRegion, address: str
-) -> tuple[Repair, Model]:
+def _condition_repair(model: Model, region: CheckedRegion, address: str) -> tuple[Repair, Model]:
     change = "The condition is also computed from the initial values, before the loop."
-    reason = "The loop runs at least once; a while loop whose condition is false at the start does not."
+    reason = (
+        "The loop runs at least once; a while loop whose condition is false at the start does not."
+    )
     try:
         repaired = with_first_condition(model, region)
     except BuildError as error:

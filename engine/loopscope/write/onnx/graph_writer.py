@@ -37,9 +37,7 @@ class GraphWriter:
     external: ExternalTensors | None = None
     """The file for large tensors; None if they stay in the model."""
 
-    def write(
-        self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None
-    ) -> None:
+    def write(self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None) -> None:
         """Write the outermost graph, or a body with its outer names.
 
         ``WriteError`` for what ONNX cannot express.
@@ -99,9 +97,7 @@ class GraphWriter:
         for tensor, result in names.copies:
             yield NodeProto(op_type="Identity", input=[tensor], output=[result])
 
-    def _node(
-        self, graph: ModelGraph, node: Node, names: TensorNames, index: int
-    ) -> NodeProto:
+    def _node(self, graph: ModelGraph, node: Node, names: TensorNames, index: int) -> NodeProto:
         original = self.source.node(node)
         inputs = names.inputs(graph, node)
         proto = NodeProto(op_type=node.type)
