@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ from loopscope.write.onnx.tensor_protos import ExternalTensors, array_proto, ten
 from loopscope.write.onnx.value_infos import kept_value_infos, value_info
 
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphWriter:
     """Writer of the graphs of one model or function, which share the opset imports."""
@@ -37,7 +38,9 @@ class GraphWriter:
     external: ExternalTensors | None = None
     """The file for large tensors; None if they stay in the model."""
 
-    def write(self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None) -> None:
+    def write(
+        self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None
+    ) -> None:
         """Write the outermost graph, or a body with its outer names.
 
         ``WriteError`` for what ONNX cannot express.
@@ -97,7 +100,9 @@ class GraphWriter:
         for tensor, result in names.copies:
             yield NodeProto(op_type="Identity", input=[tensor], output=[result])
 
-    def _node(self, graph: ModelGraph, node: Node, names: TensorNames, index: int) -> NodeProto:
+    def _node(
+        self, graph: ModelGraph, node: Node, names: TensorNames, index: int
+    ) -> NodeProto:
         original = self.source.node(node)
         inputs = names.inputs(graph, node)
         proto = NodeProto(op_type=node.type)
