@@ -62,6 +62,7 @@ ALLOWED["run_file"] = frozenset(
 )
 ALLOWED["comparison"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["comparison"], "comparison", "write"})
+ALLOWED["cases"] = frozenset({*ALLOWED["peers"], "peers", "replaced_file", "version"})
 ALLOWED["view"] |= {"comparison"}
 ALLOWED["sweeps"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
@@ -101,6 +102,7 @@ a canvas says, and what is known of Streamlit's insides.
 DOORS = (
     "loopscope",
     "loopscope.builder",
+    "loopscope.cases",
     "loopscope.checks",
     "loopscope.comparison",
     "loopscope.debug",
@@ -120,6 +122,7 @@ DOORS = (
     "loopscope.run_file",
     "loopscope.sweeps",
     "loopscope.timeline",
+    "loopscope.transform",
     "loopscope.version",
     "loopscope.view",
 )
