@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ir.walk import graphs
 from loopscope.transform.extract import constant_node, parameter
-from loopscope.transform.graph_edits import with_graph
+from loopscope.transform.graph_edits import with_every_node, with_graph
 
 _MAX_INDICES = 8
 """Maximum number of elements of a constant that may list lengths, such as a new shape."""
@@ -73,7 +73,7 @@ def _shortened(candidate: Candidate, length: int, shorter: int) -> Candidate:
         _shorter_array(value, length, shorter) if isinstance(value, np.ndarray) else value
         for value in candidate.inputs
     )
-    return candidate.changed(_with_every_node(candidate.model, of_node), inputs)
+    return candidate.changed(with_every_node(candidate.model, of_node), inputs)
 
 
 def _shorter_array(array: np.ndarray, length: int, shorter: int) -> np.ndarray:
@@ -87,15 +87,6 @@ def _shorter_constant(array: np.ndarray, length: int, shorter: int) -> np.ndarra
     if array.dtype.kind in "iu" and array.ndim == 1 and array.size <= _MAX_INDICES:
         return np.where(array == length, array.dtype.type(shorter), array)
     return array
-
-
-def _with_every_node(model: Model, change: Callable[[Node], Node]) -> Model:
-    """Return the model with every node of every graph changed, inner graphs first."""
-    for address in reversed([place.address for place in graphs(model)]):
-        graph = next(place.graph for place in graphs(model) if place.address == address)
-        changed = replace(graph, nodes=tuple(map(change, graph.nodes)))
-        model = with_graph(model, address, changed)
-    return model
 
 
 def _with_constant(model: Model, node: Node, array: np.ndarray) -> Node:

@@ -80,8 +80,13 @@ def compare_repair(
             for model in (before, after)
         ]
         version = process.version
-    differing = [_count(left, right, tolerance) for left, right in zip(own, peers, strict=True)]
-    return RepairComparison(version, len(own[0]), *differing, _count(*own, tolerance))
+    return RepairComparison(
+        version,
+        outputs=len(own[0]),
+        before=_count(own[0], peers[0], tolerance),
+        after=_count(own[1], peers[1], tolerance),
+        changed=_count(own[0], own[1], tolerance),
+    )
 
 
 def _outputs(model: Model, inputs: Inputs, limits: Limits) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from loopscope.checks.propagate import Propagated, propagate
+from loopscope.ir.address import is_within
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
@@ -25,10 +26,11 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import PlacedGraph, nodes
+from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Role
 from loopscope.ops.dialect import catalogue_for
+from loopscope.transform.graph_edits import with_every_node
 
 NO_WEIGHTS: Mapping[LayerId, Constant] = {}
 
@@ -159,7 +161,17 @@ class Extraction:
         graph = replace(self.graph, nodes=tuple(builder.nodes), edges=tuple(builder.edges))
         name = f"{self.model.name} {self.place.address}" if self.place.owner else self.model.name
         part = replace(self.model, graph=graph, name=name, file="", notes=())
-        return part if part.dialect == "openvino" else _with_opsets_of_nodes(part)
+        return _out_of_function(part) if self._is_in_function() else part
+
+    def _is_in_function(self) -> bool:
+        """Return True if the graph belongs to an ONNX function, or lies inside one."""
+        address = self.place.address
+        return any(
+            place.owner is not None
+            and place.owner.is_function
+            and is_within(address, place.address)
+            for place in graphs(self.model)
+        )
 
 
 class _PartBuilder:
@@ -317,10 +329,11 @@ def with_values(model: Model, values: Sequence[object]) -> Model:
     return replace(model, graph=replace(graph, nodes=written))
 
 
-def _with_opsets_of_nodes(model: Model) -> Model:
-    """Return an ONNX model that imports the opset versions of its nodes.
+def _out_of_function(model: Model) -> Model:
+    """Return the model of a part of an ONNX function, independent of the function.
 
-    The body of a function may be written for other versions than the model around it.
+    The function may import other opset versions than the model. Its nodes may refer to attributes
+    of the call; the nodes of the Model have the values instead.
     """
     imported = dict(
         entry.rpartition(" ")[::2]
@@ -329,13 +342,12 @@ def _with_opsets_of_nodes(model: Model) -> Model:
     )
     needed = {
         domain: version
-        for _, node in nodes(model)
+        for node in model.graph.nodes
         for domain, _, version in [node.opset.rpartition(" ")]
         if domain and version.isdecimal() and not node.is_function
     }
     versions = {**imported, **needed}
-    if versions == imported:
-        return model
+    model = with_every_node(model, lambda node: replace(node, source=0) if node.source else node)
     text = ", ".join(f"{domain} {version}" for domain, version in versions.items())
     return replace(
         model,

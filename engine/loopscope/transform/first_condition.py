@@ -11,7 +11,7 @@ from loopscope.checks.order import order
 from loopscope.checks.subject import CheckedRegion
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, Port
+from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.transform.extract import constant_node
 from loopscope.transform.graph_edits import with_graph, without_layers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.replace import replace
@@ -31,6 +31,14 @@ def _outer(places: Mapping[str, PlacedGraph], place: PlacedGraph) -> PlacedGraph
 def with_nodes(graph: ModelGraph, changed: Mapping[LayerId, Node]) -> ModelGraph:
     """Return a graph with some nodes replaced; the ids of nodes and ports must not change."""
     return replace(graph, nodes=tuple(changed.get(node.id, node) for node in graph.nodes))
+
+
+def with_every_node(model: Model, change: Callable[[Node], Node]) -> Model:
+    """Return the model with every node of every graph changed, inner graphs first."""
+    for address in reversed([place.address for place in graphs(model)]):
+        graph = next(place.graph for place in graphs(model) if place.address == address)
+        model = with_graph(model, address, replace(graph, nodes=tuple(map(change, graph.nodes))))
+    return model
 
 
 def fed_by(graph: ModelGraph, sources: Mapping[OutputRef, OutputRef]) -> ModelGraph:

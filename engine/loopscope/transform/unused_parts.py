@@ -4,9 +4,20 @@ loops and branches.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
-from loopscope.ir.model import IF, LOOP, SCAN, Body, LayerId, Model, ModelGraph, Node, OutputRef
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    SCAN,
+    Body,
+    LayerId,
+    Model,
+    ModelGraph,
+    Node,
+    OutputMap,
+    OutputRef,
+)
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 from loopscope.transform.graph_edits import live_layers, with_graph, with_nodes, without_layers
@@ -111,7 +122,7 @@ def _body_of(
     body: Body,
     results: Collection[LayerId],
     parameters: Collection[LayerId],
-    outputs: Iterable[object],
+    outputs: tuple[OutputMap, ...],
 ) -> Body:
     """Return a body with some Results, and with these Parameters and those that are needed."""
     graph = body.graph
@@ -125,7 +136,7 @@ def _body_of(
         body,
         graph=without_layers(graph, removed) if removed else graph,
         inputs=tuple(entry for entry in body.inputs if entry.internal not in removed),
-        outputs=tuple(outputs),
+        outputs=outputs,
         back_edges=tuple(
             edge
             for edge in body.back_edges

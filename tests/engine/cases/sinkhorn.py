@@ -27,8 +27,8 @@ def sinkhorn_model() -> loopscope.Model:
         [
             numpy_helper.from_array(np.array(ITERATIONS, np.int64), "iterations"),
             numpy_helper.from_array(np.array(True), "always"),
-            numpy_helper.from_array(np.float32(0.5), "strength"),
-            numpy_helper.from_array(np.float32(1e-6), "small"),
+            numpy_helper.from_array(np.array(0.5, np.float32), "strength"),
+            numpy_helper.from_array(np.array(1e-6, np.float32), "small"),
             numpy_helper.from_array(np.ones(SIZE, np.float32), "ones"),
             numpy_helper.from_array(np.array([0], np.int64), "zero"),
             numpy_helper.from_array(np.array([1], np.int64), "one"),
