@@ -72,9 +72,9 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
     """Return the runtime that shows the fault; raise ``EngineError`` if it cannot read it."""
-    if options.differs == "onnxruntime" and model.dialect != "onnx":
-        raise EngineError("ONNX Runtime runs ONNX models only: use --differs openvino")
-    runtime: RuntimeName = options.differs or _RUNTIMES[model.dialect]
+    runtime: RuntimeName = options.differs or options.runtime or _RUNTIMES[model.dialect]
+    if runtime == "onnxruntime" and model.dialect != "onnx":
+        raise EngineError("ONNX Runtime runs ONNX models only: this model needs openvino")
     return runtime
 
 
@@ -142,8 +142,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     fault.add_argument(
         "--nan", action="store_true", help="an output contains NaN, from inputs without NaN"
     )
-    fault.add_argument(
-        "--fails", action="store_true", help="the model's runtime does not run the model"
+    fault.add_argument("--fails", action="store_true", help="the runtime does not run the model")
+    parser.add_argument(
+        "--runtime",
+        choices=["onnxruntime", "openvino"],
+        help="runtime for --nan and --fails (default: ONNX Runtime for ONNX, else OpenVINO)",
     )
     parser.add_argument(
         "-o", dest="output", required=True, metavar="FOLDER", help="folder to write to"
@@ -155,4 +158,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     add_seconds(parser, "stop after S seconds and write the smallest model so far")
     add_json(parser)
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.differs and options.runtime:
+        parser.error("--differs names the runtime already: leave out --runtime")
+    return options

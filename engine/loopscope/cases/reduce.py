@@ -5,30 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.faults import Fault
 from loopscope.cases.node_steps import fewer_nodes, into_bodies, to_one_output
-from loopscope.cases.region_steps import fewer_inner_nodes, fewer_iterations, fewer_parts
+from loopscope.cases.region_steps import bypassed_nodes, fewer_iterations, fewer_parts
 from loopscope.cases.search import Search, TimeUp
 from loopscope.cases.value_steps import random_weights, shorter_axes, simpler_inputs
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.ir.model import Model
 from loopscope.native.run_once import CallStopped
 
-STEPS: Mapping[str, Callable[[Search], None]] = {
+Step = Callable[[Search], None]
+STRUCTURE: Mapping[str, Step] = {
     "entering bodies": into_bodies,
     "removing outputs": to_one_output,
     "removing unused parts": fewer_parts,
     "removing operations": fewer_nodes,
     "removing iterations": fewer_iterations,
-    "removing operations of bodies": fewer_inner_nodes,
+    "bypassing operations": bypassed_nodes,
     "shortening axes": shorter_axes,
+}
+"""Steps that are repeated in this order until none makes the model smaller."""
+VALUES: Mapping[str, Step] = {
     "replacing weights by random numbers": random_weights,
     "simplifying inputs": simpler_inputs,
 }
-"""Steps of a reduction, repeated in this order until none makes the model smaller."""
+"""Steps that follow once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,15 @@ def reduce(
 
 
 def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None:
-    """Run all steps until a round leaves the model as it is."""
+    """Run the steps until a round leaves the structure as it is, then simplify the values."""
     before = -1
     while before != search.accepted:
         before = search.accepted
-        for name, step in STEPS.items():
-            search.report = lambda search, name=name: report(name, search)  # type: ignore[misc]
-            step(search)
+        _run(STRUCTURE, search, report)
+    _run(VALUES, search, report)
+
+
+def _run(steps: Mapping[str, Step], search: Search, report: Callable[[str, Search], None]) -> None:
+    for name, step in steps.items():
+        search.report = partial(report, name)
+        step(search)

@@ -11,6 +11,7 @@ from loopscope.cases.candidate import Candidate
 from loopscope.cases.node_steps import computing_layers, without_dead_nodes
 from loopscope.cases.search import Search
 from loopscope.errors import EngineError
+from loopscope.ir.address import ROOT
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
@@ -111,9 +112,9 @@ def _with_input_fed(candidate: Candidate, layer: LayerId, index: int, node: Node
     return without_dead_nodes(candidate.changed(replace(candidate.model, graph=fed)))
 
 
-def fewer_inner_nodes(search: Search) -> None:
-    """Remove operations of bodies: each is replaced by one of its inputs or by a constant."""
-    for address in [place.address for place in graphs(search.best.model)][1:]:
+def bypassed_nodes(search: Search) -> None:
+    """Bypass operations: each is replaced by one of its inputs, in a body also by a constant."""
+    for address in [place.address for place in graphs(search.best.model)]:
         tried: set[LayerId] = set()
         while (layer := _untried(search.best.model, address, tried)) is not None:
             tried.add(layer)
@@ -151,7 +152,7 @@ def _without_node(candidate: Candidate, address: str, layer: LayerId) -> Iterato
         other = _recorded(candidate, f"{address}/{place.labels[source.layer]}:{source.output}")
         if other is not None and (other.dtype, other.shape) == (value.dtype, value.shape):
             yield _replaced(candidate, address, graph, {output: source})
-    if value.size <= _MAX_CONSTANT:
+    if address != ROOT and value.size <= _MAX_CONSTANT:
         yield _with_constant(candidate, address, graph, node, value)
 
 

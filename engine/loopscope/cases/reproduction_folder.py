@@ -12,7 +12,7 @@ from loopscope.cases.case_folder import write_case
 from loopscope.cases.faults import Fault
 from loopscope.cases.markdown import code_span
 from loopscope.cases.reduce import Reduced
-from loopscope.errors import counted, elided, listed
+from loopscope.errors import counted, elided
 from loopscope.ir.model import Node
 from loopscope.ir.readable import readable
 from loopscope.ir.walk import nodes
@@ -88,4 +88,4 @@ def _listed(operations: list[Node]) -> str:
         return f"{counted(len(operations), 'operation')}: {names}"
     types = Counter(elided(node.type) for node in operations)
     words = [f"{count} {name}" if count > 1 else name for name, count in types.most_common()]
-    return f"{len(operations):,} operations: {listed(words, 20)}"
+    return f"{len(operations):,} operations: {', '.join(words[:20])}"
