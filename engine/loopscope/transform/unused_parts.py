@@ -47,7 +47,7 @@ def _size(model: Model) -> int:
 
 def _smaller(graph: ModelGraph) -> ModelGraph:
     """Return a graph without dead nodes, and with smaller loops and branches."""
-    ends = {node.id for node in graph.nodes if not node.outputs or node.type in _EFFECTS}
+    ends = {node.id for node in graph.nodes if not node.outputs} | _effects(graph)
     live = live_layers(graph, ends)
     dead = {node.id for node in graph.nodes if node.id not in live and node.type != "Parameter"}
     graph = without_layers(graph, dead) if dead else graph
@@ -60,6 +60,21 @@ def _smaller(graph: ModelGraph) -> ModelGraph:
 _EFFECTS = frozenset({"Assign", "Print"})
 
 
+def _effects(graph: ModelGraph) -> set[LayerId]:
+    """Return the nodes that set a variable or print, in their bodies too."""
+    return {node.id for node in graph.nodes if _has_effect(node)}
+
+
+def _has_effect(node: Node) -> bool:
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current.type in _EFFECTS:
+            return True
+        waiting += [inner for body in current.bodies for inner in body.graph.nodes]
+    return False
+
+
 def _with_smaller_region(graph: ModelGraph, node: Node) -> ModelGraph:
     used = {
         number
@@ -67,7 +82,7 @@ def _with_smaller_region(graph: ModelGraph, node: Node) -> ModelGraph:
         if OutputRef(node.id, number) in graph.consumers
     }
     if node.type == IF:
-        needed = used
+        needed = used or {0}  # a branch has at least one output
         bodies = tuple(_branch(body, needed) for body in node.bodies)
     elif len(node.bodies) == 1:
         body, needed = _loop_body(node, node.bodies[0], used)
@@ -86,6 +101,8 @@ def _branch(body: Body, needed: Collection[int]) -> Body:
 def _loop_body(node: Node, body: Body, used: Collection[int]) -> tuple[Body, set[int]]:
     """Return a loop body with what its condition and the used outputs need, and the numbers of
     the outputs that remain.
+
+    Slices remain, because they limit the iteration count.
     """
     outer = body.outer_outputs
     results = {entry.internal for entry in body.outputs if entry.purpose}
@@ -97,10 +114,11 @@ def _loop_body(node: Node, body: Body, used: Collection[int]) -> tuple[Body, set
     parameters = {
         entry.internal
         for entry in body.inputs
-        if entry.is_iteration_number or (node.type == SCAN and entry.axis is not None)
+        if entry.is_iteration_number or entry.axis is not None
     }
+    effects = _effects(body.graph)
     while True:
-        live = live_layers(body.graph, results)
+        live = live_layers(body.graph, results | effects)
         carried = [
             edge for edge in body.back_edges if edge.to_layer in live or edge.from_layer in results
         ]
@@ -126,7 +144,7 @@ def _body_of(
 ) -> Body:
     """Return a body with some Results, and with these Parameters and those that are needed."""
     graph = body.graph
-    live = live_layers(graph, results) | set(parameters)
+    live = live_layers(graph, {*results, *_effects(graph)}) | set(parameters)
     removed = {
         node.id
         for node in graph.nodes
