@@ -56,6 +56,7 @@ def recorded_case(
     prefix = _graph_with_iterations(model, part.graph, with_iterations(model, address or start))
     if iteration is not None:
         prefix = _in_iteration(model, prefix, iteration)
+    run.rows_of(Address.parse(f"{prefix}/part"))  # the graph must have run
     graph = next(place.graph for place in graphs(model) if place.address == part.graph)
     input_addresses, output_addresses = addresses(part, graph, prefix)
     inputs = [run.value(address) for address in input_addresses]

@@ -66,7 +66,8 @@ def part_of(
         return _whole(model, places, graph_address, catalogue)
     place, output = _node_at(model, places, address)
     layers = _neighbours(place.graph, output.layer, around)
-    extraction = Extraction(model, place, catalogue)
+    weights = captured_weights(places, place.address)
+    extraction = Extraction(model, place, catalogue, weights)
     return extraction.part(layers, boundary_outputs(place.graph, extraction.computing(layers)))
 
 
@@ -105,7 +106,8 @@ def _between(
         if not end.rpartition(":")[1] or port == last.output
     ]
     used = [output for output in outputs if output in graph.consumers]
-    return Extraction(model, place, catalogue).part(layers, used or outputs)
+    weights = captured_weights(places, place.address)
+    return Extraction(model, place, catalogue, weights).part(layers, used or outputs)
 
 
 def _graph_address(model: Model, places: dict[str, PlacedGraph], text: str) -> str:

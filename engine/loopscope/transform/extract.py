@@ -116,7 +116,7 @@ class Extraction:
         builder = _PartBuilder(self, kept)
         for tensor in inputs:
             builder.add_input(tensor)
-        builder.add_nodes()
+        builder.add_nodes({source.layer for source in sources})
         results = self._results() if whole else {}
         written = list(dict.fromkeys(outputs)) if self.model.dialect == "onnx" else list(outputs)
         for tensor in written:
@@ -203,12 +203,12 @@ class _PartBuilder:
         self.nodes.append(parameter(layer, name, port, is_onnx=is_onnx))
         self._layer_of[tensor] = layer, 0
 
-    def add_nodes(self) -> None:
-        """Add the kept nodes and their edges, and constants for captured weights."""
+    def add_nodes(self, read: Collection[LayerId]) -> None:
+        """Add the kept nodes and their edges, and constants for captured weights that are read."""
         for node in self.graph.nodes:
             if node.id in self.kept:
                 self.nodes.append(node)
-            elif node.id in self.extraction.weights:
+            elif node.id in self.extraction.weights and node.id in read:
                 self._add_weight(node)
         for node in self.graph.nodes:
             if node.id in self.kept:
