@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from loopscope.cases.case import Case
-from loopscope.cases.case_folder import write_case
+from loopscope.cases.case_folder import refuse_folder, write_case
 from loopscope.cases.markdown import code_span
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
@@ -15,8 +15,9 @@ from loopscope.ir.readable import readable
 def cut_folder(case: Case, folder: str | os.PathLike[str], source: Model) -> list[Path]:
     """Write a case that was cut out of ``source`` to a folder; return the files.
 
-    Raise ``WriteError`` if the model cannot be written.
+    Raise ``WriteError`` if the model cannot be written, or if ``source`` lies in the folder.
     """
+    refuse_folder(folder, source)
     origin = code_span(Path(source.file).name or source.name)
     place = code_span(readable(case.place), 200)
     values = (

@@ -42,6 +42,8 @@ class Reduced:
 
     candidate: Candidate
     original: Candidate
+    source: Model
+    """The model that was reduced, with its file."""
     attempts: int
     """Number of smaller models that ran in the runtime."""
     seconds: float
@@ -76,7 +78,7 @@ def reduce(
         ended = f"the time limit of {seconds:g} seconds was reached"
     except (KeyboardInterrupt, CallStopped):
         ended = "it was stopped"
-    return Reduced(search.best, original, search.attempts, time.monotonic() - begin, ended)
+    return Reduced(search.best, original, model, search.attempts, time.monotonic() - begin, ended)
 
 
 def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None:

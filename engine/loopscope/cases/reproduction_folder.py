@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import Case
-from loopscope.cases.case_folder import write_case
+from loopscope.cases.case_folder import refuse_folder, write_case
 from loopscope.cases.faults import Fault
 from loopscope.cases.markdown import code_span
 from loopscope.cases.reduce import Reduced
@@ -31,8 +31,9 @@ def reproduction_folder(
 ) -> list[Path]:
     """Write the smallest model of a fault to a folder; return the files.
 
-    Raise ``WriteError`` if the model cannot be written.
+    Raise ``WriteError`` if the model cannot be written, or if the opened one lies in the folder.
     """
+    refuse_folder(folder, reduced.source)
     candidate = reduced.candidate
     expected = candidate.outputs if fault.goal == "compare" else ()
     case = Case(
