@@ -14,6 +14,7 @@ import loopscope
 from loopscope.checks.check import check
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope_app.cli import main
+from tests.app.command.test_answers import conforms
 from tests.engine.transform.test_repair import do_while_of_onnx
 from tests.source_files import ROOT
 
@@ -43,6 +44,7 @@ def test_a_body_is_written_with_its_values_of_one_iteration(
     assert script_of(folder) == 0
     assert main([*words, "-o", str(folder), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
+    conforms(answer, "cut")
     assert answer["place"] == "main/while_not_one[4]/body"
     assert answer["inputs"] == ["iteration", "steps", "highest", "number"]
     assert {Path(file).name for file in answer["files"]} == {
@@ -86,6 +88,7 @@ def test_a_difference_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["reproduce", SWAP, "--inputs", SWAP_INPUTS, "--differs", "openvino", "--json"]
     assert main([*words, "-o", str(folder)]) == 0
     answer = json.loads(capsys.readouterr().out)
+    conforms(answer, "reproduce")
     assert (answer["operations"], answer["operations_before"]) == (1, 2)
     assert "by the definition" in answer["fault"]
     assert script_of(folder) == 1
@@ -137,6 +140,7 @@ def test_a_fix_as_json_names_the_changes(
     words: list[Any] = ["check", model, "--fix", target, "--inputs", "x=20 limit=9", "--json"]
     assert main(list(map(str, words))) == 0
     answer = json.loads(capsys.readouterr().out)
+    conforms(answer, "repairs")
     assert [(each["code"], each["refused"]) for each in answer["repairs"]] == [("LS931", "")]
     assert (answer["comparison"]["after"], answer["comparison"]["changed"]) == (0, 1)
     assert answer["written"] == str(target)
