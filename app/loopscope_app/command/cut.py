@@ -9,7 +9,7 @@ from typing import Any
 
 import loopscope
 from loopscope.cases import Case, cut_folder, recorded_case, refuse_folder
-from loopscope.errors import EngineError, InputError
+from loopscope.errors import EngineError, InputError, counted
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
     FINISHED,
@@ -81,9 +81,11 @@ def _data(case: Case, folder: str, files: list[str]) -> dict[str, Any]:
 
 
 def _lines(data: dict[str, Any]) -> list[str]:
-    nodes, inputs, outputs = data["nodes"], len(data["inputs"]), len(data["outputs"])
-    size = f"{nodes:,} nodes of {data['place']}, {inputs:,} inputs, {outputs:,} outputs"
-    lines = [f"{data['folder']}: {size} with recorded values"]
+    nodes = counted(data["nodes"], "node")
+    inputs, outputs = counted(len(data["inputs"]), "input"), counted(len(data["outputs"]), "output")
+    lines = [
+        f"{data['folder']}: {nodes} of {data['place']}, {inputs}, {outputs} with recorded values"
+    ]
     if "missing" in data:
         lines.append(f"  some outputs have no value: {data['missing']}")
     return [*lines, f"  python {data['folder']}/run.py compares a runtime with the recorded values"]
