@@ -82,10 +82,13 @@ def test_the_script_agrees_with_what_was_recorded(
 @pytest.mark.oracle
 def test_the_script_reports_another_value_and_another_shape(tmp_path: Path) -> None:
     model = of_onnx(NARROW.replace("float[3] x", "float[N] x").replace("float[3] y", "float[N] y"))
-    inputs = {"x": np.float32([1, 2, 3])}
+    inputs = {"x": np.array([1, 2, 3], np.float32)}
     for expected, words in (
-        (np.float32([1, 2, 4]), "1 of 3 elements differ, the first at [2]: expected 4.0, got 3.0"),
-        (np.float32([1, 2]), "expected shape [2], got [3]"),
+        (
+            np.array([1, 2, 4], np.float32),
+            "1 of 3 elements differ, the first at [2]: expected 4.0, got 3.0",
+        ),
+        (np.array([1, 2], np.float32), "expected shape [2], got [3]"),
     ):
         write_case(Case(model, inputs, {"y": expected}), tmp_path, title="Wrong")
         result = ended(tmp_path)

@@ -106,7 +106,7 @@ def test_nan_comes_from_finite_numbers(tmp_path: Path) -> None:
 
 def test_a_failure_keeps_the_operation_that_fails(tmp_path: Path) -> None:
     model = loopscope.read_model(parser.parse_model(TOO_LARGE).SerializeToString())
-    inputs = {"x": np.float32([1, 2]), "y": np.float32([3, 4])}
+    inputs = {"x": np.array([1, 2], np.float32), "y": np.array([3, 4], np.float32)}
     result = reduced(model, inputs, "onnxruntime", Failure, tmp_path)
     assert types(result) == ["Gather"]
 

@@ -129,7 +129,7 @@ def test_what_is_no_part_is_refused(part: dict[str, Any], message: str) -> None:
 
 
 def test_iterations_select_the_recorded_values() -> None:
-    run = finished(capturing(), {"x": np.float32([1, 1]), "n": 3})
+    run = finished(capturing(), {"x": np.array([1, 1], np.float32), "n": 3})
     values = [
         recorded_case(run, "main/Loop_1/body", iteration=number).inputs["v"].tolist()
         for number in range(3)
