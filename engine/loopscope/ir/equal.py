@@ -107,7 +107,7 @@ def _same_attribute(left: object, right: object) -> bool:
             if left.dtype == object
             else (left.tobytes() == right.tobytes())
         )
-    return type(left) is type(right) and (left == right or left != left and right != right)
+    return type(left) is type(right) and (left == right or (left != left and right != right))
 
 
 def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
