@@ -39,6 +39,8 @@ _USEFUL_WITH_ONE_INPUT = frozenset(
     {"Concat", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Select", *_SCATTERS}
 )
 """Operations that can narrow their output when one input is known and another is not."""
+_OF_SHAPES = frozenset({"Shape", "Size"})
+"""Operations of ONNX that depend on the shape of their input alone."""
 _UNBOUNDED = (-np.inf, np.inf)
 _RANGES: Mapping[ElementType | None, tuple[float, float]] = {
     ElementType.BOOLEAN: (0.0, 1.0),
@@ -63,8 +65,9 @@ def followed(
 
     Exceptions of kernels are not caught.
     """
-    rule = None if operation.opset else FOLLOWED.get(operation.name)
-    if rule is None or not _is_worth_following(operation.name, inputs, inferred):
+    name = _ONNX_NAMES.get(operation.name, operation.name)
+    rule = None if operation.opset else FOLLOWED.get(name)
+    if rule is None or not _is_worth_following(name, inputs, inferred):
         return inferred
     try:
         ends = rule(operation, inputs, attributes)
@@ -80,6 +83,8 @@ def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[K
     from a shape.
     """
     in_part = any(known.partial is not None for known in inputs)
+    if name in _OF_SHAPES:
+        return all(map(_is_small, inferred))
     if not in_part and (
         name not in _USEFUL_WITH_ONE_INPUT or all(known.value is None for known in inputs)
     ):
@@ -165,6 +170,26 @@ def _monotonic(*positions: int) -> Rule:
         )
 
     return rule
+
+
+def _shape(
+    operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> Sequence[Ends]:
+    """Return the lengths of ONNX's Shape, from ``start`` to ``end``."""
+    lengths = PartialValue.of_shape(inputs[0].shape)
+    if lengths is None:
+        raise _NotFollowed
+    part = slice(attributes.get("start", 0), attributes.get("end"))
+    return [(lengths.least[part], lengths.most[part])]
+
+
+def _size(
+    operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> Sequence[Ends]:
+    if not inputs[0].shape.is_static:
+        raise _NotFollowed
+    size = math.prod(inputs[0].shape.lengths)
+    return [(size, size)]
 
 
 def _integer_sum(
@@ -284,6 +309,9 @@ def _not_equal(
 
 
 FOLLOWED: Mapping[str, Rule] = {
+    # ONNX only.
+    "Shape": _shape,
+    "Size": _size,
     # Data movement.
     "Broadcast": _monotonic(0),
     "Concat": _monotonic(),
@@ -331,3 +359,15 @@ FOLLOWED: Mapping[str, Rule] = {
     "NotEqual": _not_equal,
     "Select": _select,
 }
+_ONNX_NAMES: Mapping[str, str] = {
+    "And": "LogicalAnd",
+    "Max": "Maximum",
+    "Min": "Minimum",
+    "Mul": "Multiply",
+    "Neg": "Negative",
+    "Not": "LogicalNot",
+    "Or": "LogicalOr",
+    "Sub": "Subtract",
+    "Where": "Select",
+}
+"""Names in OpenVINO of ONNX operations that follow the same rule."""

@@ -27,6 +27,7 @@ from loopscope.transform.specialise.editable_graph import (
     with_body_graphs,
 )
 from loopscope.transform.specialise.fixed_inputs import with_shapes, with_values
+from loopscope.transform.specialise.inferred_types import with_inferred_types
 from loopscope.transform.specialise.folding import fold_constants, fold_known
 from loopscope.transform.specialise.loop_counts import fix_count, is_loop_of_one_body, known_count
 from loopscope.transform.specialise.taken_paths import TakenPaths
@@ -143,13 +144,15 @@ class _Specialising:
         """Repeat until nothing changes: what one round computes decides more in the next."""
         for _ in range(_ROUNDS):
             self.names = ModelNames(self.model)
-            self.known = propagate(self.model, self.catalogue)
+            self.known = propagate(self.model, self.catalogue, computes_declared=True)
             graph = self._graph(ROOT, self.model.graph)
             # Addresses of the runs are those of the original model.
             self.taken = TakenPaths()
             if graph is self.model.graph:
                 break
             self.model = replace(self.model, graph=graph)
+            if self.model.dialect == "onnx":
+                self.model = with_inferred_types(self.model)
         return self.model
 
     def _graph(self, address: str, graph: ModelGraph) -> ModelGraph:
