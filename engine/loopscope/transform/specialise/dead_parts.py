@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from loopscope.ir.model import (
     IF,
+    LOOP,
     Body,
     InputMap,
     LayerId,
@@ -18,6 +19,10 @@ from loopscope.transform.specialise.editable_graph import EditableGraph
 
 _SINKS = frozenset({"Assign"})
 """Operations with an effect, which remain although nothing reads their outputs."""
+
+
+_FIXED_INPUTS = {IF: 1, LOOP: 2}
+"""Number of inputs with a meaning of their own: condition, or trip count and condition."""
 
 
 def remove_dead(graph: EditableGraph, can_change: Callable[[Node], bool]) -> None:
@@ -77,16 +82,15 @@ def _drop_unread_captures(graph: EditableGraph, layer: LayerId) -> None:
         return  # the inputs of a function are bound by position
     bodies = tuple([_without_unread(body) for body in node.bodies])
     used = {entry.external for body in bodies for entry in body.inputs}
-    first = min(
-        (
-            entry.external
-            for body in node.bodies
-            for entry in body.inputs
-            if is_invariant(body, entry)
-        ),
-        default=len(node.inputs),
-    )
-    kept = [index for index in range(len(node.inputs)) if index < first or index in used]
+    captured = {
+        entry.external for body in node.bodies for entry in body.inputs if is_invariant(body, entry)
+    }
+    fixed = _FIXED_INPUTS.get(node.type, 0)
+    kept = [
+        index
+        for index in range(len(node.inputs))
+        if index < fixed or index in used or index not in captured
+    ]
     if len(kept) == len(node.inputs) and all(
         new is old for new, old in zip(bodies, node.bodies, strict=True)
     ):

@@ -230,7 +230,9 @@ class _Specialising:
         if count is None or count > self.limit or not (self.limit or count == 0):
             return
         try:
-            unroll(graph, address, layer, count, self.known)
+            unroll(
+                graph, address, layer, count, self.known, self.catalogue, f"{place}/body"
+            )
         except CannotUnroll as reason:
             self.remaining[place] = f"{place} remains: {reason}"
             return

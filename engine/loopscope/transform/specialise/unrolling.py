@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from loopscope.checks.propagate import Propagated
+from loopscope.errors import shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
     LOOP,
@@ -15,12 +16,15 @@ from loopscope.ir.model import (
     Body,
     InputMap,
     LayerId,
+    ModelGraph,
     Node,
     OutputMap,
     OutputRef,
     Port,
 )
 from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ops.catalogue import Catalogue
+from loopscope.ops.declare import Role
 from loopscope.transform.specialise.editable_graph import EditableGraph
 
 MOST_NODES = 50_000
@@ -35,11 +39,17 @@ class CannotUnroll(Exception):
 
 
 def unroll(
-    graph: EditableGraph, address: str, layer: LayerId, count: int, known: Propagated
+    graph: EditableGraph,
+    address: str,
+    layer: LayerId,
+    count: int,
+    known: Propagated,
+    catalogue: Catalogue,
+    place: str,
 ) -> None:
     """Replace a loop that runs ``count`` times by copies of its body.
 
-    ``CannotUnroll`` names the reason if the loop remains.
+    ``place`` is the address of the body. ``CannotUnroll`` names the reason if the loop remains.
     """
     node = graph.nodes[layer]
     body = node.bodies[0]
@@ -47,7 +57,7 @@ def unroll(
         raise CannotUnroll(
             f"{count:,} copies of {len(body.graph.nodes):,} nodes are more than {MOST_NODES:,}"
         )
-    _Unrolling(graph, address, node, body, count, known).run()
+    _Unrolling(graph, address, node, body, count, known, catalogue, place).run()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +68,9 @@ class _Unrolling:
     body: Body
     count: int
     known: Propagated
+    catalogue: Catalogue
+    place: str
+    """Address of the body."""
 
     def run(self) -> None:
         self._check()
@@ -83,6 +96,12 @@ class _Unrolling:
 
     def _check(self) -> None:
         """Raise ``CannotUnroll`` before anything is changed."""
+        stateful = next(_stateful_nodes(self.body.graph, self.catalogue), None)
+        if stateful is not None:
+            raise CannotUnroll(
+                f"{shorten(stateful.name, 60)!r} ({stateful.type}) has a state that all "
+                "iterations share"
+            )
         fed = {entry.internal: entry for entry in self.body.inputs}
         for parameter in self.body.graph.parameters:
             entry = fed.get(parameter.id)
@@ -99,6 +118,8 @@ class _Unrolling:
         for index, output in enumerate(self.body.outer_outputs):
             if output.axis is not None and (self._direction(output) == 0 or output.part_size < 1):
                 raise CannotUnroll(f"its output {index} is concatenated with bounds")
+            if output.axis is not None and not output.stacked and self._rank(output) is None:
+                raise CannotUnroll(f"the rank of the parts of its output {index} is not known")
             if not self.count and output.axis is not None and self._empty(index) is None:
                 raise CannotUnroll(f"the shape of its output {index} without parts is not known")
             if not self.count and output.axis is None and self._initial(output) is None:
@@ -227,7 +248,7 @@ class _Unrolling:
         port = self.node.outputs[index]
         parts = [result[entry.internal] for result in results]
         tensors = [part for part in parts if part is not None]
-        if entry.stacked:
+        if entry.stacked or self._rank(entry) == 0:
             tensors = [self._unsqueezed(tensor, entry.axis or 0, port) for tensor in tensors]
         if self._direction(entry) < 0:
             tensors.reverse()
@@ -242,11 +263,16 @@ class _Unrolling:
         return self._operation("Concat", tensors, port.element_type, attributes, opset)
 
     def _unsqueezed(self, tensor: OutputRef, axis: int, port: Port) -> OutputRef:
-        version = int(self.node.opset.rpartition(" ")[2])
-        if version < _AXES_AS_INPUT:
+        is_onnx = self.graph.names.dialect == "onnx"
+        if is_onnx and int(self.node.opset.rpartition(" ")[2]) < _AXES_AS_INPUT:
             return self._operation("Unsqueeze", [tensor], port.element_type, {"axes": (axis,)})
         axes = self._constant("axes", np.array([axis]))
-        return self._operation("Unsqueeze", [tensor, axes], port.element_type, {})
+        opset = "" if is_onnx else "opset1"
+        return self._operation("Unsqueeze", [tensor, axes], port.element_type, {}, opset)
+
+    def _rank(self, entry: OutputMap) -> int | None:
+        """Return the rank of the parts of an output, or None if it is not known."""
+        return self.known.output(self.place, entry.internal).shape.rank
 
 
 def _direction(entry: InputMap | OutputMap, dialect: str) -> int:
@@ -255,3 +281,16 @@ def _direction(entry: InputMap | OutputMap, dialect: str) -> int:
         return 1 if entry.stride > 0 else -1
     bounds = (entry.start, entry.end)
     return (bounds == (0, -1)) if entry.stride > 0 else -(bounds == (-1, 0))
+
+
+def _stateful_nodes(graph: ModelGraph, catalogue: Catalogue) -> Iterator[Node]:
+    """Yield the random operations and variables of a graph and of the graphs in it."""
+    waiting = [graph]
+    while waiting:
+        for node in waiting.pop().nodes:
+            waiting += [body.graph for body in node.bodies]
+            operation = catalogue.find(node.type, node.opset)
+            if operation is not None and (
+                operation.stateful or operation.role in (Role.ASSIGN, Role.READ_VALUE)
+            ):
+                yield node
