@@ -160,6 +160,8 @@ class EditableGraph:
             for index in range(len(sources)):
                 source = self.source(layer, index)
                 sources[index] = numbers.get(source, source) if source is not None else None
+        # A new number may equal that of an output which was redirected before.
+        self._redirected.clear()
 
     def remove(self, layer: LayerId) -> None:
         """Remove a node."""
