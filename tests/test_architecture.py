@@ -55,6 +55,7 @@ ALLOWED["write"] = frozenset({"errors", "ir", "read"})
 ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
 ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder", "read", "write"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
+ALLOWED["explain"] |= {"transform"}  # the paths of a run, for specialising to them
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
 ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
 ALLOWED["run_file"] = frozenset(

@@ -22,6 +22,7 @@ COMMANDS = {
     "ops": "operations",
     "render": "render",
     "convert": "convert",
+    "specialise": "specialise",
     "clock": "clock",
     "compare": "compare",
     "drift": "drift",
@@ -140,7 +141,9 @@ _EPILOG = """commands that need no browser:
  change
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
-  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.onnx, OUT.pb: others)
+  specialise MODEL --set sr=16000 -o OUT.onnx
+                                   fix inputs and remove the Ifs and loops they decide
  serve
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from loopscope.run_file.loading import load
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
+    from loopscope.transform.specialise.specialising import Specialised, specialise
+    from loopscope.transform.specialise.taken_paths import TakenPaths
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -65,6 +67,8 @@ __all__ = [
     "Result",
     "RunStopped",
     "Session",
+    "Specialised",
+    "TakenPaths",
     "ValueUnavailable",
     "WriteError",
     # building
@@ -83,6 +87,7 @@ __all__ = [
     "save",
     # the app
     "show",
+    "specialise",
     "sweep",
     "verdict",
     # a notebook's cell
@@ -104,6 +109,8 @@ _MODULE_OF_NAME = {
     "Optimise": "executor.plan.optimisation_flags",
     "Record": "executor.record.recording",
     "Session": "debug.session",
+    "Specialised": "transform.specialise.specialising",
+    "TakenPaths": "transform.specialise.taken_paths",
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",
@@ -114,6 +121,7 @@ _MODULE_OF_NAME = {
     "run": "debug.fetches",
     "save": "run_file.saving",
     "show": "launch",
+    "specialise": "transform.specialise.specialising",
     "sweep": "sweeps.sweep",
     "verdict": "explain.verdict",
     "widget": "notebook",

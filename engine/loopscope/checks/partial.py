@@ -39,8 +39,6 @@ _USEFUL_WITH_ONE_INPUT = frozenset(
     {"Concat", "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Select", *_SCATTERS}
 )
 """Operations that can narrow their output when one input is known and another is not."""
-_OF_SHAPES = frozenset({"Shape", "Size"})
-"""Operations of ONNX that depend on the shape of their input alone."""
 _UNBOUNDED = (-np.inf, np.inf)
 _RANGES: Mapping[ElementType | None, tuple[float, float]] = {
     ElementType.BOOLEAN: (0.0, 1.0),
@@ -66,7 +64,7 @@ def followed(
     Exceptions of kernels are not caught.
     """
     name = _ONNX_NAMES.get(operation.name, operation.name)
-    rule = None if operation.opset else FOLLOWED.get(name)
+    rule = None if operation.opset else FOLLOWED.get(name) or _OF_SHAPES.get(name)
     if rule is None or not _is_worth_following(name, inputs, inferred):
         return inferred
     try:
@@ -309,9 +307,6 @@ def _not_equal(
 
 
 FOLLOWED: Mapping[str, Rule] = {
-    # ONNX only.
-    "Shape": _shape,
-    "Size": _size,
     # Data movement.
     "Broadcast": _monotonic(0),
     "Concat": _monotonic(),
@@ -359,6 +354,8 @@ FOLLOWED: Mapping[str, Rule] = {
     "NotEqual": _not_equal,
     "Select": _select,
 }
+_OF_SHAPES: Mapping[str, Rule] = {"Shape": _shape, "Size": _size}
+"""Operations of ONNX that depend on the shape of their input alone."""
 _ONNX_NAMES: Mapping[str, str] = {
     "And": "LogicalAnd",
     "Max": "Maximum",

@@ -7,6 +7,7 @@ from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from loopscope.peers.fate import Fates, RuntimeFate, fates
+from loopscope.peers.loading import RuntimeLoads, runtimes_load
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
 from loopscope.peers.runtime_alone import runtime_alone
@@ -26,6 +27,7 @@ __all__ = [
     "Runtime",
     "RuntimeDrift",
     "RuntimeFate",
+    "RuntimeLoads",
     "Source",
     "SourceAlone",
     "SourceReport",
@@ -40,6 +42,7 @@ __all__ = [
     "fates",
     "runtime_alone",
     "runtime_of",
+    "runtimes_load",
     "source_alone",
     "source_of",
     "time_words",

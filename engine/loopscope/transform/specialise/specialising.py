@@ -27,10 +27,10 @@ from loopscope.transform.specialise.editable_graph import (
     with_body_graphs,
 )
 from loopscope.transform.specialise.fixed_inputs import with_shapes, with_values
-from loopscope.transform.specialise.inferred_types import with_inferred_types
 from loopscope.transform.specialise.folding import fold_constants, fold_known
+from loopscope.transform.specialise.inferred_types import with_inferred_types
 from loopscope.transform.specialise.loop_counts import fix_count, is_loop_of_one_body, known_count
-from loopscope.transform.specialise.taken_paths import TakenPaths
+from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 from loopscope.transform.specialise.unrolling import CannotUnroll, unroll
 
 VALIDITY = "loopscope.valid_while"
@@ -51,6 +51,8 @@ class Specialised:
     """Sentences about the branches and loops that went."""
     remaining: tuple[str, ...]
     """Reasons why a requested change was not made."""
+    assumed: TakenPaths = NO_PATHS
+    """Branches and counts that were taken from runs, by the addresses of the original."""
 
     @property
     def validity(self) -> str:
@@ -86,7 +88,7 @@ def specialise(
     if not report.ok:
         raise InvalidModel(report)
     limit = DEFAULT_UNROLL if unroll is True else int(unroll)
-    paths = taken or TakenPaths()
+    paths = taken or NO_PATHS
     _expect_regions(model, paths)
     work = _Specialising(fixed, known_operations, paths, limit)
     result = work.run()
@@ -96,7 +98,11 @@ def specialise(
         *work.conditions,
     )
     specialised = Specialised(
-        result, conditions, tuple(work.changes), tuple(work.remaining.values())
+        result,
+        conditions,
+        tuple(work.changes),
+        tuple(work.remaining.values()),
+        TakenPaths(paths.runs, work.branches, work.counts),
     )
     return replace(specialised, model=_with_validity(result, specialised))
 
@@ -116,7 +122,7 @@ def _text(value: Any) -> str:
 
 
 def _with_validity(model: Model, specialised: Specialised) -> Model:
-    """Return the model with its conditions in the metadata, and without the file's path."""
+    """Return the model with its conditions in the metadata."""
     if not specialised.conditions:
         return model
     if model.dialect == "onnx":
@@ -135,25 +141,31 @@ class _Specialising:
     """Iteration count up to which loops are unrolled; 0 for none."""
     conditions: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
+    branches: dict[str, bool] = field(default_factory=dict[str, bool])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    """Branches and counts that were taken from runs, by address."""
     remaining: dict[str, str] = field(default_factory=dict[str, str])
     """Reasons by the address of the loop."""
     names: ModelNames = field(init=False)
     known: Propagated = field(init=False)
 
     def run(self) -> Model:
-        """Repeat until nothing changes: what one round computes decides more in the next."""
+        """Repeat until nothing changes: what one round computes decides more in the next.
+
+        The result does not have the path of a file: other runtimes must not read the original.
+        """
         for _ in range(_ROUNDS):
             self.names = ModelNames(self.model)
             self.known = propagate(self.model, self.catalogue, computes_declared=True)
             graph = self._graph(ROOT, self.model.graph)
             # Addresses of the runs are those of the original model.
-            self.taken = TakenPaths()
+            self.taken = NO_PATHS
             if graph is self.model.graph:
                 break
             self.model = replace(self.model, graph=graph)
             if self.model.dialect == "onnx":
                 self.model = with_inferred_types(self.model)
-        return self.model
+        return replace(self.model, file="")
 
     def _graph(self, address: str, graph: ModelGraph) -> ModelGraph:
         edited = EditableGraph(graph, self.names)
@@ -200,12 +212,18 @@ class _Specialising:
             self.remaining[place] = f"{place} remains: a Parameter of its branch is not fed"
             return
         if not is_proved:
+            self.branches[place] = condition
             self.conditions.append(
                 f"{text} was {str(condition).lower()} in {self._runs()} ({place})"
             )
-        gone = 0 if other is None else _size(other.graph)
+        if other is not None:
+            # Changes in the other branch went with it.
+            gone = f"{place}/{other.name}/"
+            self.changes = [text for text in self.changes if not text.startswith(gone)]
+        size = 0 if other is None else _size(other.graph)
+        nodes_text = f"{size:,} node{'' if size == 1 else 's'}"
         self.changes.append(
-            f"{place} became its {name} branch; {gone:,} nodes of the other branch went"
+            f"{place} became its {name} branch; {nodes_text} of the other branch went"
         )
 
     def _condition_name(self, graph: EditableGraph, layer: LayerId) -> str:
@@ -224,19 +242,19 @@ class _Specialising:
         count = known_count(graph, address, layer, f"{place}/body", self.known)
         observed = self.taken.counts.get(place) if count is None else None
         if observed is not None and fix_count(graph, layer, observed):
-            count = observed
+            count = self.counts[place] = observed
             self.conditions.append(f"{place} ran {observed:,} iterations in {self._runs()}")
             self.changes.append(f"{place} runs {observed:,} iterations without a condition")
         if count is None or count > self.limit or not (self.limit or count == 0):
             return
         try:
-            unroll(
-                graph, address, layer, count, self.known, self.catalogue, f"{place}/body"
-            )
+            unroll(graph, address, layer, count, self.known, self.catalogue, f"{place}/body")
         except CannotUnroll as reason:
             self.remaining[place] = f"{place} remains: {reason}"
             return
-        self.changes.append(f"{place} was unrolled into {count:,} iterations")
+        self.changes.append(
+            f"{place} was unrolled into {count:,} iteration{'' if count == 1 else 's'}"
+        )
 
     def _can_change(self, node: Node) -> bool:
         """Return True if a changed body of the node can be written again."""

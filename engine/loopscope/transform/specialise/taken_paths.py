@@ -41,7 +41,23 @@ class TakenPaths:
             frozenset(varying),
         )
 
+    def agrees(self, run: TakenPaths) -> bool:
+        """Return True if a run took these paths, as far as it reached them."""
+        return (
+            all(
+                run.branches.get(address, value) == value
+                for address, value in self.branches.items()
+            )
+            and all(
+                run.counts.get(address, value) == value for address, value in self.counts.items()
+            )
+            and run.varying.isdisjoint({*self.branches, *self.counts})
+        )
+
 
 def common_paths(paths: Iterable[TakenPaths]) -> TakenPaths:
     """Return what is true of all runs."""
-    return reduce(TakenPaths.__or__, paths, TakenPaths())
+    return reduce(TakenPaths.__or__, paths, NO_PATHS)
+
+
+NO_PATHS = TakenPaths()

@@ -229,8 +229,13 @@ class _Unrolling:
         return self.graph.source(self.node.id, external)
 
     def _empty(self, index: int) -> np.ndarray | None:
+        """Return an output without parts; None if its shape is not declared.
+
+        A runtime replaces lengths that are not declared by 0.
+        """
         known = self.known.output(self.address, self.node.id, index)
-        if not known.shape.is_static or known.element_type is None:
+        declared = self.node.outputs[index].shape
+        if known.shape != declared or not declared.is_static or known.element_type is None:
             return None
         lengths = known.shape.lengths
         return np.empty(lengths, known.element_type.dtype) if 0 in lengths else None

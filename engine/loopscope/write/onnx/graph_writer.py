@@ -197,12 +197,12 @@ def _inputs_of_call(node: Node, original: NodeProto, inputs: list[str]) -> list[
         by_id = body.graph.by_id
         for entry in body.inputs:
             name = by_id[entry.internal].name
-            if entry.external >= len(original.input) and is_capture(body, entry):
-                if inputs[entry.external] != name:
-                    raise WriteError(
-                        f"{shorten(node.name, 60)!r} ({node.type}) captures {shorten(name, 60)!r}, "
-                        "which has another name now: leave that tensor as it is in the file"
-                    )
+            is_captured = entry.external >= len(original.input) and is_capture(body, entry)
+            if is_captured and inputs[entry.external] != name:
+                raise WriteError(
+                    f"{shorten(node.name, 60)!r} ({node.type}) captures {shorten(name, 60)!r}, "
+                    "which has another name now: leave that tensor as it is in the file"
+                )
     if node.type == "Scan" and not node.is_function:
         # The reader moves the lengths of a batched Scan to the end.
         lengths, count = bool(original.input and original.input[0]), len(original.input) - 1
