@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.checks import region
+from loopscope.checks import region, trips
 from loopscope.checks.propagate import Propagated
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ir.model import LOOP, SEQUENCE_MAP, Body, LayerId, Node, OutputRef, Port
@@ -26,6 +26,9 @@ def known_count(
     body = node.bodies[0]
     results = {result.id: known.output(body_address, result.id) for result in body.graph.results}
     count = region.iterations(node, body, outer, results)
+    is_sliced = any(entry.axis is not None for entry in body.inputs)
+    if node.type == LOOP and is_sliced and trips.of_slices(body, outer).least < count.least:
+        return None  # the slices may run out before
     return count.length if count.is_static else None
 
 

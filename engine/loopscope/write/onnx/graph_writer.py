@@ -92,17 +92,15 @@ class GraphWriter:
         original = self.source.node(node)
         inputs = names.inputs(graph, node)
         proto = NodeProto(op_type=node.type)
-        if self.source.is_unchanged_call(node) and original is not None:
+        if original is not None:
             proto.CopyFrom(original)
+        if original is not None and self.source.is_unchanged_call(node):
             inputs = _inputs_of_call(node, original, inputs)
+        elif node.is_function or node.is_foreign or self.source.is_call(node):
+            self._new_function(node, proto)
         else:
-            if original is not None:
-                proto.domain, proto.doc_string = original.domain, original.doc_string
-                proto.metadata_props.extend(original.metadata_props)
-            if node.is_function or node.is_foreign or self.source.is_call(node):
-                self._new_function(node, proto)
-            else:
-                inputs = self._operation(node, proto, inputs, original)
+            del proto.attribute[:]
+            inputs = self._operation(node, proto, inputs, original)
         while len(inputs) > (0 if original is None else len(original.input)) and not inputs[-1]:
             inputs.pop()
         del proto.input[:], proto.output[:]
@@ -113,7 +111,8 @@ class GraphWriter:
         is_unnamed = (
             original is not None and not original.name and node.name == f"{node.type}_{index}"
         )
-        proto.name = "" if is_unnamed else node.name
+        if not is_unnamed:
+            proto.name = node.name
         return proto
 
     def _operation(
@@ -166,6 +165,7 @@ class GraphWriter:
         function.opset_import.extend(opsets.protos)
         self.functions.append(function)
         proto.op_type, proto.domain = function.name, function.domain
+        proto.ClearField("overload")
 
 
 def _with_defaults(
