@@ -124,7 +124,9 @@ def counting() -> Model:
     keep = graph.parameter("keep", "boolean", [])
 
     def step(value: builder.Tensor) -> builder.Tensor:
-        return value + builder.cond(keep, lambda: builder.constant(1, "i64"), lambda: builder.constant(2, "i64"))
+        return value + builder.cond(
+            keep, lambda: builder.constant(1, "i64"), lambda: builder.constant(2, "i64")
+        )
 
     total = builder.while_loop(lambda value: value < limit, step, [builder.constant(0, "i64")])[0]
     return graph.model(total)
@@ -167,7 +169,9 @@ def test_a_random_operation_is_not_copied() -> None:
     graph = builder.Graph("noise")
     start = graph.parameter("x", "f32", [2])
     total = builder.for_loop(
-        3, lambda i, value: value + builder.ops.random_uniform([2], 0.0, 1.0, output_type="f32"), [start]
+        3,
+        lambda i, value: value + builder.ops.random_uniform([2], 0.0, 1.0, output_type="f32"),
+        [start],
     )[0]
     result = specialise(graph.model(total), unroll=True)
     assert regions(result.model) == ["Loop"]

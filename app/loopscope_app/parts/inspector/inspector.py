@@ -17,7 +17,14 @@ from loopscope.ops import Operation, as_array, catalogue_for
 from loopscope.view import walked_back_now, without_iterations
 from loopscope_app.actions import breakpoint_actions, moves, selection
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
-from loopscope_app.parts.inspector import attribute_table, origin, port_list, rounding_menu, value
+from loopscope_app.parts.inspector import (
+    attribute_table,
+    origin,
+    port_list,
+    rounding_menu,
+    specialise_menu,
+    value,
+)
 from loopscope_app.parts.widgets import address_line, markup
 from loopscope_app.state.user_session import UserSession, widget
 from loopscope_app.state.view_choices import VIEW
@@ -146,6 +153,7 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
         if session.model.opened is not None and session.run.debugger is not None:
+            specialise_menu.show(session, session.model.opened, place)
             rounding_menu.show(session.model.opened.model, place)
 
 
