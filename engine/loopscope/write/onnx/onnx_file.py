@@ -9,6 +9,7 @@ from loopscope.errors import WriteError
 from loopscope.ir.model import Model
 from loopscope.replaced_file import replaced_files
 from loopscope.write.onnx.model_writer import external_locations, is_external, model_proto
+from loopscope.write.onnx.openvino.translation import to_onnx
 from loopscope.write.onnx.tensor_protos import ExternalTensors
 
 
@@ -18,9 +19,7 @@ def write_onnx(model: Model, target: Path) -> None:
     ``WriteError`` for what ONNX cannot express, ``OSError`` if a file cannot be written.
     """
     if model.dialect != "onnx":
-        raise WriteError(
-            "an OpenVINO model cannot be written as ONNX: its operations are other ones"
-        )
+        model = to_onnx(model)
     beside = target.with_name(f"{target.name}.data")
     _refuse_opened(model, target, beside)
     with ExitStack() as stack:
