@@ -28,10 +28,10 @@ from loopscope.transform.specialise.editable_graph import (
 )
 from loopscope.transform.specialise.fixed_inputs import with_shapes, with_values
 from loopscope.transform.specialise.folding import fold_constants, fold_known
-from loopscope.transform.specialise.inferred_types import with_inferred_types
 from loopscope.transform.specialise.loop_counts import fix_count, is_loop_of_one_body, known_count
 from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 from loopscope.transform.specialise.unrolling import CannotUnroll, unroll
+from loopscope.write.onnx.inferred_types import with_inferred_types
 
 VALIDITY = "loopscope.valid_while"
 """Key of the metadata with the conditions of a specialised model."""

@@ -24,6 +24,15 @@ def _direct(operation: str, result: ElementType | None = None) -> Rule:
     return rule
 
 
+def _bitwise(operation: str, logical: str) -> Rule:
+    """Return a rule for a bitwise operation, which is a logical one for booleans."""
+
+    def rule(request: Request) -> Sequence[Tensor]:
+        return _direct(logical if request.kind is BOOLEAN else operation)(request)
+
+    return rule
+
+
 def _not_equal(request: Request) -> Sequence[Tensor]:
     return [request.one("Not", [request.one("Equal", request.inputs, BOOLEAN)], BOOLEAN)]
 
@@ -160,10 +169,20 @@ def _gelu(request: Request) -> Sequence[Tensor]:
     return [request.one("Mul", [half, shifted], request.kind)]
 
 
+def _to_whole(operation: str) -> Rule:
+    """Return a rule for an operation that leaves integers as they are."""
+
+    def rule(request: Request) -> Sequence[Tensor]:
+        kind = operation if request.kind in FLOATS else "Identity"
+        return [request.one(kind, request.inputs, request.kind)]
+
+    return rule
+
+
 def _round(request: Request) -> Sequence[Tensor]:
     if request.text("mode", "half_to_even") != "half_to_even":
         raise request.refusal("ONNX rounds halves to even numbers")
-    return [request.one("Round", request.inputs, request.kind)]
+    return _to_whole("Round")(request)
 
 
 def _elu(request: Request) -> Sequence[Tensor]:
@@ -214,9 +233,8 @@ def _top_k(request: Request) -> Sequence[Tensor]:
 
 
 _SAME = {
-    "Abs": "Abs", "Add": "Add", "Atan": "Atan", "BitwiseAnd": "BitwiseAnd",
-    "BitwiseNot": "BitwiseNot", "BitwiseOr": "BitwiseOr", "BitwiseXor": "BitwiseXor",
-    "Ceiling": "Ceil", "Cos": "Cos", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor",
+    "Abs": "Abs", "Add": "Add", "Atan": "Atan",
+    "Cos": "Cos", "Erf": "Erf", "Exp": "Exp",
     "HSwish": "HardSwish", "Log": "Log", "LogicalAnd": "And", "LogicalNot": "Not",
     "LogicalOr": "Or", "LogicalXor": "Xor", "Maximum": "Max", "Minimum": "Min",
     "Multiply": "Mul", "Negative": "Neg", "PReLU": "PRelu", "Power": "Pow", "ReLU": "Relu",
@@ -237,12 +255,15 @@ COMPUTATIONS: Mapping[str, Rule] = {
         f"Reduce{name}": _reduce(f"Reduce{name}")
         for name in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum")
     },
+    **{f"Bitwise{name}": _bitwise(f"Bitwise{name}", name) for name in ("And", "Not", "Or", "Xor")},
+    "Ceiling": _to_whole("Ceil"),
     "Clamp": _clamp,
     "Convert": _convert,
     "Convolution": _convolution,
     "CumSum": _cum_sum,
     "Divide": _divide,
     "Elu": _elu,
+    "Floor": _to_whole("Floor"),
     "FloorMod": _floor_mod,
     "Gelu": _gelu,
     "LogSoftmax": _along_axis("LogSoftmax", "-1"),

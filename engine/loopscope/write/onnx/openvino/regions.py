@@ -78,6 +78,7 @@ def translate_if(request: Request, translate: TranslateGraph) -> Sequence[Tensor
             )
             for entry in body.inputs
         }
+        _expect_fed(request, body, bound)
         results = translate(body.graph, draft.graph, bound)
         outputs = [results[entry.internal] for entry in body.outer_outputs]
         for index, tensor in enumerate(outputs):
@@ -125,6 +126,7 @@ class _LoopTranslation:
         bound, carried = self._bind_carried()
         extra = self._bind_unread_states(carried)
         self._bind_others(bound)
+        _expect_fed(self.request, self.body, bound)
         results = self.translate(self.body.graph, inner, bound)
         layer = self._condition_result(results)
         self.draft.outputs.append(OutputMap(-1, layer, purpose="execution_condition"))
@@ -357,6 +359,13 @@ class _LoopTranslation:
         return request.one(
             "Reshape", [moved, target], kind, PartialShape.unknown(rank), allowzero=1
         )
+
+
+def _expect_fed(request: Request, body: Body, bound: Mapping[LayerId, Tensor]) -> None:
+    """Raise ``WriteError`` for a Parameter without an input: OpenVINO fills it with zeros."""
+    for parameter in body.graph.parameters:
+        if parameter.id not in bound:
+            raise request.refusal(f"nothing feeds {shorten(parameter.name, 60)!r}")
 
 
 def _as_scalar(request: Request, tensor: Tensor) -> Tensor:

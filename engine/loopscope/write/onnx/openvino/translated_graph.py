@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
+from onnx import TensorProto
 
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.write.onnx.tensor_protos import NUMBERS
 
-OPSET = "ai.onnx 18"
+_VERSION = 18
+OPSET = f"ai.onnx {_VERSION}"
 I64 = ElementType.I64
 BOOLEAN = ElementType.BOOLEAN
 
@@ -90,6 +94,8 @@ class TranslatedGraph:
         **attributes: object,
     ) -> list[Tensor]:
         """Add an operation; None is an omitted input."""
+        if not bodies:
+            _expect_types(kind, inputs)
         layer = self._next()
         name = self.unique(name or kind.lower())
         names = [
@@ -205,8 +211,6 @@ class Request:
             return tensor
         if tensor.value is not None and element_type is I64:
             return self.graph.constant(tensor.value.astype(np.int64))
-        from loopscope.write.onnx.tensor_protos import NUMBERS
-
         if element_type not in NUMBERS:
             raise self.refusal(f"ONNX lacks the element type {element_type}")
         return self.one("Cast", [tensor], element_type, tensor.shape, to=NUMBERS[element_type])
@@ -226,4 +230,17 @@ class Request:
         return self.graph.constant(np.array(value, element_type.dtype))
 
 
-Attributes = Mapping[str, object]
+def _expect_types(kind: str, inputs: Sequence[Tensor | None]) -> None:
+    """Raise ``WriteError`` if ONNX does not define an operation for the types of its inputs."""
+    expected = onnx.defs.get_schema(kind, _VERSION).inputs
+    for index, tensor in enumerate(inputs):
+        allowed = expected[min(index, len(expected) - 1)].types
+        if tensor is None or tensor.element_type is None:
+            continue
+        number = NUMBERS.get(tensor.element_type)
+        name = "" if number is None else TensorProto.DataType.Name(number).lower()
+        if f"tensor({name})" not in allowed:
+            raise WriteError(
+                f"the model cannot be written as ONNX: its {kind} does not take "
+                f"{tensor.element_type}, convert the value before"
+            )

@@ -9,6 +9,7 @@ from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelG
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC
 from loopscope.ir.walk import nodes
+from loopscope.write.onnx.openvino.known_ports import with_known_ports
 from loopscope.write.onnx.openvino.movement_rules import MOVEMENTS
 from loopscope.write.onnx.openvino.operation_rules import COMPUTATIONS
 from loopscope.write.onnx.openvino.regions import translate_if, translate_loop
@@ -36,6 +37,7 @@ def to_onnx(model: Model) -> Model:
             f"the model cannot be written as ONNX: {listed(missing)} "
             f"{'has' if len(missing) == 1 else 'have'} no equivalent there, or none that is known"
         )
+    model = with_known_ports(model)
     output_names = {node.id: _output_name(model.graph, node) for node in model.graph.results}
     graph = TranslatedGraph({node.name for node in model.graph.parameters})
     bound = {

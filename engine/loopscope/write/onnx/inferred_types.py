@@ -1,4 +1,4 @@
-"""Types and shapes of a changed ONNX model, inferred again by the onnx package."""
+"""Types and shapes of a changed or translated ONNX model, inferred by the onnx package."""
 
 from __future__ import annotations
 
