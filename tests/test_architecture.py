@@ -51,10 +51,11 @@ for _position, _room in enumerate(_CHAIN):
 ALLOWED["version"] = frozenset()
 ALLOWED["replaced_file"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
-ALLOWED["write"] = frozenset({"errors", "ir", "read"})
+ALLOWED["write"] = frozenset({"errors", "ir", "ops", "checks", "read"})
 ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
-ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder"})
+ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder", "read", "write"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
+ALLOWED["explain"] |= {"transform"}  # the paths of a run, for specialising to them
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
 ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
 ALLOWED["run_file"] = frozenset(

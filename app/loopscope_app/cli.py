@@ -24,6 +24,7 @@ COMMANDS = {
     "convert": "convert",
     "cut": "cut",
     "reproduce": "reproduce",
+    "specialise": "specialise",
     "clock": "clock",
     "compare": "compare",
     "drift": "drift",
@@ -142,10 +143,12 @@ _EPILOG = """commands that need no browser:
  change
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
-  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.onnx, OUT.pb: others)
+  specialise MODEL --set sr=16000 -o OUT.onnx
+                                   fix inputs and remove the Ifs and loops they decide
+  cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs
   reproduce MODEL --differs onnxruntime -o FOLDER
                                    write the smallest model that shows a fault
-  cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs
  serve
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol

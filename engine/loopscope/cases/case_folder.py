@@ -163,5 +163,5 @@ def _summary(value: Any) -> str:
         return type(value).__name__
     array = np.asarray(value)
     if array.size <= 8 and array.dtype.kind in "biuf":
-        return code_span(" ".join(str(array.tolist()).split()))
+        return code_span(np.array2string(array, precision=6, separator=", "))
     return f"array {list(array.shape)}"

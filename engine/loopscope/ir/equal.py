@@ -102,10 +102,12 @@ def _same_attribute(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         if (left.dtype, left.shape) != (right.dtype, right.shape):
             return False
-        return left.tolist() == right.tolist() if left.dtype == object else (
-            left.tobytes() == right.tobytes()
+        return (
+            left.tolist() == right.tolist()
+            if left.dtype == object
+            else (left.tobytes() == right.tobytes())
         )
-    return type(left) is type(right) and (left == right or left != left and right != right)
+    return type(left) is type(right) and (left == right or (left != left and right != right))
 
 
 def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:

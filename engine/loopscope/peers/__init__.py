@@ -7,6 +7,7 @@ from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from loopscope.peers.fate import Fates, RuntimeFate, fates
+from loopscope.peers.loading import RuntimeLoads, runtimes_load
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
@@ -37,6 +38,7 @@ __all__ = [
     "RuntimeDrift",
     "RuntimeFailed",
     "RuntimeFate",
+    "RuntimeLoads",
     "RuntimeName",
     "RuntimeProcess",
     "Source",
@@ -55,6 +57,7 @@ __all__ = [
     "fates",
     "runtime_alone",
     "runtime_of",
+    "runtimes_load",
     "source_alone",
     "source_of",
     "time_words",

@@ -23,6 +23,7 @@ from loopscope_app.parts.inspector import (
     origin,
     port_list,
     rounding_menu,
+    specialise_menu,
     value,
 )
 from loopscope_app.parts.widgets import address_line, markup
@@ -154,6 +155,7 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
         if session.model.opened is not None and session.run.debugger is not None:
             cut_out_item.show(session.model.opened, session.run.debugger, place, concrete)
+            specialise_menu.show(session, session.model.opened, place)
             rounding_menu.show(session.model.opened.model, place)
 
 

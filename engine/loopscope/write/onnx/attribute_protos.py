@@ -97,7 +97,9 @@ def _attribute(
     if original is not None:
         attribute.doc_string = original.doc_string
     field = _FIELDS[kind]
-    encoded = [_encoded(item, text) for item, text in zip(items, _texts(original, items), strict=True)]
+    encoded = [
+        _encoded(item, text) for item, text in zip(items, _texts(original, items), strict=True)
+    ]
     if is_list:
         getattr(attribute, field).extend(encoded)
     elif field in ("t", "tp"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,6 @@ from loopscope.write.onnx.tensor_protos import ExternalTensors, array_proto, ten
 from loopscope.write.onnx.value_infos import kept_value_infos, value_info
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphWriter:
     """Writer of the graphs of one model or function, which share the opset imports."""
@@ -38,9 +37,7 @@ class GraphWriter:
     external: ExternalTensors | None = None
     """The file for large tensors; None if they stay in the model."""
 
-    def write(
-        self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None
-    ) -> None:
+    def write(self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None) -> None:
         """Write the outermost graph, or a body with its outer names.
 
         ``WriteError`` for what ONNX cannot express.
@@ -70,19 +67,10 @@ class GraphWriter:
         """Write inputs, outputs and inner values with their types."""
         declared = {info.name: info for info in (*base.value_info, *base.output, *base.input)}
         parameters = graph.parameters if bound is None else bound.parameters
-        inputs = {names.outputs[OutputRef(node.id, 0)]: node.outputs[0] for node in parameters}
-        defaults = {tensor.name for tensor in base.initializer} & {
-            tensor.name for tensor in target.initializer
-        }
-        order = [info.name for info in base.input if info.name in inputs or info.name in defaults]
-        if [name for name in order if name in inputs] != [*inputs]:
-            order = [*inputs, *(name for name in order if name not in inputs)]
-        for name in order:
-            target.input.append(
-                value_info(name, inputs[name], declared.get(name))
-                if name in inputs
-                else declared[name]
-            )
+        inputs = [(names.outputs[OutputRef(node.id, 0)], node.outputs[0]) for node in parameters]
+        for name, port in _with_defaults(inputs, base, target):
+            info = declared.get(name)
+            target.input.append(value_info(name, port, info) if port is not None else info)
         for node in graph.results if bound is None else bound.results:
             name = names.results[node.id]
             target.output.append(value_info(name, node.inputs[0], declared.get(name)))
@@ -100,23 +88,19 @@ class GraphWriter:
         for tensor, result in names.copies:
             yield NodeProto(op_type="Identity", input=[tensor], output=[result])
 
-    def _node(
-        self, graph: ModelGraph, node: Node, names: TensorNames, index: int
-    ) -> NodeProto:
+    def _node(self, graph: ModelGraph, node: Node, names: TensorNames, index: int) -> NodeProto:
         original = self.source.node(node)
         inputs = names.inputs(graph, node)
         proto = NodeProto(op_type=node.type)
-        if self.source.is_unchanged_call(node) and original is not None:
+        if original is not None:
             proto.CopyFrom(original)
+        if original is not None and self.source.is_unchanged_call(node):
             inputs = _inputs_of_call(node, original, inputs)
+        elif node.is_function or node.is_foreign or self.source.is_call(node):
+            self._new_function(node, proto)
         else:
-            if original is not None:
-                proto.domain, proto.doc_string = original.domain, original.doc_string
-                proto.metadata_props.extend(original.metadata_props)
-            if node.is_function or node.is_foreign or self.source.is_call(node):
-                self._new_function(node, proto)
-            else:
-                inputs = self._operation(node, proto, inputs, original)
+            del proto.attribute[:]
+            inputs = self._operation(node, proto, inputs, original)
         while len(inputs) > (0 if original is None else len(original.input)) and not inputs[-1]:
             inputs.pop()
         del proto.input[:], proto.output[:]
@@ -127,7 +111,8 @@ class GraphWriter:
         is_unnamed = (
             original is not None and not original.name and node.name == f"{node.type}_{index}"
         )
-        proto.name = "" if is_unnamed else node.name
+        if not is_unnamed:
+            proto.name = node.name
         return proto
 
     def _operation(
@@ -180,6 +165,27 @@ class GraphWriter:
         function.opset_import.extend(opsets.protos)
         self.functions.append(function)
         proto.op_type, proto.domain = function.name, function.domain
+        proto.ClearField("overload")
+
+
+def _with_defaults(
+    inputs: list[tuple[str, Port]], base: GraphProto, target: GraphProto
+) -> list[tuple[str, Port | None]]:
+    """Return the inputs, and between them those of the source that are initializers.
+
+    Initializers are inputs with default values, or all are listed as files of IR version 3 do.
+    """
+    initializers = {tensor.name for tensor in base.initializer} & {
+        tensor.name for tensor in target.initializer
+    }
+    waiting = list(reversed(inputs))
+    ordered: list[tuple[str, Port | None]] = []
+    for info in base.input:
+        if info.name in initializers:
+            ordered.append((info.name, None))
+        elif waiting and waiting[-1][0] == info.name:
+            ordered.append(waiting.pop())
+    return [*ordered, *reversed(waiting)]
 
 
 def _inputs_of_call(node: Node, original: NodeProto, inputs: list[str]) -> list[str]:
@@ -191,12 +197,12 @@ def _inputs_of_call(node: Node, original: NodeProto, inputs: list[str]) -> list[
         by_id = body.graph.by_id
         for entry in body.inputs:
             name = by_id[entry.internal].name
-            if entry.external >= len(original.input) and is_capture(body, entry):
-                if inputs[entry.external] != name:
-                    raise WriteError(
-                        f"{shorten(node.name, 60)!r} ({node.type}) captures {shorten(name, 60)!r}, "
-                        "which has another name now: leave that tensor as it is in the file"
-                    )
+            is_captured = entry.external >= len(original.input) and is_capture(body, entry)
+            if is_captured and inputs[entry.external] != name:
+                raise WriteError(
+                    f"{shorten(node.name, 60)!r} ({node.type}) captures {shorten(name, 60)!r}, "
+                    "which has another name now: leave that tensor as it is in the file"
+                )
     if node.type == "Scan" and not node.is_function:
         # The reader moves the lengths of a batched Scan to the end.
         lengths, count = bool(original.input and original.input[0]), len(original.input) - 1

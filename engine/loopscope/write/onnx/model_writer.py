@@ -59,7 +59,17 @@ def is_external(model: Model) -> bool:
     constants = {id(node.constant): node.constant for _, node in nodes(model) if node.constant}
     if sum(len(constant.data) for constant in constants.values()) > _MAX_BYTES:
         return True
-    return any(tensor.external_data for tensor in SourceFile(model.source).model.graph.initializer)
+    return bool(external_locations(model))
+
+
+def external_locations(model: Model) -> set[str]:
+    """Return the data files that the initializers of the source's outermost graph name."""
+    return {
+        entry.value
+        for tensor in SourceFile(model.source).model.graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
 
 
 def _set_meta_data(proto: ModelProto, meta_data: Mapping[str, object]) -> None:

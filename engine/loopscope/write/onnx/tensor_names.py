@@ -111,9 +111,7 @@ def _connects(graph: ModelGraph, names: TensorNames, captured: Mapping[LayerId, 
     if not {*captured.values()}.isdisjoint({*local, *firsts}):
         return False
     for node in names.order:
-        for name, source in zip(
-            names.inputs(graph, node), graph.sources[node.id], strict=True
-        ):
+        for name, source in zip(names.inputs(graph, node), graph.sources[node.id], strict=True):
             if name and (producers.get(name) or firsts.get(name)) != source:
                 return False
             if not name and source is not None:

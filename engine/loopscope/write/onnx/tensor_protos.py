@@ -70,9 +70,7 @@ def tensor_proto(
         )
     tensor = TensorProto(name=name, data_type=number, dims=constant.shape)
     if constant.element_type is ElementType.STRING:
-        tensor.string_data.extend(
-            text.encode() for text in constant.array().reshape(-1).tolist()
-        )
+        tensor.string_data.extend(text.encode() for text in constant.array().reshape(-1).tolist())
         return tensor
     # A weights file of OpenVINO may have more bytes than the elements take.
     data = constant.data[: packed_size(constant.element_type, constant.elements)]
