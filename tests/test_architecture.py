@@ -51,10 +51,11 @@ for _position, _room in enumerate(_CHAIN):
 ALLOWED["version"] = frozenset()
 ALLOWED["replaced_file"] = frozenset()
 ALLOWED["read"] = frozenset({"errors", "native", "ir"})
-ALLOWED["write"] = frozenset({"errors", "ir"})
+ALLOWED["write"] = frozenset({"errors", "ir", "ops", "checks", "read"})
 ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
-ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder"})
+ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder", "read", "write"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
+ALLOWED["explain"] |= {"transform"}  # the paths of a run, for specialising to them
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
 ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
 ALLOWED["run_file"] = frozenset(
@@ -62,6 +63,7 @@ ALLOWED["run_file"] = frozenset(
 )
 ALLOWED["comparison"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["comparison"], "comparison", "write"})
+ALLOWED["cases"] = frozenset({*ALLOWED["peers"], "peers", "replaced_file", "version"})
 ALLOWED["view"] |= {"comparison"}
 ALLOWED["sweeps"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["graph_session"] = frozenset({"errors", "ir", "debug"})
@@ -101,6 +103,7 @@ a canvas says, and what is known of Streamlit's insides.
 DOORS = (
     "loopscope",
     "loopscope.builder",
+    "loopscope.cases",
     "loopscope.checks",
     "loopscope.comparison",
     "loopscope.debug",
@@ -121,6 +124,7 @@ DOORS = (
     "loopscope.sweeps",
     "loopscope.timeline",
     "loopscope.transform.recurrences",
+    "loopscope.transform",
     "loopscope.version",
     "loopscope.view",
 )

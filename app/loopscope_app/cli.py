@@ -23,6 +23,9 @@ COMMANDS = {
     "ops": "operations",
     "render": "render",
     "convert": "convert",
+    "cut": "cut",
+    "reproduce": "reproduce",
+    "specialise": "specialise",
     "clock": "clock",
     "compare": "compare",
     "drift": "drift",
@@ -138,7 +141,7 @@ _EPILOG = """commands that need no browser:
   ops [WORD]                       list the operations that can be run
  explain
   why MODEL [ADDRESS]              explain why a loop ended or a branch was taken
-  check MODEL                      report what is wrong with a model
+  check MODEL [--fix OUT]          report what is wrong with a model, and repair two faults
   clock MODEL                      report where the time of a run goes
   fate MODEL                       report what the runtime makes of each loop and branch
  compare
@@ -150,7 +153,12 @@ _EPILOG = """commands that need no browser:
  change
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
-  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
+  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.onnx, OUT.pb: others)
+  specialise MODEL --set sr=16000 -o OUT.onnx
+                                   fix inputs and remove the Ifs and loops they decide
+  cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs
+  reproduce MODEL --differs onnxruntime -o FOLDER
+                                   write the smallest model that shows a fault
  serve
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
     from loopscope.transform.open_as_loop import open_as_loop
+    from loopscope.transform.cut import cut
+    from loopscope.transform.specialise.specialising import Specialised, specialise
+    from loopscope.transform.specialise.taken_paths import TakenPaths
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -66,6 +69,8 @@ __all__ = [
     "Result",
     "RunStopped",
     "Session",
+    "Specialised",
+    "TakenPaths",
     "ValueUnavailable",
     "WriteError",
     # building
@@ -74,6 +79,7 @@ __all__ = [
     "check",
     "check_gradient",
     "compare",
+    "cut",
     "drift",
     # changing
     "gradients",
@@ -86,6 +92,7 @@ __all__ = [
     "save",
     # the app
     "show",
+    "specialise",
     "sweep",
     "verdict",
     # a notebook's cell
@@ -107,9 +114,12 @@ _MODULE_OF_NAME = {
     "Optimise": "executor.plan.optimisation_flags",
     "Record": "executor.record.recording",
     "Session": "debug.session",
+    "Specialised": "transform.specialise.specialising",
+    "TakenPaths": "transform.specialise.taken_paths",
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",
+    "cut": "transform.cut",
     "drift": "comparison.drift",
     "gradients": "transform.with_gradients",
     "load": "run_file.loading",
@@ -118,6 +128,7 @@ _MODULE_OF_NAME = {
     "run": "debug.fetches",
     "save": "run_file.saving",
     "show": "launch",
+    "specialise": "transform.specialise.specialising",
     "sweep": "sweeps.sweep",
     "verdict": "explain.verdict",
     "widget": "notebook",

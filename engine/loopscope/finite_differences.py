@@ -19,8 +19,8 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, OutputRef, Signature
 from loopscope.ir.prune import pruned
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
-from loopscope.transform.cut import cut
 from loopscope.transform.in_double_precision import in_double_precision
+from loopscope.transform.new_input import with_new_input
 from loopscope.transform.with_gradients import Names, gradients, outside
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-7
@@ -218,7 +218,7 @@ def _target(
     """Return the sum of the targets as a function of the current content of ``moved``, in place of
     one tensor.
     """
-    cut_model, parameter = cut(model, source, "moved")
+    cut_model, parameter = with_new_input(model, source, "moved")
     sources = [
         (name, parameter if (target_source := outside(model, name)) == source else target_source)
         for name in targets

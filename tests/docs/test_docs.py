@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "guide.md",
     *sorted(f"questions/{path.name}" for path in (FOLDER / "questions").glob("*.md")),
+    "reference/cut.md",
+    "reference/reproduce.md",
 )
 LINK = re.compile(r"\]\(([^)#:]+\.md)")
 

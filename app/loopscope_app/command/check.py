@@ -21,6 +21,7 @@ from loopscope.errors import EngineError, shorten
 from loopscope.ops import CATALOGUE
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import add_json, command_parser, refuse_as_json
+from loopscope_app.command.repair_report import add_repair_options, write_repaired
 
 FINE, SUSPICIOUS, BAD = 0, 1, 2
 
@@ -39,6 +40,11 @@ def main(words: Sequence[str]) -> int:
         model = progress.read(options.model)
     except EngineError as error:
         return refuse_as_json(options, error, {"runnable": False, "message": str(error)})
+    if options.fix:
+        try:
+            return write_repaired(options, model)
+        except EngineError as error:
+            return refuse_as_json(options, error, {"runnable": None, "message": str(error)})
     runtimes = frozenset(map(Runtime, options.runtimes)) or own_runtimes(model)
     report = check(model, CATALOGUE).about(runtimes)
     recommended = advice(model, CATALOGUE).about(runtimes)
@@ -139,5 +145,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "single devices",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
-    add_json(parser, "print the diagnostics as JSON")
-    return parser.parse_args(words)
+    add_repair_options(parser)
+    add_json(parser, "print the diagnostics as JSON, or with --fix the repairs")
+    options = parser.parse_args(words)
+    if not options.fix and (options.only or options.inputs or options.source):
+        parser.error("--only, --inputs and --source need --fix")
+    return options

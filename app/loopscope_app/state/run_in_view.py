@@ -12,6 +12,7 @@ from loopscope.comparison import Drift, Spot
 from loopscope.errors import EngineError
 from loopscope.peers import Clock, ComparisonReport, SourceAlone, SourceReport
 from loopscope.view import Track
+from loopscope_app.describe.specialised_model import SpecialisedModel
 from loopscope_app.state.background_run import Fitting, Onward, Running
 
 
@@ -82,6 +83,8 @@ class RunInView:
     """Values set by hand, by address."""
     original: loopscope.Debugger | None = None
     """The run without changes."""
+    specialised: SpecialisedModel | None = None
+    """The model without what did not run, as last requested from the menu of an If or loop."""
     running: Running | None = None
     fitting: Fitting | None = None
     """Search for lengths of generated inputs with which the model runs."""

@@ -109,11 +109,12 @@ def _widen_dimension(left: Dimension, right: Dimension) -> Dimension:
 
 
 def may_be_empty(known: Known) -> Known:
-    """Return the knowledge about a result that perhaps no iteration computes: each length that is
-    not fixed may be 0.
+    """Return the knowledge about a result that perhaps no iteration computes.
+
+    Its elements may be zeros, and each length that is not fixed may be 0.
     """
     if known.shape.dimensions is None or known.shape.is_static:
-        return known
+        return Known(known.element_type, known.shape)
     lengths = tuple(
         length if length.is_static else Dimension(0, length.most)
         for length in known.shape.dimensions

@@ -63,8 +63,9 @@ def followed(
 
     Exceptions of kernels are not caught.
     """
-    rule = None if operation.opset else FOLLOWED.get(operation.name)
-    if rule is None or not _is_worth_following(operation.name, inputs, inferred):
+    name = _ONNX_NAMES.get(operation.name, operation.name)
+    rule = None if operation.opset else FOLLOWED.get(name) or _OF_SHAPES.get(name)
+    if rule is None or not _is_worth_following(name, inputs, inferred):
         return inferred
     try:
         ends = rule(operation, inputs, attributes)
@@ -80,6 +81,8 @@ def _is_worth_following(name: str, inputs: Sequence[Known], inferred: Sequence[K
     from a shape.
     """
     in_part = any(known.partial is not None for known in inputs)
+    if name in _OF_SHAPES:
+        return all(map(_is_small, inferred))
     if not in_part and (
         name not in _USEFUL_WITH_ONE_INPUT or all(known.value is None for known in inputs)
     ):
@@ -165,6 +168,26 @@ def _monotonic(*positions: int) -> Rule:
         )
 
     return rule
+
+
+def _shape(
+    operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> Sequence[Ends]:
+    """Return the lengths of ONNX's Shape, from ``start`` to ``end``."""
+    lengths = PartialValue.of_shape(inputs[0].shape)
+    if lengths is None:
+        raise _NotFollowed
+    part = slice(attributes.get("start", 0), attributes.get("end"))
+    return [(lengths.least[part], lengths.most[part])]
+
+
+def _size(
+    operation: Operation, inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> Sequence[Ends]:
+    if not inputs[0].shape.is_static:
+        raise _NotFollowed
+    size = math.prod(inputs[0].shape.lengths)
+    return [(size, size)]
 
 
 def _integer_sum(
@@ -331,3 +354,17 @@ FOLLOWED: Mapping[str, Rule] = {
     "NotEqual": _not_equal,
     "Select": _select,
 }
+_OF_SHAPES: Mapping[str, Rule] = {"Shape": _shape, "Size": _size}
+"""Operations of ONNX that depend on the shape of their input alone."""
+_ONNX_NAMES: Mapping[str, str] = {
+    "And": "LogicalAnd",
+    "Max": "Maximum",
+    "Min": "Minimum",
+    "Mul": "Multiply",
+    "Neg": "Negative",
+    "Not": "LogicalNot",
+    "Or": "LogicalOr",
+    "Sub": "Subtract",
+    "Where": "Select",
+}
+"""Names in OpenVINO of ONNX operations that follow the same rule."""

@@ -61,15 +61,22 @@ class Propagated:
 
 
 def propagate(
-    model: Model, catalogue: Catalogue, inputs: Mapping[LayerId, Known] | None = None
+    model: Model,
+    catalogue: Catalogue,
+    inputs: Mapping[LayerId, Known] | None = None,
+    *,
+    computes_declared: bool = False,
 ) -> Propagated:
     """Propagate types, shapes and values through a model; ``inputs`` replaces the declarations of
     the model's Parameters.
 
+    ``computes_declared`` computes values also of operations without a shape function, which are
+    most of ONNX's, from the shapes that ONNX inferred.
+
     No model content makes it raise: outputs of an unknown operation are unknown. Bodies are
     repeated until their Parameters no longer change, within a bounded number of rounds.
     """
-    walk = _Walk(model, catalogue)
+    walk = _Walk(model, catalogue, computes_declared)
     parameters = {
         node.id: (inputs or {}).get(node.id) or knowledge.declared(node)
         for node in model.graph.parameters
@@ -120,6 +127,7 @@ class _BodyState:
 class _Walk:
     model: Model
     catalogue: Catalogue
+    computes_declared: bool
     known: dict[tuple[GraphAddress, LayerId], tuple[Known, ...]] = field(default_factory=dict)
     contradictions: dict[tuple[GraphAddress, LayerId], Contradiction] = field(default_factory=dict)
     rows: dict[GraphAddress, Sequence[_Row]] = field(default_factory=dict)
@@ -205,13 +213,15 @@ class _Walk:
         if role is Role.RESULT or node.type == "Result":
             return (inputs[0] if inputs else NOTHING_KNOWN,)
         missing = self._declared_outputs(frame.address, row, inputs)
-        if (
-            operation is None
-            or row.attributes is None
-            or operation.infer is None
-            or len(inputs) < operation.inputs[0]
-        ):
+        if operation is None or row.attributes is None or len(inputs) < operation.inputs[0]:
             return tuple(missing)
+        if operation.infer is None:
+            computes = self.computes_declared and not self.catalogue.is_foreign(operation)
+            return tuple(
+                knowledge.computed(operation, inputs, row.attributes, missing)
+                if computes
+                else missing
+            )
         inferred = self._inferred(frame.address, row, operation, inputs)
         return (*inferred, *missing[len(inferred) :])
 

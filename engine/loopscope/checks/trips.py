@@ -66,16 +66,19 @@ def of_tensor_iterator(body: Body, outer: Sequence[Known]) -> Dimension:
 
 
 def of_slices(body: Body, outer: Sequence[Known]) -> Dimension:
-    """Return the number of slices of a Loop's sliced inputs, or UNKNOWN without sliced inputs."""
-    sliced = [
-        entry
+    """Return the number of slices of a Loop's sliced inputs, or UNKNOWN without sliced inputs.
+
+    The shortest input decides, because the Loop ends when one input has no further slice.
+    """
+    counts = [
+        _whole_parts(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size)
         for entry in body.inputs
         if entry.axis is not None and 0 <= entry.external < len(outer)
     ]
-    return _common_count(
-        _whole_parts(axis_length(outer[entry.external].shape, entry.axis or 0), entry.part_size)
-        for entry in sliced
-    )
+    if not counts:
+        return UNKNOWN
+    bounds = [count.most for count in counts if count.most is not None]
+    return Dimension(min(count.least for count in counts), min(bounds, default=None))
 
 
 def until_slices_run_out(count: Dimension, parts: Dimension) -> Dimension:

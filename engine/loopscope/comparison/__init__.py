@@ -30,6 +30,7 @@ from loopscope.comparison.heat import (
 )
 from loopscope.comparison.matching import Matched
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
+from loopscope.comparison.same_outputs import SameOutputs, same_outputs
 from loopscope.comparison.table import write_table
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Moment",
     "Precision",
     "RoundingCandidate",
+    "SameOutputs",
     "Spot",
     "cosine_words",
     "drift",
@@ -57,6 +59,7 @@ __all__ = [
     "loops",
     "operands",
     "precision",
+    "same_outputs",
     "spot_of",
     "write_table",
 ]

@@ -41,6 +41,7 @@ from loopscope.explain.pattern import Pattern, pattern, region_at
 from loopscope.explain.proof import Fact, deciding
 from loopscope.explain.provenance import ProvenanceStep, provenance
 from loopscope.explain.schedule import Lead, Schedule, TicksOf, leads, operation_ticks, schedule
+from loopscope.explain.taken_paths import taken_paths
 from loopscope.explain.verdict import Verdict, is_no_limit, margin_at, verdict
 
 __all__ = [
@@ -110,6 +111,7 @@ __all__ = [
     "schedule",
     "short_number",
     "step_of_cell",
+    "taken_paths",
     "ties",
     "verdict",
     "walked_back",

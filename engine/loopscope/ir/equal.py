@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def _node_differences(place: str, left: Node, right: Node) -> Iterator[str]:
         {name: value for name, value in node.attributes.items() if name not in ignored}
         for node in (left, right)
     ]
-    if attributes[0] != attributes[1]:
+    if not _same_attributes(*attributes):
         yield _sentence(place, "its attributes", *attributes)
     exact = left.type in _REDUNDANT_ATTRIBUTES
     for what, ports, others in (
@@ -87,6 +87,27 @@ def _node_differences(place: str, left: Node, right: Node) -> Iterator[str]:
     bodies = [[_bindings(body) for body in node.bodies] for node in (left, right)]
     if bodies[0] != bodies[1]:
         yield _sentence(place, "how its bodies are bound", *bodies)
+
+
+def _same_attributes(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
+    return left.keys() == right.keys() and all(
+        _same_attribute(value, right[name]) for name, value in left.items()
+    )
+
+
+def _same_attribute(left: object, right: object) -> bool:
+    """Return True if two attributes are equal; arrays are compared by type and bytes."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(_same_attribute, left, right))
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        if (left.dtype, left.shape) != (right.dtype, right.shape):
+            return False
+        return (
+            left.tolist() == right.tolist()
+            if left.dtype == object
+            else (left.tobytes() == right.tobytes())
+        )
+    return type(left) is type(right) and (left == right or (left != left and right != right))
 
 
 def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:

@@ -173,6 +173,8 @@ class Node(Struct, frozen=True, eq=False):
     """Line of the file at which the node begins; 0 when unknown."""
     output_names: tuple[str, ...] = ()
     """Tensor names that the file assigns to a Result itself."""
+    source: int = 0
+    """Number of the node in ``Model.source``, from 1; 0 for a node that is not in an ONNX file."""
 
     @property
     def is_foreign(self) -> bool:
@@ -212,6 +214,9 @@ class ModelGraph:
     rt_info: Mapping[str, object] = field(default_factory=_no_attributes)
     replaced_initializers: tuple[str, ...] = ()
     """Names of ONNX initializers that a later initializer replaces; their data is not read."""
+    source: int = 0
+    """Number of the graph in ``Model.source``, from 1; 0 for a graph that is not in an ONNX file.
+    """
 
     @cached_property
     def by_id(self) -> Mapping[LayerId, Node]:
@@ -266,6 +271,36 @@ class ModelGraph:
         return self.by_id[source.layer].outputs[source.output]
 
 
+class GraphPlace(NamedTuple):
+    """The place of a graph in an ONNX file."""
+
+    first: int
+    """Number of the graph's first node, counted over all graphs."""
+    function: int | None
+    """Index of the model function that contains the graph; None for the outermost graph."""
+    path: tuple[tuple[int, str], ...]
+    """Node index and attribute name of each step from the outermost graph or function."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The ONNX file of a model, parsed again only when the model is written.
+
+    It contains what a Model does not: opsets, functions, metadata, declared types, documentation
+    and the original form of attributes.
+    """
+
+    outline: bytes
+    """The ModelProto without the data of large tensors."""
+    places: tuple[GraphPlace, ...]
+    """The graphs in ascending order of their first node; a called function once per call."""
+    calls: Mapping[int, tuple[Body, ...]]
+    """Bodies that the reader made for function calls and rewritten operations, by node number.
+
+    A node with exactly these bodies is unchanged and is written as in the file.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """An input or output of a model."""
@@ -299,6 +334,8 @@ class Model:
     """Notes of the reader for the user."""
     unopened: Model | None = None
     """The model before operators such as LSTM were opened as loops; None if none is opened."""
+    source: Source | None = None
+    """What an ONNX file contains beyond this model, for writing it again."""
 
     def __repr__(self) -> str:
         """Return a short text: the nodes of a model are too many to print."""

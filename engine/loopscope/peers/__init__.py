@@ -8,9 +8,18 @@ from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
 from loopscope.peers.fate import Fates, RuntimeFate, fates
 from loopscope.peers.opened_drift import drift_of_opened
+from loopscope.peers.loading import RuntimeLoads, runtimes_load
 from loopscope.peers.other_runtimes import runtime_of
+from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
 from loopscope.peers.runtime_alone import runtime_alone
+from loopscope.peers.runtime_process import (
+    UNOPTIMIZED,
+    RuntimeFailed,
+    RuntimeName,
+    RuntimeProcess,
+    expect_installed,
+)
 from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
 from loopscope.peers.source.source_report import SourceReport
@@ -18,15 +27,21 @@ from loopscope.peers.source.source_runner import SourceAlone, source_alone
 
 __all__ = [
     "TOLERANCE",
+    "UNOPTIMIZED",
     "Clock",
     "Clocked",
     "ComparisonReport",
     "Fates",
     "Iterations",
     "Quanta",
+    "RepairComparison",
     "Runtime",
     "RuntimeDrift",
+    "RuntimeFailed",
     "RuntimeFate",
+    "RuntimeLoads",
+    "RuntimeName",
+    "RuntimeProcess",
     "Source",
     "SourceAlone",
     "SourceReport",
@@ -35,13 +50,16 @@ __all__ = [
     "against_source",
     "beside",
     "clock",
+    "compare_repair",
     "differences",
     "drift_beside",
     "drift_from_runtime",
     "drift_of_opened",
+    "expect_installed",
     "fates",
     "runtime_alone",
     "runtime_of",
+    "runtimes_load",
     "source_alone",
     "source_of",
     "time_words",

@@ -37,6 +37,8 @@ FORMS = "loopscope.forms"
 """Key of the value forms, as defined in ``engine/loopscope/ops/stored.py``."""
 
 
+_UNOPTIMIZED = "session.unoptimized=1"
+"""Setting of this script: without graph optimisations."""
 _ENTRY = re.compile(r"session\.[a-z_]+=[0-9]+")
 
 
@@ -48,7 +50,11 @@ def main(*words: str) -> int:
     options = onnxruntime.SessionOptions()
     entries = [word for word in words if _ENTRY.fullmatch(word)]
     for entry in entries:
-        options.add_session_config_entry(*entry.split("="))
+        if entry == _UNOPTIMIZED:
+            level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.graph_optimization_level = level
+        else:
+            options.add_session_config_entry(*entry.split("="))
     inputs, *files = words[len(entries) :]
     # One thread: the result of DynamicQuantizeLSTM, and the order of sums, depend on how the work
     # is divided.

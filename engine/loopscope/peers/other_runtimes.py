@@ -186,12 +186,10 @@ def document_file(model: Model, folder: Path, document: bytes) -> Path:
     if model.dialect == "onnx":
         if model.file:
             return Path(model.file).resolve()
-        if not document:
-            raise EngineError(
-                "an ONNX model is compared by its file, "
-                "and this one was not read from a single file"
-            )
-        (folder / "plain.onnx").write_bytes(document)
+        if document:
+            (folder / "plain.onnx").write_bytes(document)
+        else:
+            write_model(model, folder / "plain.onnx")
         return folder / "plain.onnx"
     write_model(model, folder / "plain.xml")
     return folder / "plain.xml"

@@ -19,6 +19,7 @@ from loopscope.sweeps.samples import (
 )
 from loopscope.sweeps.summary import SweepSummary
 from loopscope.sweeps.sweep import Sweep, sweep
+from loopscope.sweeps.table_paths import table_paths
 
 __all__ = [
     "Change",
@@ -41,4 +42,5 @@ __all__ = [
     "seed_said",
     "separation",
     "sweep",
+    "table_paths",
 ]

@@ -1,1 +1,7 @@
-"""Transformations of models: gradients as outputs, rounding to a narrower type, f64, cuts."""
+"""Transformations of models: gradients, rounding, f64, parts, repairs."""
+
+from __future__ import annotations
+
+from loopscope.transform.repair import REPAIRABLE, Repair, repair
+
+__all__ = ["REPAIRABLE", "Repair", "repair"]

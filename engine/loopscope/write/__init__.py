@@ -15,6 +15,7 @@ from loopscope.write.xml_document import write_document
 __all__ = ["write_model"]
 
 _GRAPH_DEFS = (".pb", ".pbtxt")
+_ONNX = ".onnx"
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
@@ -30,12 +31,14 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     """
     expect_model(model, "loopscope.write_model")
     target = Path(path)
-    if target.suffix not in (".xml", *_GRAPH_DEFS):
+    if target.suffix not in (".xml", _ONNX, *_GRAPH_DEFS):
         expected = (
             "one that ends with .xml (the weights go beside it, to a .bin file), "
-            "or with .pb or .pbtxt for TensorFlow"
+            "with .onnx, or with .pb or .pbtxt for TensorFlow"
         )
         raise WriteError(f"the path is {str(target)!r}, expected {expected}")
+    if target.suffix == _ONNX:
+        return _write_onnx(model, target)
     if model.dialect != "openvino":
         form = "a TensorFlow graph" if target.suffix in _GRAPH_DEFS else "OpenVINO IR"
         raise WriteError(
@@ -58,6 +61,16 @@ def ir_documents(model: Model) -> tuple[bytes, bytes]:
     document, weights = io.BytesIO(), io.BytesIO()
     write_document(model, WeightsWriter(weights), document)
     return document.getvalue(), weights.getvalue()
+
+
+def _write_onnx(model: Model, target: Path) -> None:
+    # Imported here, because importing the onnx package takes long.
+    from loopscope.write.onnx.onnx_file import write_onnx
+
+    try:
+        write_onnx(model, target)
+    except OSError as error:
+        raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from error
 
 
 def _write_graph_def(model: Model, target: Path) -> None:

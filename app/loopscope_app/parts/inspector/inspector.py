@@ -18,7 +18,15 @@ from loopscope.transform.recurrences import recurrence_of
 from loopscope.view import walked_back_now, without_iterations
 from loopscope_app.actions import breakpoint_actions, moves, opened_operators, selection
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
-from loopscope_app.parts.inspector import attribute_table, origin, port_list, rounding_menu, value
+from loopscope_app.parts.inspector import (
+    attribute_table,
+    cut_out_item,
+    origin,
+    port_list,
+    rounding_menu,
+    specialise_menu,
+    value,
+)
 from loopscope_app.parts.widgets import address_line, markup
 from loopscope_app.state.user_session import UserSession, widget
 from loopscope_app.state.view_choices import VIEW
@@ -157,6 +165,8 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
                 place.address,
             )
         if session.model.opened is not None and session.run.debugger is not None:
+            cut_out_item.show(session.model.opened, session.run.debugger, place, concrete)
+            specialise_menu.show(session, session.model.opened, place)
             rounding_menu.show(session.model.opened.model, place)
 
 

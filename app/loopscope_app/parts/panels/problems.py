@@ -14,6 +14,7 @@ from loopscope.executor import Plan, left_out_for_outputs
 from loopscope.explain import FragileDecision, fragile
 from loopscope.ir import decode, readable
 from loopscope_app.actions import moves, report_errors, selection
+from loopscope_app.parts.panels import repair_offer
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, widget
@@ -36,7 +37,7 @@ def show(session: UserSession, opened: Opened) -> None:
         markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet"
     )
     for group in report.groups:
-        _show_group(group, opened.title)
+        _show_group(group, opened)
     if session.run.debugger is not None:
         _show_fragile(session.run.debugger)
         _show_left_out(session.run.debugger.plan)
@@ -119,8 +120,8 @@ def _choose(session: UserSession) -> None:
     )
 
 
-def _show_group(group: Group, title: str) -> None:
-    """Show the findings of one rule. ``title`` names the file of an upload, which has no path."""
+def _show_group(group: Group, opened: Opened) -> None:
+    """Show the findings of one rule. An upload has a title instead of a path."""
     first, places = group.first, group.diagnostics
     with st.container(border=True, key=f"problem_{first.code}", gap="xsmall"):
         several = (
@@ -142,12 +143,13 @@ def _show_group(group: Group, title: str) -> None:
             if words
         ]
         line = (
-            f"{first.where.file.rpartition('/')[2] or title}:{first.where.line}"
+            f"{first.where.file.rpartition('/')[2] or opened.title}:{first.where.line}"
             if first.where.line
             else ""
         )
         if rows or line:
             markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
+        repair_offer.show(opened, first.code)
         buttons = [
             (number, place, "" if place.message == first.message else place.message)
             for number, place in enumerate(places)

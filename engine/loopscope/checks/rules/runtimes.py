@@ -182,23 +182,7 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
         the same with b before a in the port map, or with 0 added to the value that goes back to b
     """
     for region in subject.iterating:
-        carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
-        changing = region.given_anew.union(carried)
-        sources = {layer: _value_source(region, last) for layer, last in carried.items()}
-        copied = {
-            layer: source
-            for layer, source in sources.items()
-            if source is not None and source != layer and source in changing
-        }
-        if not copied:
-            continue
-        position = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
-        components = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
-        late = [
-            layer
-            for layer, source in copied.items()
-            if _is_overwritten(region, layer, source, position, components)
-        ]
+        late = overwritten_parameters(region)
         if late:
             nodes = region.body.graph.by_id
             yield Finding(
@@ -206,14 +190,37 @@ def overwritten_states(subject: Subject) -> Iterator[Finding]:
                 "OpenVINO's CPU overwrites a value before it is carried on: the carried values "
                 "are wrong from the second iteration on.",
                 found=", ".join(
-                    f"{nodes[copied[layer]].name} goes back to {nodes[layer].name}"
-                    for layer in late[:8]
+                    f"{nodes[source].name} goes back to {nodes[layer].name}"
+                    for layer, source in list(late.items())[:8]
                 ),
                 expected="a computation between them, or the source Parameter later in the port "
                 "map",
                 advice="In Loopscope all back edges take effect together; for OpenVINO add 0 to "
                 "the copied value.",
             )
+
+
+def overwritten_parameters(region: CheckedRegion) -> dict[LayerId, LayerId]:
+    """Return the carried Parameters that OpenVINO's CPU gives the new value of another Parameter,
+    with that Parameter.
+    """
+    carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
+    changing = region.given_anew.union(carried)
+    sources = {layer: _value_source(region, last) for layer, last in carried.items()}
+    copied = {
+        layer: source
+        for layer, source in sources.items()
+        if source is not None and source != layer and source in changing
+    }
+    if not copied:
+        return {}
+    position = {entry.internal: number for number, entry in enumerate(region.body.inputs)}
+    components = circles(region.body.graph, [(last, layer) for layer, last in carried.items()])
+    return {
+        layer: source
+        for layer, source in copied.items()
+        if _is_overwritten(region, layer, source, position, components)
+    }
 
 
 def _value_source(region: CheckedRegion, last: LayerId) -> LayerId | None:

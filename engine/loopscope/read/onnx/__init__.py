@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from onnx import ModelProto
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.collecting import no_garbage_collection
-from loopscope.ir.model import Model, ModelGraph
+from loopscope.ir.model import Body, Model, ModelGraph, Source
 from loopscope.read.address_length import check_addresses
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.graphs import Builder, Built
@@ -17,7 +18,7 @@ from loopscope.read.onnx.inference import Inferred, inference, nothing
 from loopscope.read.onnx.message_limit import check_message_count
 from loopscope.read.onnx.scope import NO_COLUMNS
 from loopscope.read.onnx.scope_reader import ScopeReader
-from loopscope.read.onnx.split_weights import WeightViews, split_weights
+from loopscope.read.onnx.split_weights import split_weights
 from loopscope.read.onnx.tensors import ExternalData
 from loopscope.read.weights import Weights
 
@@ -39,7 +40,8 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
     proto = _parsed(parts.outline, file)
     notes = _notes(proto)
     with no_garbage_collection(), _types(proto, parts.outline, file, limits) as types:
-        graph = _graph(proto, parts.views, types, weights, file, limits)
+        reader = ScopeReader(proto, file, limits, types, parts.views)
+        graph, calls = _graph(reader, weights)
     try:
         check_addresses(graph, limits)
     except ValueError as error:
@@ -52,18 +54,15 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
         file=file,
         meta_data=_meta_data(proto),
         notes=(*notes, *([_CRASHED] if types.crashed else [])),
+        source=Source(parts.outline, tuple(reader.places), calls),
     )
 
 
 def _graph(
-    proto: ModelProto,
-    views: WeightViews,
-    types: Inferred,
-    weights: Weights,
-    file: str,
-    limits: ReadLimits,
-) -> ModelGraph:
-    scopes = ScopeReader(proto, file, limits, types, views).read()
+    reader: ScopeReader, weights: Weights
+) -> tuple[ModelGraph, Mapping[int, tuple[Body, ...]]]:
+    """Return the outermost graph, and the bodies of calls and rewritten operations."""
+    scopes, file = reader.read(), reader.file
     external = ExternalData(Path(file).parent if file else None, weights)
     builders = [Builder(scope, external, file) for scope in scopes]
     for builder in builders:
@@ -75,7 +74,8 @@ def _graph(
         # Scopes form reference cycles with their parents, which would keep the whole file in
         # memory.
         scope.columns = NO_COLUMNS
-    return built[id(scopes[0])].graph
+    calls = {number: bodies for builder in builders for number, bodies in builder.calls.items()}
+    return built[id(scopes[0])].graph, calls
 
 
 def _types(

@@ -14,7 +14,7 @@ from onnx import AttributeProto, NodeProto
 
 from loopscope.ir.model import NO_ATTRIBUTES
 from loopscope.read.onnx.tensors import ExternalData, array, constant, dense
-from loopscope.read.onnx.types import value_type
+from loopscope.read.onnx.types import attribute_type
 
 AttributeMap = Mapping[str, AttributeProto]
 """Attributes by name, such as those of a function's call and its defaults."""
@@ -98,8 +98,8 @@ _PLAIN: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.FLOATS: lambda proto: tuple(proto.floats[:]),
     AttributeProto.INTS: lambda proto: tuple(proto.ints[:]),
     AttributeProto.STRINGS: lambda proto: _texts(proto.strings[:]),
-    AttributeProto.TYPE_PROTO: lambda proto: value_type(proto.tp),
-    AttributeProto.TYPE_PROTOS: lambda proto: tuple(value_type(tp) for tp in proto.type_protos),
+    AttributeProto.TYPE_PROTO: lambda proto: attribute_type(proto.tp),
+    AttributeProto.TYPE_PROTOS: lambda proto: tuple(map(attribute_type, proto.type_protos)),
 }
 _TENSORS: Mapping[int, Callable[[AttributeProto, ExternalData], object]] = {
     AttributeProto.TENSOR: lambda proto, external: array(constant(proto.t, external)),

@@ -61,6 +61,8 @@ class Builder(Struct, eq=False):
     edges: list[tuple[LayerId, int, LayerId, int]] = []
     first: int = 0
     """Number of layers before the nodes."""
+    calls: dict[int, tuple[Body, ...]] = {}
+    """Bodies of function calls and rewritten operations, by node number in ``Model.source``."""
     types: Mapping[str, ValueType] = {}
     """Types of the scope's names and of its captures."""
 
@@ -109,6 +111,7 @@ class Builder(Struct, eq=False):
             tuple(map(_EDGE, self.edges)),
             scope.name,
             replaced_initializers=self.replaced,
+            source=scope.source,
         )
         return Built(graph, entered, captured, results)
 
@@ -250,6 +253,8 @@ class Builder(Struct, eq=False):
                 )
             except ValueError as error:
                 raise self._misfit(number, error) from error
+            if call.is_rewritten and self.scope.source:
+                self.calls[self.scope.first_source + number] = bodies[number]
         names = (
             columns.names
             if all(columns.names)
@@ -268,6 +273,12 @@ class Builder(Struct, eq=False):
             outputs,
             bodies,
             map(self.data.get, numbers),
+            repeat(NO_ATTRIBUTES),
+            repeat(0),
+            repeat(()),
+            range(self.scope.first_source, self.scope.first_source + len(outputs_of_nodes))
+            if self.scope.source
+            else repeat(0),
         )
 
     def _ports(self, *columns: Sequence[Sequence[str]]) -> list[list[tuple[Port, ...]]]:

@@ -24,6 +24,8 @@ from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 
 FunctionKey = tuple[str, str, str]
+Trail = tuple[int | None, tuple[tuple[int, str], ...]]
+"""Index of a model function or None, then node index and attribute name of each step."""
 
 
 class ScopedNode(Struct, eq=False):
@@ -43,6 +45,13 @@ class ScopedNode(Struct, eq=False):
     is_function: bool = False
     is_foreign: bool = False
     """True if it is unknown how the operation runs its graphs."""
+    is_batched: bool = False
+    """True for a Scan of opset 8, which is read as two Scans."""
+
+    @property
+    def is_rewritten(self) -> bool:
+        """True if the node in the file cannot be derived from the bodies."""
+        return self.is_function or self.is_foreign or self.is_batched
 
 
 class NodeColumns(Struct, frozen=True, eq=False):
@@ -85,6 +94,12 @@ class Scope(Struct, eq=False):
     """Inferred types of the outermost graph; reading them waits for another process."""
     place: tuple[int, str] | None = None
     """Node index and attribute name of this graph in its parent; they locate its typed copy."""
+    trail: Trail | None = None
+    """Way from the file's outermost graphs to this graph; None if the graph is not in the file."""
+    source: int = 0
+    """Number of the graph in ``Model.source``, or 0."""
+    first_source: int = 0
+    """Number of the graph's first node in ``Model.source``, or 0."""
     columns: NodeColumns = NO_COLUMNS
     captures: dict[str, None] = {}
     _types: dict[str, ValueType] | None = None

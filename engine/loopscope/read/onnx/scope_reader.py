@@ -15,7 +15,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.address import encode
-from loopscope.ir.model import FOREIGN, BodyName, ForeignBody
+from loopscope.ir.model import FOREIGN, BodyName, ForeignBody, GraphPlace
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.attributes import WHOLE, AttributeMap, attributes_of, resolve_attributes
 from loopscope.read.onnx.batched_scan import expand_batched_scan, helper_functions, is_batched_scan
@@ -49,6 +49,10 @@ class ScopeReader:
     functions: dict[FunctionKey, FunctionProto] = field(
         default_factory=dict[FunctionKey, FunctionProto]
     )
+    places: list[GraphPlace] = field(default_factory=list[GraphPlace])
+    """Places of the graphs that are in the file."""
+    numbered: int = 0
+    """Number of nodes in these graphs so far."""
     types_with_scopes: set[str] = field(default_factory=set[str])
     """Operation types that are checked for scopes inside: those of ``BODIES``, and functions."""
 
@@ -68,6 +72,7 @@ class ScopeReader:
         self.types_with_scopes = {*BODIES, *(name for _, name, _ in self.functions)}
         outermost = _graph_scope(self.model.graph, None, _opsets(self.model.opset_import), {})
         outermost.views, outermost.inferred = self.views, self.inferred
+        outermost.trail = None, ()
         self.scopes.append(outermost)
         done = 0
         while done < len(self.scopes):
@@ -90,6 +95,7 @@ class ScopeReader:
                 f"the model has more nodes than {self.limits.nodes:,}, the limit 'nodes'"
                 " (functions count where called)"
             )
+        self._number_nodes(scope, len(nodes))
         own = (scope.name, *scope.inputs, *scope.outputs, *scope.initializers)
         names, types, domains = ([*map(column, nodes)] for column in (_NAME, _OPERATION, _DOMAIN))
         inputs, outputs = (
@@ -126,6 +132,14 @@ class ScopeReader:
                 call.inputs,
                 call.attributes,
             )
+
+    def _number_nodes(self, scope: Scope, nodes: int) -> None:
+        """Number the graph and its nodes if they are in the file."""
+        if scope.trail is not None:
+            scope.first_source = self.numbered + 1
+            self.places.append(GraphPlace(scope.first_source, *scope.trail))
+            scope.source = len(self.places)
+            self.numbered += nodes
 
     def _nodes_with_scopes(
         self, types: Sequence[str], attributes: Sequence[AttributeMap]
@@ -164,6 +178,7 @@ class ScopeReader:
                     raise self._refused(
                         f"node {shorten(call.name or kind, 60)!r}: {error}"
                     ) from error
+                call.is_batched = True
                 call.inputs = list(call.proto.input)
                 call.attributes = resolve_attributes(call.proto.attribute, scope.attributes)
             self._enter_bodies(scope, call, None if batched else number)
@@ -185,6 +200,8 @@ class ScopeReader:
         inner = _function_scope(
             function, scope.depth + 1, {**defaults, **call.attributes}, (*scope.callers, key)
         )
+        indices = [n for n, item in enumerate(self.model.functions) if item is function]
+        inner.trail = (indices[0], ()) if indices else None
         call.opset = f"function {key[0]}"
         call.is_function = True
         missing = len(function.input) - len(call.inputs)
@@ -204,6 +221,9 @@ class ScopeReader:
                 inner = _graph_scope(graph.g, scope, scope.opsets, scope.attributes)
                 if number is not None:
                     inner.place = number, attribute
+                    if scope.trail is not None:
+                        function, path = scope.trail
+                        inner.trail = function, (*path, inner.place)
                     inner.views = scope.views.bodies.get(inner.place, NO_VIEWS)
                 self._enter(call, body, inner)
         minimum = 2 if call.type == "Loop" else 1

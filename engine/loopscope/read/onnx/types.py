@@ -4,7 +4,7 @@ map).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from onnx import TensorProto, TypeProto
@@ -54,6 +54,8 @@ class ValueType:
     form: Form = "tensor"
     text: str = ""
     """ONNX's notation, such as ``seq(tensor(float))``."""
+    serialized: bytes = field(default=b"", compare=False, repr=False)
+    """The TypeProto of an attribute, for writing it again; empty for the type of a value."""
 
     def __str__(self) -> str:
         return self.text
@@ -66,6 +68,11 @@ UNKNOWN_TYPE = ValueType()
 def value_type_of(serialized: bytes) -> ValueType:
     """Convert a serialized TypeProto. Cached, because a model has few types for many values."""
     return value_type(TypeProto.FromString(serialized))
+
+
+def attribute_type(proto: TypeProto) -> ValueType:
+    """Convert a TypeProto that is an attribute."""
+    return replace(value_type(proto), serialized=proto.SerializeToString())
 
 
 def value_type(proto: TypeProto) -> ValueType:

@@ -1,0 +1,33 @@
+"""Cases: a part of a model with recorded values, and the smallest model that shows a fault."""
+
+from __future__ import annotations
+
+from loopscope.cases.case import Case, recorded_case
+from loopscope.cases.case_folder import refuse_folder, write_case
+from loopscope.cases.cut_folder import cut_folder
+from loopscope.cases.faults import Difference, Failure, Fault, NotANumber
+from loopscope.cases.reduce import Reduced, reduce
+from loopscope.cases.reproduction_folder import (
+    operations_sentence,
+    reproduction_folder,
+    size_sentence,
+)
+from loopscope.cases.search import Search
+
+__all__ = [
+    "Case",
+    "Difference",
+    "Failure",
+    "Fault",
+    "NotANumber",
+    "Reduced",
+    "Search",
+    "cut_folder",
+    "operations_sentence",
+    "recorded_case",
+    "reduce",
+    "refuse_folder",
+    "reproduction_folder",
+    "size_sentence",
+    "write_case",
+]

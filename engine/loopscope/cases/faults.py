@@ -1,0 +1,270 @@
+"""Faults of a runtime that a smaller model may still show: a difference, NaN, a failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from loopscope.cases.candidate import Candidate, arrays
+from loopscope.cases.markdown import code_span
+from loopscope.cases.runner_script import Goal
+from loopscope.checks.diagnostic import InvalidModel
+from loopscope.errors import EngineError
+from loopscope.ir.walk import nodes
+from loopscope.peers import TOLERANCE, UNOPTIMIZED, RuntimeFailed, RuntimeProcess
+from loopscope.peers.comparing import apart, not_compared
+
+_MAX_REASON = 300
+"""Maximum number of characters of a runtime's message in a sentence."""
+_SHARE = 0.1
+"""Share of the first difference that a smaller model must still show.
+
+Without it, a reduction ends at differences of rounding.
+"""
+
+
+class Fault(Protocol):
+    """A fault that a model shows."""
+
+    goal: Goal
+    process: RuntimeProcess
+
+    def expect(self, candidate: Candidate) -> None:
+        """Remember how the whole model shows the fault; raise ``EngineError`` if it does not."""
+
+    def shows(self, candidate: Candidate) -> bool:
+        """Return True if a smaller model shows the fault too."""
+
+    def sentence(self, candidate: Candidate) -> str:
+        """Return a sentence about what the model shows."""
+
+
+def _runs(candidate: Candidate) -> bool:
+    """Return True if a candidate is a valid model whose run finishes."""
+    try:
+        return candidate.finished
+    except EngineError:
+        return False
+
+
+def distance(own: Any, peer: Any, tolerance: float) -> float:
+    """Return how far two values are apart, relative to the largest magnitude; 0 if they agree.
+
+    The distance is infinite if the kinds, shapes or NaN elements differ.
+    """
+    if not_compared(own, peer) or apart(own, peer, tolerance) is None:
+        return 0.0
+    left, right = np.asarray(own), np.asarray(peer)
+    if left.shape != right.shape or left.dtype == object:
+        return np.inf
+    with np.errstate(all="ignore"):
+        left, right = left.astype(np.float64), right.astype(np.float64)
+        scale = np.abs(left[np.isfinite(left)]).max(initial=np.finfo(np.float64).tiny)
+        gaps = np.abs(left - right)
+        return float(np.inf if np.isnan(gaps).any() else gaps.max(initial=0.0) / scale)
+
+
+@dataclass(slots=True)
+class Difference:
+    """A difference between a runtime's outputs and those of Loopscope."""
+
+    process: RuntimeProcess
+    tolerance: float = TOLERANCE
+    goal: Goal = "compare"
+    _required: float = 0.0
+
+    def expect(self, candidate: Candidate) -> None:
+        if not candidate.finished:
+            raise EngineError(
+                f"the run does not finish, so there are no outputs to compare: "
+                f"{candidate.run.failure}"
+            )
+        size = self._largest(candidate)
+        if not size:
+            raise EngineError(
+                f"{self.process.version} computes the same outputs: there is no difference to "
+                "reproduce"
+            )
+        self._required = min(size, 1.0) * _SHARE
+
+    def shows(self, candidate: Candidate) -> bool:
+        if not _runs(candidate):
+            return False
+        try:
+            return self._largest(candidate) >= max(self._required, np.finfo(np.float64).tiny)
+        except RuntimeFailed:
+            return False
+
+    def _largest(self, candidate: Candidate, *settings: str) -> float:
+        peers = self.process.outputs(candidate.model, candidate.inputs, *settings)
+        return max(
+            (
+                distance(own, peer, self.tolerance)
+                for own, peer in zip(candidate.outputs, peers, strict=True)
+            ),
+            default=0.0,
+        )
+
+    def sentence(self, candidate: Candidate) -> str:
+        peers = self.process.outputs(candidate.model, candidate.inputs)
+        own_outputs = zip(candidate.model.outputs, candidate.outputs, peers, strict=True)
+        for signature, own, peer in own_outputs:
+            if not_compared(own, peer):
+                continue
+            sides = apart(own, peer, self.tolerance)
+            if sides is not None:
+                count = _differing(own, peer, self.tolerance)
+                text = (
+                    f"Output {code_span(signature.name)} differs: {sides[1]} in "
+                    f"{self.process.version}, {sides[0]} by the definition{count}."
+                )
+                return f"{text} {self._without_optimisations(candidate)}".strip()
+        return ""
+
+    def _without_optimisations(self, candidate: Candidate) -> str:
+        if self.process.runtime != "onnxruntime":
+            return ""
+        try:
+            size = self._largest(candidate, UNOPTIMIZED)
+        except RuntimeFailed as error:
+            return f"Without graph optimisations it does not run the model: {code_span(error.reason, _MAX_REASON)}."
+        return (
+            "It differs without graph optimisations too."
+            if size
+            else "Without graph optimisations the outputs agree."
+        )
+
+
+def _differing(own: Any, peer: Any, tolerance: float) -> str:
+    left, right = np.asarray(own), np.asarray(peer)
+    if left.shape != right.shape or left.size < 2 or left.dtype == object:
+        return ""
+    wrong = sum(
+        apart(one, other, tolerance) is not None
+        for one, other in zip(left.reshape(-1), right.reshape(-1), strict=True)
+    )
+    return f" ({wrong:,} of {left.size:,} elements)"
+
+
+@dataclass(slots=True)
+class NotANumber:
+    """NaN in the outputs of a runtime and of Loopscope, from inputs without NaN."""
+
+    process: RuntimeProcess
+    goal: Goal = "nan"
+    _finite: bool = False
+
+    def expect(self, candidate: Candidate) -> None:
+        self._finite = _all_finite(candidate)
+        if not candidate.finished or not _has_nan(candidate.outputs):
+            raise EngineError("no output contains NaN: there is nothing to reproduce")
+        if _has_nan(candidate.inputs):
+            raise EngineError("an input contains NaN: expected inputs of numbers")
+        peers = self.process.outputs(candidate.model, candidate.inputs)
+        if not _has_nan(peers):
+            raise EngineError(
+                f"the outputs contain NaN here but not in {self.process.version}: "
+                f"use --differs {self.process.runtime}"
+            )
+
+    def shows(self, candidate: Candidate) -> bool:
+        if not _runs(candidate) or not _has_nan(candidate.outputs):
+            return False
+        if not (_all_finite(candidate) if self._finite else not _has_nan(_sources(candidate))):
+            return False
+        try:
+            return _has_nan(self.process.outputs(candidate.model, candidate.inputs))
+        except RuntimeFailed:
+            return False
+
+    def sentence(self, candidate: Candidate) -> str:
+        for signature, value in zip(candidate.model.outputs, candidate.outputs, strict=True):
+            count = sum(int(np.isnan(array).sum()) for array in arrays([value]) if _is_float(array))
+            if count:
+                sources = "finite" if self._finite else "without NaN"
+                return (
+                    f"Output {code_span(signature.name)} contains {count:,} NaN, in "
+                    f"{self.process.version} and by the definition, although all inputs and "
+                    f"weights are {sources}."
+                )
+        return ""
+
+
+def _is_float(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f"
+
+
+def _has_nan(values: Sequence[Any]) -> bool:
+    return any(bool(np.isnan(array).any()) for array in arrays(values) if _is_float(array))
+
+
+def _sources(candidate: Candidate) -> list[Any]:
+    """Return the inputs and constants of a candidate."""
+    constants = [
+        node.constant.array()
+        for _, node in nodes(candidate.model)
+        if node.constant is not None and node.constant.is_kept
+    ]
+    return [*candidate.inputs, *constants]
+
+
+def _all_finite(candidate: Candidate) -> bool:
+    return all(
+        bool(np.isfinite(array).all()) for array in arrays(_sources(candidate)) if _is_float(array)
+    )
+
+
+@dataclass(slots=True)
+class Failure:
+    """A runtime that does not run the model; ``expect`` stores its reason."""
+
+    process: RuntimeProcess
+    goal: Goal = "fails"
+    _reason: str = ""
+    _runs_here: bool = False
+
+    def expect(self, candidate: Candidate) -> None:
+        reason = self._reason_of(candidate)
+        if reason is None:
+            raise EngineError(
+                f"{self.process.version} runs the model: there is no failure to reproduce"
+            )
+        self._reason, self._runs_here = _kind(reason), _runs(candidate)
+
+    def shows(self, candidate: Candidate) -> bool:
+        """Return True if the runtime fails for the same reason.
+
+        A model that runs in Loopscope must still run, so that the smaller model is a valid one.
+        """
+        try:
+            if candidate.finished is not self._runs_here:
+                return False
+        except InvalidModel:
+            return False
+        except EngineError:
+            if self._runs_here:
+                return False
+        reason = self._reason_of(candidate)
+        return reason is not None and _kind(reason) == self._reason
+
+    def _reason_of(self, candidate: Candidate) -> str | None:
+        try:
+            self.process.outputs(candidate.model, candidate.inputs)
+        except RuntimeFailed as error:
+            return error.reason
+        return None
+
+    def sentence(self, candidate: Candidate) -> str:
+        reason = self._reason_of(candidate) or ""
+        here = "Loopscope runs it" if self._runs_here else "Loopscope does not run it either"
+        return f"{self.process.title} does not run the model: {code_span(reason, _MAX_REASON)}. {here}."
+
+
+def _kind(reason: str) -> str:
+    """Return the words of an error without names, numbers and places."""
+    without_names = re.sub(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}", "", reason)
+    return " ".join(re.findall(r"[A-Za-z]{3,}", re.sub(r"\S*[\d/_:.]\S*", " ", without_names))[:12])

@@ -1,0 +1,96 @@
+"""Reduction of a model to the smallest one that still shows a fault."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from loopscope.cases.candidate import Candidate
+from loopscope.cases.faults import Fault
+from loopscope.cases.node_steps import fewer_nodes, into_bodies, to_one_output
+from loopscope.cases.region_steps import bypassed_nodes, fewer_iterations, fewer_parts
+from loopscope.cases.search import Search, TimeUp
+from loopscope.cases.value_steps import random_weights, shorter_axes, simpler_inputs
+from loopscope.debug.inputs import Inputs, bind
+from loopscope.ir.model import Model
+from loopscope.native.run_once import CallStopped
+
+Step = Callable[[Search], None]
+STRUCTURE: Mapping[str, Step] = {
+    "entering bodies": into_bodies,
+    "removing outputs": to_one_output,
+    "removing unused parts": fewer_parts,
+    "removing operations": fewer_nodes,
+    "removing iterations": fewer_iterations,
+    "bypassing operations": bypassed_nodes,
+    "shortening axes": shorter_axes,
+}
+"""Steps that are repeated in this order until none makes the model smaller."""
+VALUES: Mapping[str, Step] = {
+    "replacing weights by random numbers": random_weights,
+    "simplifying inputs": simpler_inputs,
+}
+"""Steps that follow once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The smallest model that was found, and how it was found."""
+
+    candidate: Candidate
+    original: Candidate
+    source: Model
+    """The model that was reduced, with its file."""
+    attempts: int
+    """Number of smaller models that ran in the runtime."""
+    seconds: float
+    ended: str
+    """Reason why the search ended early; empty if no step makes the model smaller."""
+
+
+def reduce(
+    model: Model,
+    inputs: Inputs,
+    fault: Fault,
+    *,
+    seconds: float = float("inf"),
+    report: Callable[[str, Search], None] = lambda step, search: None,
+) -> Reduced:
+    """Return the smallest model with inputs that still shows a fault.
+
+    ``report`` is called with the name of the current step after each attempt. After ``seconds``,
+    or at a ``KeyboardInterrupt``, the best model so far is returned. Raise ``EngineError`` if the
+    whole model does not show the fault, and the errors of ``Debugger`` if it cannot run.
+    """
+    begin = time.monotonic()
+    bound = bind(model, inputs)
+    values: tuple[Any, ...] = tuple(bound[signature.layer] for signature in model.inputs)
+    original = Candidate(replace(model, file=""), values)
+    fault.expect(original)
+    search = Search(fault, original, begin + seconds)
+    ended = ""
+    try:
+        _repeat_steps(search, report)
+    except TimeUp:
+        ended = f"the time limit of {seconds:g} seconds was reached"
+    except (KeyboardInterrupt, CallStopped):
+        ended = "it was stopped"
+    return Reduced(search.best, original, model, search.attempts, time.monotonic() - begin, ended)
+
+
+def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None:
+    """Run the steps until a round leaves the structure as it is, then simplify the values."""
+    before = -1
+    while before != search.accepted:
+        before = search.accepted
+        _run(STRUCTURE, search, report)
+    _run(VALUES, search, report)
+
+
+def _run(steps: Mapping[str, Step], search: Search, report: Callable[[str, Search], None]) -> None:
+    for name, step in steps.items():
+        search.report = partial(report, name)
+        step(search)

@@ -1,0 +1,1 @@
+"""Writing of models as ONNX files."""

@@ -1,0 +1,92 @@
+"""A Model as a ModelProto, with the opsets, functions and metadata of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import ModelProto, StringStringEntryProto
+
+from loopscope.errors import WriteError, shorten
+from loopscope.ir.model import Model
+from loopscope.ir.walk import nodes
+from loopscope.write.onnx.graph_writer import GraphWriter
+from loopscope.write.onnx.opsets import OpsetImports
+from loopscope.write.onnx.source_file import SourceFile
+from loopscope.write.onnx.tensor_names import FreshNames
+from loopscope.write.onnx.tensor_protos import ExternalTensors
+
+_FIELDS = ("producer_name", "producer_version", "domain", "doc_string")
+"""Entries of ``Model.meta_data`` that are fields of a ModelProto."""
+_NOT_PROPERTIES = {*_FIELDS, "model_version", "opset_import"}
+_READ_CHARACTERS = 10_000
+"""Number of characters of a metadata text that a Model contains."""
+_MAX_BYTES = 3 * 2**29
+"""Size in bytes of constants above which they are written beside the model; a ModelProto has at
+most 2 GiB.
+"""
+
+
+def model_proto(model: Model, external: ExternalTensors | None = None) -> ModelProto:
+    """Return the message of a model. ``external`` receives the data of large initializers.
+
+    ``WriteError`` for what ONNX cannot express.
+    """
+    source = SourceFile(model.source)
+    proto = ModelProto()
+    proto.CopyFrom(source.model)
+    proto.ClearField("graph")
+    proto.ClearField("opset_import")
+    proto.ir_version = model.version
+    opsets = OpsetImports(source.model.opset_import)
+    writer = GraphWriter(source, FreshNames(model), opsets, external=external)
+    try:
+        writer.write(model.graph, proto.graph)
+    except RecursionError:
+        raise WriteError(
+            "the model's loops and branches lie too deep in each other to be written as ONNX"
+        ) from None
+    proto.opset_import.extend(opsets.protos)
+    proto.functions.extend(writer.functions)
+    _set_meta_data(proto, model.meta_data)
+    return proto
+
+
+def is_external(model: Model) -> bool:
+    """Return True if large initializers must be in a file of their own.
+
+    That is the case if the source has one, or if the constants are too large for one message.
+    """
+    constants = {id(node.constant): node.constant for _, node in nodes(model) if node.constant}
+    if sum(len(constant.data) for constant in constants.values()) > _MAX_BYTES:
+        return True
+    return bool(external_locations(model))
+
+
+def external_locations(model: Model) -> set[str]:
+    """Return the data files that the initializers of the source's outermost graph name."""
+    return {
+        entry.value
+        for tensor in SourceFile(model.source).model.graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+
+
+def _set_meta_data(proto: ModelProto, meta_data: Mapping[str, object]) -> None:
+    """Set the texts of the model; a text that the reader shortened remains as in the source."""
+    for field in _FIELDS:
+        text = str(meta_data.get(field, ""))
+        if shorten(getattr(proto, field), _READ_CHARACTERS) != text:
+            setattr(proto, field, text)
+    originals = {item.key: item.value for item in proto.metadata_props}
+    del proto.metadata_props[:]
+    for key, value in meta_data.items():
+        if key not in _NOT_PROPERTIES:
+            original = originals.get(key, "")
+            text = str(value)
+            proto.metadata_props.append(
+                StringStringEntryProto(
+                    key=key,
+                    value=original if shorten(original, _READ_CHARACTERS) == text else text,
+                )
+            )

@@ -1,0 +1,1 @@
+"""Translation of OpenVINO models to ONNX operations."""
