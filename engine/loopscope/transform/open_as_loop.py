@@ -11,9 +11,9 @@ from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import AddressError, BuildError, shorten
 from loopscope.ir.address_pattern import AddressPattern, address_patterns
 from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, expect_model
-from loopscope.ir.opened_operator import opened_from, opened_operator
+from loopscope.ir.opened_operator import opened_from
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs, nodes
+from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import AttributeProblem, Known, typed
 from loopscope.ops.dialect import catalogue_for, to_build_beside
@@ -57,11 +57,6 @@ def open_as_loop(
         file="",
         unopened=model.unopened or model,
     )
-
-
-def opened_operators(model: Model) -> list[str]:
-    """Return the addresses of the Loops that stand for operators, in document order."""
-    return [address for address, node in nodes(model) if opened_operator(node)]
 
 
 def openable(model: Model) -> Iterator[str]:
