@@ -49,7 +49,7 @@ def drift_of_opened(
     both = beside(
         closed, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
     )
-    selection = ProbeSelection(opened)
+    selection = ProbeSelection(opened, nameless=True)
     own = {
         (probe.program.address, probe.layer, probe.output): probe
         for part in batches(selection.candidates)
