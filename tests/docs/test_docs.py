@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "guide.md",
     *sorted(f"questions/{path.name}" for path in (FOLDER / "questions").glob("*.md")),
+    "reference/opened-operators.md",
 )
 LINK = re.compile(r"\]\(([^)#:]+\.md)")
 
