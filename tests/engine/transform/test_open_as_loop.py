@@ -17,8 +17,13 @@ from tests.engine.ops.recurrence_nodes import linear_attention
 SIZE = 2
 
 
-def stacked(*names: str, direction: str = "forward") -> loopscope.Model:
+def stacked(*names: str) -> loopscope.Model:
     """Return LSTMs of ONNX one after the other, whose outputs are named after them."""
+    return loopscope.read_model(document(*names))
+
+
+def document(*names: str) -> bytes:
+    """Return the file of ``stacked``."""
     random = np.random.default_rng(1)
     weights, operators, source = [], [], "x"
     for name in names:
@@ -32,7 +37,6 @@ def stacked(*names: str, direction: str = "forward") -> loopscope.Model:
                 [f"{name} y", f"{name} h"],
                 name=name,
                 hidden_size=SIZE,
-                direction=direction,
             ),
             helper.make_node("Squeeze", [f"{name} y", "axis"], [f"{name} out"]),
         ]
@@ -46,9 +50,9 @@ def stacked(*names: str, direction: str = "forward") -> loopscope.Model:
         weights,
     )
     opsets = [helper.make_opsetid("", 14)]
-    return loopscope.read_model(
-        helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
-    )
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    content: bytes = model.SerializeToString()
+    return content
 
 
 X = {"x": np.random.default_rng(2).standard_normal((4, 1, SIZE)).astype(np.float32)}
