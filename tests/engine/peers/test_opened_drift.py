@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,10 @@ from tests.engine.ops.recurrence_nodes import linear_attention
 STEPS, WRONG_FROM = 8, 5
 
 
-def layer(direction: str, lengths: list[int] | None = None) -> loopscope.Model:
+Direction = Literal["forward", "reverse", "bidirectional"]
+
+
+def layer(direction: Direction, lengths: list[int] | None = None) -> loopscope.Model:
     """Return an LSTMSequence of OpenVINO whose outputs are read by other operations."""
     random = np.random.default_rng(3)
     directions, size = 1 + (direction == "bidirectional"), 2
@@ -58,7 +63,9 @@ VALUES = np.random.default_rng(5).standard_normal((2, STEPS, 3)).astype(np.float
 @pytest.mark.oracle
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("lengths", [None, [STEPS, 4]])
-def test_each_step_of_the_operator_is_compared(direction: str, lengths: list[int] | None) -> None:
+def test_each_step_of_the_operator_is_compared(
+    direction: Direction, lengths: list[int] | None
+) -> None:
     result = drifted(layer(direction, lengths), VALUES, VALUES)
     # OpenVINO 2026.4 leaves the outputs after the end of a sequence undefined in a compiled model.
     assert lengths or result.sentence.startswith("All ")
