@@ -59,7 +59,8 @@ ALLOWED["explain"] |= {"transform"}  # the paths of a run, for specialising to t
 ALLOWED["finite_differences"] = frozenset({"errors", "ir", "ops", "builder", "transform", "debug"})
 ALLOWED["launch"] = frozenset({"plugins", "errors", "ir", "ops", "write", "debug", "view"})
 ALLOWED["run_file"] = frozenset(
-    {"errors", "ir", "ops", "read", "write", "executor", "timeline", "debug", "version"}
+    {"errors", "ir", "ops", "read", "write", "transform"}
+    | {"executor", "timeline", "debug", "version"}
 )
 ALLOWED["comparison"] = frozenset({*ALLOWED["explain"], "explain", "transform"})
 ALLOWED["peers"] = frozenset({*ALLOWED["comparison"], "comparison", "write"})

@@ -30,6 +30,7 @@ SOURCES = (
     "by_hand",
     "savings",
     "training",
+    "opened_operators",
     "from_openvino",
     "linear_attention",
     "hybrid_stack",

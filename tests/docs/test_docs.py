@@ -25,6 +25,7 @@ PAGES = (
     *sorted(f"questions/{path.name}" for path in (FOLDER / "questions").glob("*.md")),
     "reference/cut.md",
     "reference/reproduce.md",
+    "reference/opened-operators.md",
 )
 LINK = re.compile(r"\]\(([^)#:]+\.md)")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopscope.ir.model import Node
+from loopscope.ir.model import Model, Node
+from loopscope.ir.walk import nodes
 
 _KEY = "opened_operator"
 """Key in the rt_info of the Loop."""
@@ -24,3 +25,8 @@ def opened_operator(node: Node) -> str:
     content = node.rt_info.get(_KEY)
     text = content.get("value") if isinstance(content, Mapping) else content
     return text if isinstance(text, str) and node.is_loop else ""
+
+
+def opened_operators(model: Model) -> list[str]:
+    """Return the addresses of the Loops that stand for operators, in document order."""
+    return [address for address, node in nodes(model) if opened_operator(node)]

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.comparison.drift import TOLERANCE
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
-from loopscope.ir.model import Body, LayerId, ModelGraph, Node, OutputRef
+from loopscope.ir.model import LayerId, ModelGraph, OutputRef
 from loopscope.ir.opened_operator import opened_operator
 from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
@@ -24,7 +24,7 @@ from loopscope.peers.drifting import RuntimeDrift, drift_beside
 from loopscope.peers.probe_batches import batches
 from loopscope.peers.probes import Probe, ProbeSelection
 from loopscope.transform.recurrences import recurrence_of
-from loopscope.transform.recurrences.layers import in_order_of_iterations
+from loopscope.transform.recurrences.layers import Layout, in_order_of_iterations
 
 _Place = tuple[str, LayerId, int]
 """Address of a graph, id of a node, and number of its output."""
@@ -49,7 +49,7 @@ def drift_of_opened(
     both = beside(
         closed, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
     )
-    selection = ProbeSelection(opened)
+    selection = ProbeSelection(opened, nameless=True)
     own = {
         (probe.program.address, probe.layer, probe.output): probe
         for part in batches(selection.candidates)
@@ -111,10 +111,9 @@ def _steps(
     if entry is None or entry.axis is None:
         return
     source = body.graph.sources[entry.internal][0]
-    label = opened.plan.programs[probe.program.index].address
-    address = f"{label}/{_label(opened, probe)}/{body.name}"
+    address = f"{probe.program.address}/{_label(opened, probe)}/{body.name}"
     step_probe = own.get((address, source.layer, source.output)) if source else None
-    ordered = _as_iterated(closed, graph, loop, probe, peer, body)
+    ordered = _as_iterated(closed, probe, peer)
     if step_probe is None or ordered is None:
         return
     outer = len(probe.lengths)
@@ -131,9 +130,7 @@ def _label(run: Run, probe: Probe) -> str:
     return next(label for label, layer in program.layer_of_label.items() if layer == probe.layer)
 
 
-def _as_iterated(
-    closed: Run, graph: ModelGraph, loop: Node, probe: Probe, peer: np.ndarray, body: Body
-) -> np.ndarray | None:
+def _as_iterated(closed: Run, probe: Probe, peer: np.ndarray) -> np.ndarray | None:
     """Return the runtime's output in the order and layout of the loop's own output.
 
     None if the operator runs backwards inside another loop, where lengths may differ.
@@ -152,11 +149,11 @@ def _as_iterated(
         return None if attributes.get("reverse") else peer
     if probe.lengths:
         return None
-    layout = (
-        "batch, direction, time"
-        if recurrence.domain == "openvino"
-        else ("batch, time, direction" if attributes.get("layout") else "time, direction, batch")
-    )
+    layout: Layout = "time, direction, batch"
+    if recurrence.domain == "openvino":
+        layout = "batch, direction, time"
+    elif attributes.get("layout"):
+        layout = "batch, time, direction"
     lengths = None
     position = recurrence.inputs.index("lengths")
     sources = closed.model.graph.sources[node.id]

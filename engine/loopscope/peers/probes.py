@@ -168,8 +168,10 @@ class ProbeCandidate:
 class ProbeSelection:
     """Comparable values of a finished run, and the number of others by reason."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, nameless: bool = False) -> None:
+        """Select the values of a run, with ``nameless`` also those that no runtime can return."""
         self.run = run
+        self._includes_nameless = nameless
         self.recorded = Recorded(run.timeline)
         self.left_out: dict[str, int] = {}
         """Complete only after all candidates became probes, because some fail then."""
@@ -208,7 +210,7 @@ class ProbeSelection:
         values = [
             entry
             for entry in _values_of(program)
-            if not self._is_nameless(program, entry[3], entry[1])
+            if self._includes_nameless or not self._is_nameless(program, entry[3], entry[1])
         ]
         # Last values first: one replay computes all the values before it.
         firsts = {entry[2]: self._value(program, 0, entry[2]) for entry in reversed(values)}

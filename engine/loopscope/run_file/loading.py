@@ -148,6 +148,11 @@ def _saved_run(
             f"{damaged} in it is not what its run.json says: the file is damaged, or was changed"
         )
     model = _model(entries, limits)
+    if description.opened:
+        # Imported here because the builder takes longer to import than most runs take to open.
+        from loopscope.transform.open_as_loop import open_as_loop
+
+        model = open_as_loop(model, description.opened)
     if not description.weights_kept:
         model = without_data(model)
     inputs, changes, outputs = (

@@ -60,6 +60,8 @@ class Description:
     outputs_kept: bool
     weights_kept: bool
     """False if only Consts of a few elements have their data."""
+    opened: tuple[str, ...] = ()
+    """Addresses of operators of the file's ONNX model that are loops in the run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +126,7 @@ def to_json(description: Description) -> bytes:
         else [list(record) for record in description.control_flow],
         "outputs_kept": description.outputs_kept,
         "weights_kept": description.weights_kept,
+        "opened": list(description.opened),
     }
     return json.dumps(data, indent=1).encode()
 
@@ -179,6 +182,9 @@ def of_json(document: bytes) -> Description:
         else _list(data, "control_flow", _flow_record, limit=10_000_000),
         outputs_kept=_flag(data, "outputs_kept"),
         weights_kept=version == 1 or _flag(data, "weights_kept"),
+        opened=_list(data, "opened", lambda text: _text(text, "opened"))
+        if "opened" in data
+        else (),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import index
 from pathlib import Path
@@ -17,6 +17,7 @@ from loopscope.debug.run import expect_run
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
+from loopscope.ir.opened_operator import opened_operators
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
@@ -107,6 +108,7 @@ def save(
         control_flow=recorded_flow,
         outputs_kept=outputs is not None,
         weights_kept=weights,
+        opened=_opened_in_file(debugger.model),
     )
     _write(target, to_json(description), entries)
 
@@ -175,6 +177,24 @@ def _arrays(folder: str, entries: Mapping[str, np.ndarray]) -> dict[str, bytes]:
     return {f"{folder}/{name}.npy": array_bytes(array) for name, array in entries.items()}
 
 
+def _opened_in_file(model: Model) -> tuple[str, ...]:
+    """Return the operators that are loops in the run and operators in the file of an ONNX model."""
+    if model.dialect == "openvino" or model.unopened is None:
+        return ()
+    return tuple(opened_operators(model))
+
+
+def _read_as_opened(content: bytes, opened: Sequence[str]) -> Model:
+    """Return the model of an ONNX file with operators opened as loops."""
+    model = read_model(content)
+    if not opened:
+        return model
+    # Imported here because the builder takes longer to import than most runs take to save.
+    from loopscope.transform.open_as_loop import open_as_loop
+
+    return open_as_loop(model, opened)
+
+
 def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
     """Return the files of a model: IR documents, or the original file of an ONNX model.
 
@@ -183,26 +203,29 @@ def _model(model: Model, document: bytes, *, weights: bool) -> dict[str, bytes]:
     if model.dialect == "openvino":
         document, data = ir_documents(model if weights else with_zeros(model))
         return {"model/model.xml": document, "model/model.bin": data}
-    if not document and not model.file:
+    opened = _opened_in_file(model)
+    file = (model.unopened or model).file
+    if not document and not file:
         raise WriteError(
             "an ONNX model that was read from bytes is saved with its file's content: "
             "give it as document=..., "
             "of a run that was loaded loopscope.run_file.read_run(path).document"
         )
     try:
-        content = document or Path(model.file).read_bytes()
+        content = document or Path(file).read_bytes()
         if not weights:
             from loopscope.run_file.onnx_weightless import onnx_with_zeros
 
             content = onnx_with_zeros(content)
         sentence = difference(
             model if weights else without_data(model),
-            read_model(content) if weights else without_data(read_model(content)),
+            _read_as_opened(content, opened)
+            if weights
+            else without_data(_read_as_opened(content, opened)),
         )
     except OSError as error:
         raise WriteError(
-            f"the file of the model, {shorten(model.file)}, cannot be read any more: "
-            f"{error.strerror}"
+            f"the file of the model, {shorten(file)}, cannot be read any more: {error.strerror}"
         ) from None
     except Exception as error:  # weights in other files, or a file that was damaged since
         raise WriteError(f"the model cannot be written into the file of the run: {error}") from None

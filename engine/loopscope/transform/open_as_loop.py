@@ -10,13 +10,14 @@ from loopscope.builder.tensor import Tensor
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import AddressError, BuildError, shorten
 from loopscope.ir.address_pattern import AddressPattern, address_patterns
-from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, expect_model
-from loopscope.ir.opened_operator import opened_from, opened_operator
+from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, expect_model
+from loopscope.ir.opened_operator import opened_from
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs, nodes
+from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import AttributeProblem, Known, typed
 from loopscope.ops.dialect import catalogue_for, to_build_beside
+from loopscope.transform.recurrences.full_lengths import span_all_steps
 from loopscope.transform.recurrences.opening import Opening
 from loopscope.transform.recurrences.row import Recurrence
 from loopscope.transform.recurrences.table import recurrence_of
@@ -57,11 +58,6 @@ def open_as_loop(
         file="",
         unopened=model.unopened or model,
     )
-
-
-def opened_operators(model: Model) -> list[str]:
-    """Return the addresses of the Loops that stand for operators, in document order."""
-    return [address for address, node in nodes(model) if opened_operator(node)]
 
 
 def openable(model: Model) -> Iterator[str]:
@@ -171,11 +167,21 @@ class _OpenedGraph:
         except AttributeProblem as problem:
             raise BuildError(str(problem)) from None
         graph = Graph("operator", catalogue=to_build_beside(self.model.dialect, self.catalogue))
-        sources = self.place.graph.sources[node.id]
-        inputs = {
-            role: graph.frame.parameter(role, self._known(node, number))
-            for number, (role, source) in enumerate(zip(recurrence.inputs, sources, strict=False))
+        sources = {
+            role: source
+            for role, source in zip(
+                recurrence.inputs, self.place.graph.sources[node.id], strict=False
+            )
             if source is not None
+        }
+        axis = 1 if attributes.get("layout") else recurrence.time_axis
+        if "lengths" in sources and span_all_steps(
+            self.place.graph, sources["lengths"], sources[recurrence.data], axis, self._known
+        ):
+            del sources["lengths"]
+        inputs = {
+            role: graph.frame.parameter(role, self._known(source))
+            for role, source in sources.items()
         }
         info = opened_from(node.type, node.opset)
         with graph:
@@ -189,9 +195,7 @@ class _OpenedGraph:
             if source.layer == node.id and source.output >= count:
                 raise BuildError(f"output {source.output} is read, and the loop computes {count}")
 
-    def _known(self, node: Node, number: int) -> Known:
-        source = self.place.graph.sources[node.id][number]
-        assert source is not None, "only connected inputs are asked for"
+    def _known(self, source: OutputRef) -> Known:
         known = self.known.output(self.place.address, source.layer, source.output)
         if known.element_type is None:
             port = self.place.graph.tensor(source)

@@ -18,6 +18,7 @@ from loopscope_app.links.codec import MOST, Link, Unreadable, Window, has_room, 
 FULL = Link(
     model="sample:collatz",
     backward=Backward(("loss",), ("x", "main/while%2Fw")),
+    opened=("main/LSTM", "main/loop/body/GRU"),
     input_set="n=27",
     changes={"main/n": 5},
     step="12",
@@ -41,7 +42,7 @@ def test_a_link_is_read_as_it_was_written() -> None:
         FULL.changes,
         FULL.step,
     )
-    assert found.backward == FULL.backward
+    assert (found.backward, found.opened) == (FULL.backward, FULL.opened)
     assert (found.unrolled, found.breakpoints, found.watches, found.question) == (
         FULL.unrolled,
         FULL.breakpoints,

@@ -12,7 +12,7 @@ import streamlit as st
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import counterpart, ties
-from loopscope.ir import Address, Port, opened_operator, readable
+from loopscope.ir import Address, Port, readable
 from loopscope.ops import Operation, as_array, catalogue_for
 from loopscope.transform.recurrences import recurrence_of
 from loopscope.view import walked_back_now, without_iterations
@@ -154,20 +154,22 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
-        if opened_operator(place.node):
-            _item("Fold", "unfold_less", "fold", opened_operators.fold, place.address)
-        elif session.model.opened and recurrence_of(place.node, session.model.opened.model.dialect):
-            _item(
-                "Open as a loop",
-                "replay",
-                "open_loop",
-                opened_operators.open_loop,
-                place.address,
-            )
+        _loop_item(session, place)
         if session.model.opened is not None and session.run.debugger is not None:
             cut_out_item.show(session.model.opened, session.run.debugger, place, concrete)
             specialise_menu.show(session, session.model.opened, place)
             rounding_menu.show(session.model.opened.model, place)
+
+
+def _loop_item(session: UserSession, place: IndexedNode) -> None:
+    """Show the item that opens an operator as a loop, or folds the loop again."""
+    opened = session.model.opened
+    if opened is None:
+        return
+    if place.address in opened.operators:
+        _item("Fold", "unfold_less", "fold", opened_operators.fold, place.address)
+    elif recurrence_of(place.node, opened.model.dialect) is not None:
+        _item("Open as a loop", "replay", "open_loop", opened_operators.open_loop, place.address)
 
 
 def _to_the_other_loop(debugger: loopscope.Debugger, concrete: str) -> None:

@@ -160,7 +160,8 @@ class PackedTokens:
         else:
             length = tokens // len(past_state)
             starts = [index * length for index in range(len(past_state) + 1)]
-        return PackedTokens(*arrays, starts, leading)
+        queries, keys, values = arrays
+        return PackedTokens(queries, keys, values, starts, leading)
 
     @property
     def heads(self) -> int:

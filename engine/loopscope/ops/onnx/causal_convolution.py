@@ -63,9 +63,9 @@ def causal_convolution(
     result = activated(convolved(whole, computable(weight), bias, steps, dilation), activation)
     state = whole[:, :, steps:]
     if channels_last:
-        lengths = data.shape[2:]
+        channel_axes = data.shape[2:]
         result = result.swapaxes(1, 2).reshape(data.shape)
-        state = state.swapaxes(1, 2).reshape(batch, reach, *lengths)
+        state = state.swapaxes(1, 2).reshape(batch, reach, *channel_axes)
     return (
         rounded(np.ascontiguousarray(result), data.dtype),
         rounded(np.ascontiguousarray(state), data.dtype),

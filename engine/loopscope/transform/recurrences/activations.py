@@ -19,7 +19,7 @@ def _affine(x: Tensor, alpha: float, beta: float, name: str) -> Tensor:
     return ops.add(ops.multiply(x, _like(x, alpha)), _like(x, beta), name=name)
 
 
-def _like(x: Tensor, number: float) -> np.ndarray:
+def _like(x: Tensor, number: float | list[float]) -> np.ndarray:
     assert x.element_type is not None, "activations are applied to values of known type"
     return np.asarray(number).astype(x.element_type.dtype)
 

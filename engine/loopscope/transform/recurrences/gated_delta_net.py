@@ -96,7 +96,8 @@ def _initial_state(opening: Opening, tokens: _Tokens) -> Tensor:
     if past is not None:
         return ops.transpose(past, [0, 1, 3, 2])
     starts = opening.required("bounds")[1:]
-    lengths = [(starts, 0), tokens.heads, tokens.key_size, tokens.value_size]
+    sizes = (tokens.heads, tokens.key_size, tokens.value_size)
+    lengths: list[Length] = [(starts, 0), *sizes]
     return zeros(opening.graph, lengths, ElementType.F32)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.shape import UNKNOWN
@@ -100,7 +98,7 @@ def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tens
         data=widened(data),
         layout="batch, direction, time",
         backwards=directions(opening),
-        lengths=_shorter_lengths(opening),
+        lengths=opening.inputs.get("lengths"),
         states=list(zip(states, initial, strict=True)),
         cell=cell,
         output_type=data.element_type,
@@ -108,12 +106,3 @@ def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tens
         empty_ends_in_zeros=True,
     )
     return build_layer(opening, layer)
-
-
-def _shorter_lengths(opening: Opening) -> Tensor | None:
-    """Return the lengths of the sequences; None if they are known to include all steps."""
-    lengths, steps = opening.required("lengths"), opening.required("input").shape.at(1)
-    value = lengths.known.value
-    if value is not None and steps.is_static and bool(np.all(value >= steps.length)):
-        return None
-    return lengths

@@ -14,7 +14,7 @@ from loopscope.transform.recurrences.recurrent_layers import (
     onnx_functions,
     onnx_layer,
     onnx_lstm_cell,
-    split_biases,
+    summed_bias,
 )
 
 INPUTS = (
@@ -35,7 +35,6 @@ def quantized_lstm(opening: Opening) -> tuple[Tensor, ...]:
     """
     data = opening.required("input")
     quanta, scale = quantized(data, np.arange(3))
-    first, second = split_biases(opening.inputs.get("bias"))
     to_gates = _integer_weights(opening, "weights")
     from_hidden = _integer_weights(opening, "recurrence")
     weights_scale = _by_direction(opening.required("weights_scale"))
@@ -49,7 +48,7 @@ def quantized_lstm(opening: Opening) -> tuple[Tensor, ...]:
     plan = CellPlan(
         input_product=_integer_product(to_gates, ops.multiply(scale, weights_scale)),
         recurrent_product=hidden_product,
-        bias=None if first is None else ops.add(first, second, name="bias"),
+        bias=summed_bias(opening),
         functions=onnx_functions(opening, ("Sigmoid", "Tanh", "Tanh")),
         clip=opening.attributes.get("clip"),
     )

@@ -70,6 +70,15 @@ def onnx_functions(opening: Opening, defaults: Sequence[str]) -> list[Activation
     return over_directions(names, by_direction, len(defaults))
 
 
+def summed_bias(opening: Opening) -> Tensor | None:
+    """Return the sum of both biases, ``[D, 1, G*H]``; None if the layer has no bias."""
+    first, second = split_biases(opening.wide("bias"))
+    if first is None or second is None:
+        return None
+    result: Tensor = ops.add(first, second, name="bias")
+    return result
+
+
 def split_biases(bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     """Return the biases of input and state, ``[D, 1, G*H]`` each, from ``[D, 2*G*H]``."""
     if bias is None:
@@ -137,11 +146,10 @@ def onnx_layer(
 def cell_plan(
     opening: Opening, defaults: Sequence[str], weights: Tensor, recurrence: Tensor
 ) -> CellPlan:
-    first, second = split_biases(opening.wide("bias"))
     return CellPlan(
         input_product=weights_product(weights),
         recurrent_product=weights_product(recurrence),
-        bias=None if first is None else ops.add(first, second, name="bias"),
+        bias=summed_bias(opening),
         functions=onnx_functions(opening, defaults),
         clip=opening.attributes.get("clip"),
     )

@@ -80,7 +80,11 @@ def greedy_decoder(opening: Opening) -> tuple[Tensor, ...]:
 def greedy_decoder_with_lengths(opening: Opening) -> tuple[Tensor, ...]:
     """Build CTCGreedyDecoderSeqLen as a loop."""
     data = opening.required("input")
-    lengths = ops.convert(opening.required("lengths"), destination_type="i64")
+    lengths = (
+        ops.convert(opening.inputs["lengths"], destination_type="i64")
+        if "lengths" in opening.inputs
+        else length(data, 1)
+    )
     merges = bool(opening.attribute("merge_repeated", True))
     blank = opening.inputs.get("blank_index")
     classes, counts = _decoded(opening, data, lengths, blank, merges, time_axis=1)
