@@ -1,0 +1,82 @@
+"""Values of one name in a trace, by row: the data of a ``Recorded`` node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from loopscope.ir.model import Model, Node
+
+RECORDED: Final = "Recorded"
+"""Type of the nodes that return values of a trace."""
+RECORDED_OPSET: Final = "loopscope trace"
+VALUES: Final = "values"
+"""Attribute of a ``Recorded`` node that contains its ``RecordedRows``."""
+ENDINGS: Final = "endings"
+"""Entry in the runtime information of a loop of a trace: its ``RecordedEnding`` by row."""
+
+
+class RecordedRows(Struct, frozen=True, eq=False):
+    """The values of one name in all iterations of one loop, numbered over the whole trace."""
+
+    values: np.ndarray | Sequence[np.ndarray | np.generic | None]
+    """A value for each row; None where nothing was recorded.
+
+    An array contains scalars of one type.
+    """
+    starts: tuple[np.ndarray, ...] = ()
+    """First row of each execution of the loop and of the loops around it, by the row around.
+
+    The outermost loop, which runs once, is not included.
+    """
+    fingerprints: Mapping[int, Mapping[str, Any]] = {}
+    """Facts about the values beyond the budget, by row.
+
+    Such a value is represented by its sampled elements.
+    """
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"{len(self.values):,} recorded values"
+
+    def at(self, iterations: Sequence[int]) -> np.ndarray | np.generic | None:
+        """Return the value at the iterations of the loops around it, outermost first."""
+        row = iterations[0] if iterations else 0
+        for starts, iteration in zip(self.starts, iterations[1:], strict=True):
+            row = starts[row] + iteration
+        return self.values[row]
+
+
+class RecordedEnding(Struct, frozen=True):
+    """The end of one execution of a loop, as the recorder saw it."""
+
+    total: int | None
+    """Number of iterations that the program announced; None if it did not."""
+    reason: str = ""
+    """Reason that the program gave, or the decision that was made last; empty if unknown."""
+    complete: bool = True
+    """False if the recording ends before the loop."""
+    executed: bool = True
+    """False if the program did not reach the loop."""
+
+
+def is_trace(model: Model) -> bool:
+    """Return True if a model returns the values of a trace instead of computing any."""
+    return model.meta_data.get(RECORDED_OPSET) is True
+
+
+def recorded_ending(node: Node, row: int) -> RecordedEnding | None:
+    """Return the recorded end of a loop in a row of the graph around it.
+
+    None for a loop that is not from a trace.
+    """
+    endings = node.rt_info.get(ENDINGS)
+    if not isinstance(endings, tuple) or row >= len(endings):
+        return None
+    ending = endings[row]
+    return ending if isinstance(ending, RecordedEnding) else None
