@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import loopscope
-from loopscope.errors import neutral
+from loopscope.errors import InputError, neutral
+from loopscope.ir.recorded_rows import is_trace
 
 if TYPE_CHECKING:
     from loopscope.ir import Model
@@ -106,6 +107,16 @@ def read(path: str) -> Model:
     """Read a model, with a progress line: conversion by OpenVINO may take long."""
     with doing("reading the model"):
         return loopscope.read_model(path)
+
+
+def read_operations(path: str) -> Model:
+    """Read a model whose operations a command needs; raise ``InputError`` for a trace."""
+    model = read(path)
+    if is_trace(model):
+        raise InputError(
+            f"{path} is a trace, which has recorded values and no operations: expected a model"
+        )
+    return model
 
 
 def run_whole(debugger: loopscope.Debugger, what: str = "running the model") -> loopscope.Debugger:

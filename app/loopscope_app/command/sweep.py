@@ -56,7 +56,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
-    parsed = progress.read(model)
+    parsed = progress.read_operations(model)
     samples = samples_of(parsed, options.inputs, options.batch)
     try:
         return _sweep_samples(options, parsed, samples, rounding)

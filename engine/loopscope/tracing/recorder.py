@@ -123,6 +123,8 @@ class Recorder:
         self._bytes = 0
         self._loops: list[_OpenLoop] = []
         self._reason = ""
+        self._guard = ""
+        """Name of the last event before a loop, if that was a decision."""
         self._written = time.monotonic()
         self._encoder = msgspec.msgpack.Encoder()
         self._file = _opened(path)
@@ -185,6 +187,7 @@ class Recorder:
         """
         if self._loops and self._loops[-1].paused:
             self._end_loop(form.LEFT)
+        self._guard = ""
         for value in values.values():
             if type(value) not in _PLAIN_TYPES:
                 self._record_arrays(values)
@@ -200,8 +203,12 @@ class Recorder:
     def branch(self, name: str, value: bool) -> bool:
         """Record a decision, and return it.
 
-        A decision between two turns of a loop belongs to the turn before it.
+        ``while trace.branch("go", ...)``: the decision before the first turn of a loop is recorded
+        around the loop, and its repetition after each turn in that turn.
         """
+        if self._loops and self._loops[-1].paused and self._loops[-1].guard != name:
+            self._end_loop(form.LEFT)
+        self._guard = name
         self._events.append((form.BRANCH, name, bool(value)))
         return value
 
@@ -252,7 +259,7 @@ class Recorder:
     def _begin_loop(self, name: str, total: int | None) -> _OpenLoop:
         if self._loops and self._loops[-1].paused:
             self._end_loop(form.LEFT)
-        loop = _OpenLoop(name)
+        loop = _OpenLoop(name, self._guard)
         self._loops.append(loop)
         self._events.append((form.LOOP, name, total))
         self._reason = ""
@@ -260,7 +267,7 @@ class Recorder:
 
     def _begin_iteration(self) -> None:
         self._events.append((form.ITERATION,))
-        self._reason = ""
+        self._reason = self._guard = ""
         if time.monotonic() - self._written > _SECONDS_BETWEEN_WRITES:
             self.flush()
 
@@ -307,10 +314,10 @@ class Recorder:
 class _OpenLoop:
     """A loop that has begun. It is paused between two turns of a ``while``."""
 
-    __slots__ = ("name", "paused")
+    __slots__ = ("guard", "name", "paused")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, guard: str) -> None:
+        self.name, self.guard = name, guard
         self.paused = False
 
 

@@ -120,7 +120,13 @@ class _Draft:
                 type,
                 inputs=tuple(Port(number) for number in range(len(sources))),
                 outputs=tuple(
-                    Port(len(sources) + number, port.element_type, port.shape, (name,))
+                    Port(
+                        len(sources) + number,
+                        port.element_type,
+                        port.shape,
+                        port.names or (name,),
+                        form=port.form,
+                    )
                     for number, port in enumerate(ports)
                 ),
                 **{"opset": "opset5", **fields},  # type: ignore[arg-type]
@@ -192,10 +198,11 @@ def _add_branch(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
         f"{column.label}_value", RecordedRows(decisions, starts), _BOOLEAN
     )
     bodies = [_constant_body(name, value) for name, value in (("then", True), ("else", False))]
-    draft.add(IF, column.label, [(condition, 0)], [_BOOLEAN], opset="opset8", bodies=tuple(bodies))
+    draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=tuple(bodies))
 
 
 def _constant_body(name: BodyName, value: bool) -> Body:
+    """Return a branch without effect; a graph must have a Result."""
     draft = _Draft(RecordedLoop(name))
     constant = draft.add(
         "Const",
@@ -204,8 +211,8 @@ def _constant_body(name: BodyName, value: bool) -> Body:
         opset="opset1",
         constant=Constant.of(np.array(value)),
     )
-    result = draft.add("Result", "result", [(constant, 0)])
-    return Body(name, draft.graph(), (), (OutputMap(0, result),))
+    draft.add("Result", "result", [(constant, 0)])
+    return Body(name, draft.graph())
 
 
 def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
@@ -256,8 +263,10 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
             maps.append(InputMap(len(inputs), parameter))
             inputs.append((initial, 0))
             back_edges.append(BackEdge(result, parameter))
-        outputs.append(OutputMap(0, result))
-        ports.append(Port(0, port.element_type, port.shape, form=port.form))
+        if draft.loop.outer is None:
+            outputs.append(OutputMap(0, result))
+            name = f"{loop.label}.{label}"
+            ports.append(Port(0, port.element_type, port.shape, (name,), form=port.form))
     numbered = tuple(
         entry
         if entry.external == -1
