@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
 from loopscope.ir.recorded_rows import RECORDED, RECORDED_OPSET, VALUES, RecordedRows
-from loopscope.ops.declare import Array, Attribute, Operation
+from loopscope.ops.declare import Attribute, Kernel, Operation
 from loopscope.ops.values import NO_VALUE
 
 
-def recorded(*iterations: Array, values: RecordedRows) -> object:
-    """Return the recorded value at the iterations of the enclosing loops, outermost first.
+def prepare_recorded(attributes: Mapping[str, Any], outputs: int) -> Kernel:
+    """Return the kernel of one node.
 
-    Return the empty optional if the program did not record it there.
+    Its inputs are the iteration numbers of the enclosing loops, outermost first. It returns the
+    empty optional for an iteration in which the program did not record the value.
     """
-    value = values.at([int(iteration) for iteration in iterations])
-    if value is None:
-        return NO_VALUE
-    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+    rows: RecordedRows = attributes[VALUES]
+    values = rows.values
+
+    def in_one_loop(iteration: Any) -> tuple[Any]:
+        value = values[int(iteration)]
+        return (NO_VALUE if value is None else value if value.ndim else value[()],)
+
+    def in_nested_loops(*iterations: Any) -> tuple[Any]:
+        value = rows.at([int(iteration) for iteration in iterations])
+        return (NO_VALUE if value is None else value if value.ndim else value[()],)
+
+    return in_nested_loops if rows.starts or len(values) == 1 else in_one_loop
 
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -27,10 +37,11 @@ OPERATIONS: tuple[Operation, ...] = (
         opsets=(1, 1),
         opset=RECORDED_OPSET,
         page="",
-        kernel=recorded,
+        prepare=prepare_recorded,
         inputs=(0, None),
         attributes=(Attribute(VALUES, "str", doc="The recorded values, by row."),),
         only_tensors=False,
         pure=False,
+        doc="Return the value that a program recorded in an iteration.",
     ),
 )
