@@ -15,6 +15,8 @@ RECORDED: Final = "Recorded"
 RECORDED_OPSET: Final = "loopscope trace"
 VALUES: Final = "values"
 """Attribute of a ``Recorded`` node that contains its ``RecordedRows``."""
+MOST_SAMPLES: Final = 64
+"""Number of elements that represent a tensor beyond the budget of its trace."""
 ENDINGS: Final = "endings"
 """Entry in the runtime information of a loop of a trace: its ``RecordedEnding`` by row."""
 
@@ -80,3 +82,13 @@ def recorded_ending(node: Node, row: int) -> RecordedEnding | None:
         return None
     ending = endings[row]
     return ending if isinstance(ending, RecordedEnding) else None
+
+
+def sample_indices(size: int) -> np.ndarray:
+    """Return the indices of the elements that represent a flat tensor.
+
+    >>> sample_indices(3).tolist(), sample_indices(1000)[[0, 1, -1]].tolist()
+    ([0, 1, 2], [0, 15, 999])
+    """
+    count = min(size, MOST_SAMPLES)
+    return np.linspace(0, size - 1, count).astype(np.int64) if size else np.zeros(0, np.int64)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from loopscope.tracing.trace_format import sample_indices
+from loopscope.ir.recorded_rows import sample_indices
 
 DIGEST, NORM, MINIMUM, MAXIMUM = "digest", "norm", "minimum", "maximum"
 """Facts of a fingerprint: SHA-256 of the bytes, Euclidean norm, smallest and largest number."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from loopscope.errors import ReadError, Where, shorten
+from loopscope.ir.recorded_rows import sample_indices
 from loopscope.tracing import trace_format as form
 from loopscope.tracing.fingerprints import DIGEST, INFINITIES, MAXIMUM, MINIMUM, NANS, NORM
 from loopscope.tracing.recorded_loops import (
@@ -133,9 +134,7 @@ class _Reader:
             raise ValueError("a block of events in it is damaged") from None
         self._spend(len(events))
         for event in events:
-            handler = (
-                self.handlers.get(event[0]) if event and isinstance(event[0], int) else None
-            )
+            handler = self.handlers.get(event[0]) if event and isinstance(event[0], int) else None
             if handler is None or self.awaited is not None:
                 _refuse(event)
             try:
@@ -202,14 +201,16 @@ class _Reader:
         _, name, type_name, shape, facts, data = event
         whole = _tensor(type_name, shape, b"")
         size = math.prod(whole.shape)
-        samples = _tensor(type_name, [len(form.sample_indices(min(size, 1 << 20)))], data)
+        samples = _tensor(type_name, [len(sample_indices(min(size, 1 << 20)))], data)
         if facts.keys() != _FACTS or not all(
             type(fact) in (int, float) for name, fact in facts.items() if name != DIGEST
         ):
             _refuse(event)
         column = self._add(name, _checked_tensor(samples))
         column.fingerprints[column.last_row] = {
-            **facts, DIGEST: _text(facts[DIGEST]), "shape": whole.shape
+            **facts,
+            DIGEST: _text(facts[DIGEST]),
+            "shape": whole.shape,
         }
 
     def _add_branch(self, event: list[Any]) -> None:
@@ -218,7 +219,8 @@ class _Reader:
             _refuse(event)
         loop = self.open[-1]
         self.last_decision[loop] = (
-            loop.rows - 1, f"`{_text(name)}` was {'true' if value else 'false'}"
+            loop.rows - 1,
+            f"`{_text(name)}` was {'true' if value else 'false'}",
         )
         self._add(name, value, is_branch=True)
 

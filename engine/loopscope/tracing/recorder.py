@@ -17,6 +17,7 @@ import numpy as np
 
 from loopscope.errors import InputError, shorten
 from loopscope.ir.element_type import ElementType
+from loopscope.ir.recorded_rows import MOST_SAMPLES
 from loopscope.tracing import trace_format as form
 from loopscope.tracing.fingerprints import fingerprint
 from loopscope.tracing.foreign_arrays import as_numpy
@@ -239,7 +240,7 @@ class Recorder:
 
     def _record_array(self, name: str, array: np.ndarray) -> None:
         type_name, shape = str(ElementType.of(array)), array.shape
-        if array.size > form.MOST_SAMPLES and self.budget_bytes < array.nbytes:
+        if array.size > MOST_SAMPLES and self.budget_bytes < array.nbytes:
             facts, samples = fingerprint(array)
             self._events.append(
                 (form.FINGERPRINT, name, type_name, shape, facts, samples.tobytes())
@@ -348,9 +349,7 @@ def _opened(path: Path) -> int:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
         _write_all(descriptor, form.HEADER)
     except OSError as error:
-        raise InputError(
-            f"the trace {path} cannot be written: {error.strerror or error}"
-        ) from None
+        raise InputError(f"the trace {path} cannot be written: {error.strerror or error}") from None
     return descriptor
 
 

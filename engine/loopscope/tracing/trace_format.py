@@ -10,8 +10,6 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-import numpy as np
-
 from loopscope.ir.element_type import ElementType
 
 MAGIC: Final = b"\x89loopscope trace\r\n"
@@ -52,8 +50,6 @@ EXHAUSTED, LEFT, REASON = "exhausted", "left", "reason"
 """Endings of a loop: its iterable has ended, the program left it, or ``ended`` named the reason."""
 
 MOST_NAME_CHARACTERS: Final = 200
-MOST_SAMPLES: Final = 64
-"""Number of elements that represent a tensor beyond the budget."""
 MOST_DIMENSIONS: Final = 32
 BY_NAME: Mapping[str, ElementType] = {
     str(element_type): element_type
@@ -61,13 +57,3 @@ BY_NAME: Mapping[str, ElementType] = {
     if element_type.dtype.names is None and element_type is not ElementType.STRING
 }
 """Element types of the tensors of a trace, by name; each element takes whole bytes."""
-
-
-def sample_indices(size: int) -> np.ndarray:
-    """Return the indices of the elements that represent a flat tensor.
-
-    >>> sample_indices(3).tolist(), sample_indices(1000)[[0, 1, -1]].tolist()
-    ([0, 1, 2], [0, 15, 999])
-    """
-    count = min(size, MOST_SAMPLES)
-    return np.linspace(0, size - 1, count).astype(np.int64) if size else np.zeros(0, np.int64)

@@ -33,6 +33,7 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.recorded_rows import (
     ENDINGS,
+    MOST_SAMPLES,
     RECORDED,
     RECORDED_OPSET,
     VALUES,
@@ -41,7 +42,6 @@ from loopscope.ir.recorded_rows import (
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.tracing.read_trace import read_trace_bytes, read_trace_file
 from loopscope.tracing.recorded_loops import RecordedColumn, RecordedLoop
-from loopscope.tracing.trace_format import MOST_SAMPLES
 
 _SCALAR = PartialShape.of(())
 _I64, _BOOLEAN = Port(0, ElementType.I64, _SCALAR), Port(0, ElementType.BOOLEAN, _SCALAR)
@@ -194,9 +194,7 @@ def _add_branch(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
     """
     decisions = np.zeros(draft.loop.rows, np.bool_)
     decisions[column.rows] = column.values
-    condition = draft.recorded(
-        f"{column.label}_value", RecordedRows(decisions, starts), _BOOLEAN
-    )
+    condition = draft.recorded(f"{column.label}_value", RecordedRows(decisions, starts), _BOOLEAN)
     bodies = [_constant_body(name, value) for name, value in (("then", True), ("else", False))]
     draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=tuple(bodies))
 
@@ -251,8 +249,9 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
     ports: list[Port] = []
     condition = body.recorded("again", RecordedRows(again, loop.starts()), _BOOLEAN)
     outputs.append(
-        OutputMap(-1, body.add("Result", "again_result", [(condition, 0)]),
-                  purpose="execution_condition")
+        OutputMap(
+            -1, body.add("Result", "again_result", [(condition, 0)]), purpose="execution_condition"
+        )
     )
     for label, layer in [*body.produced.items()]:
         result = body.add("Result", f"{label}_next", [(layer, 0)])
@@ -268,9 +267,7 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
             name = f"{loop.label}.{label}"
             ports.append(Port(0, port.element_type, port.shape, (name,), form=port.form))
     numbered = tuple(
-        entry
-        if entry.external == -1
-        else OutputMap(len(inputs) + number - 1, entry.internal)
+        entry if entry.external == -1 else OutputMap(len(inputs) + number - 1, entry.internal)
         for number, entry in enumerate(outputs)
     )
     finished = Body("body", body.graph(), tuple(maps), numbered, tuple(back_edges))
