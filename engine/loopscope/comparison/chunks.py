@@ -6,7 +6,7 @@ computes for all steps of a chunk at once is compared with the sequential value 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,26 +87,6 @@ def _chunk_size(longer: int, shorter: int) -> int:
     return longer // shorter if longer % shorter == 0 else -(-longer // shorter)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkRows:
-    """Rows of one pair of loop executions, aligned at the ends of chunks."""
-
-    ends: np.ndarray
-    """Iteration of the sequential loop at the end of each chunk."""
-    chunks: np.ndarray
-    """Iteration of the chunked loop."""
-    covered: tuple[int, int]
-    """Number of iterations of each run that the alignment covers."""
-
-
-def chunk_rows(chunks: Chunks, counts: tuple[int, int]) -> ChunkRows:
-    """Return the aligned iterations of two executions with these iteration counts."""
-    long, short = (counts[chunks.longer], counts[1 - chunks.longer])
-    numbers = np.arange(min(short, -(-long // chunks.size)))
-    ends = np.minimum((numbers + 1) * chunks.size, long) - 1
-    return ChunkRows(ends, numbers, counts)
-
-
 def step_axis(step_shape: tuple[int, ...], chunk_shape: tuple[int, ...], size: int) -> int | None:
     """Return the axis of a chunk's value along which the values of its steps lie.
 
@@ -126,18 +106,6 @@ def step_axis(step_shape: tuple[int, ...], chunk_shape: tuple[int, ...], size: i
         )
     ]
     return axes[0] if len(axes) == 1 else None
-
-
-def step_deviations(
-    steps: Iterator[np.ndarray], chunk: np.ndarray, axis: int, *, swapped: bool
-) -> Deviations:
-    """Return the deviation of each step from its part of a chunk's value."""
-    parts = []
-    for number, step in enumerate(steps):
-        part = np.take(chunk, number, axis=axis).reshape(step.shape)
-        sides = (part, step) if swapped else (step, part)
-        parts.append(Deviations.of(sides[0][None], sides[1][None]))
-    return Deviations.joined(parts)
 
 
 def first_step_apart(

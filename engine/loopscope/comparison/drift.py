@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from loopscope.comparison.chunk_steps import StepApart, compare_steps, first_step
+from loopscope.comparison.chunks import Alignment
+from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
 from loopscope.comparison.growth import Growth, growth
-from loopscope.comparison.largest_logit import other_choice
+from loopscope.comparison.largest_logit import choice_in_loop, other_choice
 from loopscope.comparison.matching import How, MatchedGraphs, match, value_pairs
+from loopscope.comparison.recorded_columns import alike_samples, recorded_column
+from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_recorded
 from loopscope.debug.export_value import as_public
 from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run
@@ -27,9 +32,10 @@ from loopscope.executor.record.recording import Record
 from loopscope.ir.address import decode
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.native.run_once import never
 from loopscope.native.trim_memory import give_back
-from loopscope.ops.values import is_tensor
+from loopscope.ops.values import NO_VALUE, is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
 TOLERANCE = 1e-3
@@ -146,6 +152,8 @@ class Drift:
     """Sentence about a language model's output whose largest logit differs; empty if there is
     none.
     """
+    step: StepApart | None = None
+    """First step over the tolerance, if a chunked loop was compared with a sequential one."""
     unrounded: tuple[str, ...] = ()
     """Addresses in the second model that its rounding names but leaves unchanged.
 
@@ -181,6 +189,11 @@ class Drift:
     def _first_sentence(self) -> str:
         values = sum(len(pair.deviations.absolute) for pair in self.pairs)
         if self.first is None or self.first.first is None:
+            if self.step is not None:
+                return (
+                    f"The states at the ends of all chunks agree within {self.tolerance:g}, and "
+                    f"the outputs differ from {self.step.chunk} on, {self.step.words}."
+                )
             worst = self.worst
             if worst is None:
                 return "No value could be compared."
@@ -190,6 +203,9 @@ class Drift:
             largest = f"the largest difference is {error}"
             return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
         begins = f"Begins in {_place(self.first, self.first.first)}"
+        chunked = self.first.rows.chunked
+        if self.step is not None and chunked is not None and not chunked.per_step:
+            begins += f", {self.step.words}"
         return (
             f"{begins}; {self.first.growth.words}."
             if self.first.growth
@@ -198,13 +214,20 @@ class Drift:
 
 
 def drift(
-    left: Run, right: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never
+    left: Run,
+    right: Run,
+    *,
+    tolerance: float = TOLERANCE,
+    stopped: Callable[[], bool] = never,
+    pairs: Sequence[RequestedPair] = (),
+    alignment: Alignment | None = None,
 ) -> Drift:
     """Compare two finished runs, of one model or of two, value by value and iteration by iteration.
 
     Loops and values are matched by name (in ONNX by tensor name first), then structure, then shape.
     Several values of one shape are matched by correlation. Loops of different iteration counts are
-    compared up to the smaller count. Errors are relative to the largest magnitude in either tensor.
+    compared up to the smaller count. ``pairs`` match loops and values before all else.
+    ``alignment`` compares the states of a sequential loop with those of a chunked one. Errors are relative to the largest magnitude in either tensor.
     Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run is not
     finished, or if ``stopped`` returns True between two graphs or rows.
     """
@@ -216,10 +239,11 @@ def drift(
                 f"{run.failure or 'run() runs it'}"
             )
     give_back()
-    graphs = match(left, right)
-    rows, divergences = align(left, right, graphs)
+    graphs = match(left, right, pairs)
+    rows, divergences = align(left, right, graphs, alignment)
     comparing = _Comparing((left, right), tolerance, stopped)
-    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
+    compared = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
+    outputs = [*_outputs(left.model, left.result, right.model, right.result)]
     unmatched = (
         tuple(
             f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
@@ -242,29 +266,17 @@ def drift(
     )
     return Drift(
         tolerance,
-        tuple(pairs),
-        first_over(pairs),
+        tuple(compared),
+        first_over(compared),
         tuple(divergences),
         unmatched,
         dict(comparing.left_out),
-        outputs_apart(left.model, left.result, right.model, right.result),
+        values_apart((one, other) for _, one, other in outputs),
         unpacking,
-        other_choice(_outputs(left.model, left.result, right.model, right.result)),
+        other_choice(outputs) or choice_in_loop((left, right), compared),
+        first_step(outputs, rows.values(), tolerance),
         right.unrounded,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedValues:
-    """A pair of matching values."""
-
-    one: str
-    other: str
-    how: How
-    programs: tuple[Program, Program]
-    slots: tuple[Slot, Slot]
-    position: int
-    """Number of the first run's instruction after which the value is available."""
 
 
 @dataclass(slots=True, eq=False)
@@ -285,6 +297,9 @@ class _Comparing:
                 (graph.left, graph.right),
                 (left_slot, right_slot),
                 pair.one.position + 1,
+                at_chunk_ends=pair.how == "request"
+                or (is_recorded(pair.one) and is_recorded(pair.other))
+                or (is_carried(graph.left, pair.one) and is_carried(graph.right, pair.other)),
             )
             for pair in graph.pairs
             for number, left_slot, right_slot in value_pairs(pair)
@@ -293,13 +308,26 @@ class _Comparing:
             if candidates:
                 self.left_out["that did not run in both"] += len(candidates)
             return
+        if rows.chunked is not None:
+            by_step = compare_steps(self.runs, rows.chunked, candidates)
+            for values, (step_rows, step_errors) in by_step.items():
+                yield matched_slots(self.runs[0], step_rows, values, step_errors, self.tolerance)
+            at_ends = [
+                values for values in candidates if values.at_chunk_ends and values not in by_step
+            ]
+            if inner := len(candidates) - len(at_ends) - len(by_step):
+                self.left_out["inside chunks"] += inner
+            candidates = at_ends
         deviations = self._in_columns(graph, rows, candidates)
-        deviations |= self._row_by_row(
+        parts = {values: (rows, errors) for values, errors in deviations.items()}
+        parts |= self._row_by_row(
             graph, rows, [values for values in candidates if values not in deviations]
         )
         for values in candidates:
-            if values in deviations:
-                yield matched_slots(self.runs[0], rows, values, deviations[values], self.tolerance)
+            if values in parts:
+                yield matched_slots(
+                    self.runs[0], parts[values][0], values, parts[values][1], self.tolerance
+                )
 
     def _check_stopped(self) -> None:
         if self.stopped():
@@ -320,9 +348,12 @@ class _Comparing:
         deviations: dict[ComparedValues, Deviations] = {}
         for values in candidates:
             self._check_stopped()
-            columns = [side.column(slot) for side, slot in zip(sides, values.slots, strict=True)]
             arrays = [
-                as_public(column.of(len(rows.left))) for column in columns if column is not None
+                array
+                for side, slot, numbers in zip(
+                    sides, values.slots, (rows.left, rows.right), strict=True
+                )
+                if (array := _column(side, slot, numbers)) is not None
             ]
             if (
                 len(arrays) == 2
@@ -334,17 +365,18 @@ class _Comparing:
 
     def _row_by_row(
         self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
-    ) -> dict[ComparedValues, Deviations]:
+    ) -> dict[ComparedValues, tuple[AlignedRows, Deviations]]:
         """Compare the remaining values row by row, last value first.
 
-        Replaying the last value computes most of the others.
+        Replaying the last value computes most of the others. Rows in which a trace does not have
+        the value are left out.
         """
-        parts: dict[ComparedValues, list[Deviations]] = {
+        parts: dict[ComparedValues, list[tuple[int, Deviations]]] = {
             candidate: []
             for candidate in sorted(candidates, key=lambda candidate: -candidate.position)
         }
         programs = graph.left, graph.right
-        for numbers in zip(rows.left.tolist(), rows.right.tolist(), strict=True):
+        for place, numbers in enumerate(zip(rows.left.tolist(), rows.right.tolist(), strict=True)):
             self._check_stopped()
             for candidate in [*parts]:
                 sides = zip(self.runs, programs, numbers, candidate.slots, strict=True)
@@ -352,6 +384,9 @@ class _Comparing:
                     run.values.get(run.timeline, program, row, slot)
                     for run, program, row, slot in sides
                 ]
+                if any(value is NO_VALUE for value in values) and self._has_trace:
+                    continue
+                values = alike_samples(programs, numbers, candidate.slots, values)
                 arrays = (
                     [as_public(value) for value in values] if all(map(is_tensor, values)) else []
                 )
@@ -359,11 +394,28 @@ class _Comparing:
                     self.left_out[reason] += 1
                     del parts[candidate]
                 else:
-                    parts[candidate].append(Deviations.of(arrays[0][None], arrays[1][None]))
+                    error = Deviations.of(arrays[0][None], arrays[1][None])
+                    parts[candidate].append((place, error))
         return {
-            candidate: Deviations.joined(row_deviations)
-            for candidate, row_deviations in parts.items()
+            candidate: (
+                rows.part([place for place, _ in errors]),
+                Deviations.joined([error for _, error in errors]),
+            )
+            for candidate, errors in parts.items()
+            if errors
         }
+
+    @property
+    def _has_trace(self) -> bool:
+        return any(is_trace(run.model) for run in self.runs)
+
+
+def _column(side: Columns, slot: Slot, rows: np.ndarray) -> np.ndarray | None:
+    """Return a value in all rows as one array; None if it must be computed row by row."""
+    if (recorded := recorded_column(side.program, slot, rows)) is not None:
+        return recorded
+    column = side.column(slot)
+    return None if column is None else as_public(column.of(len(rows)))
 
 
 def _not_compared(arrays: Sequence[np.ndarray]) -> str:
@@ -470,4 +522,12 @@ def _place(pair: MatchedSlots, moment: Moment) -> str:
             if "[" in segment
         )
     )
+    chunked = pair.rows.chunked
+    if chunked is not None:
+        is_step = chunked.per_step or not chunked.chunks.longer
+        chunk = moment.iteration // chunked.chunks.size if is_step else moment.iteration
+        words = chunked.chunks.step_words(chunk, chunked.total)
+        if chunked.per_step:
+            return f"`{loop}` at step {moment.iteration:,} in `{name}`, in {words}"
+        return f"`{loop}` in {words} in `{name}`"
     return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

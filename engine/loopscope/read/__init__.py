@@ -18,8 +18,8 @@ from loopscope.tracing import read_trace
 
 __all__ = [
     "ReadLimits",
-    "open_archive",
     "is_trace_content",
+    "open_archive",
     "read_model",
     "what_is_at",
 ]

@@ -159,7 +159,7 @@ class RecordedLoop:
 
 
 def _fits_i64(values: list[int]) -> bool:
-    return -(2**63) <= min(values, default=0) and max(values, default=0) < 2**63
+    return min(values, default=0) >= -(2**63) and max(values, default=0) < 2**63
 
 
 def _scalar(value: Any) -> np.generic:
