@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import loopscope
 from loopscope.errors import InputError, neutral
-from loopscope.ir.recorded_rows import is_trace
+from loopscope.ir import is_trace
 
 if TYPE_CHECKING:
     from loopscope.ir import Model

@@ -4,6 +4,7 @@ iteration.
 
 from __future__ import annotations
 
+from loopscope.comparison.chunks import Alignment
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import Divergence
 from loopscope.comparison.drift import (
@@ -29,6 +30,7 @@ from loopscope.comparison.heat import (
     spot_of,
 )
 from loopscope.comparison.matching import Matched
+from loopscope.comparison.requested_pairs import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
 from loopscope.comparison.table import write_table
 
@@ -36,6 +38,7 @@ __all__ = [
     "COMPARED",
     "OUTSIDE",
     "TOLERANCE",
+    "Alignment",
     "Cell",
     "Cost",
     "Deviations",
@@ -48,6 +51,7 @@ __all__ = [
     "MatchedSlots",
     "Moment",
     "Precision",
+    "RequestedPair",
     "RoundingCandidate",
     "Spot",
     "cosine_words",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,15 +14,19 @@ from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Chunked
 from loopscope.debug.export_value import as_public
 from loopscope.debug.run import Run
+from loopscope.ir.address import decode
 from loopscope.ops.values import is_tensor
+
+if TYPE_CHECKING:
+    from loopscope.comparison.drift import MatchedSlots
 
 
 @dataclass(frozen=True, slots=True)
 class StepApart:
-    """First step at which an output of two models differs."""
+    """First step at which a value differs that both loops have for each step."""
 
     name: str
-    """Name of the output."""
+    """Name of the value: of the body, or an output of the model."""
     step: int
     error: float
     """Relative error at that step."""
@@ -30,7 +35,7 @@ class StepApart:
 
     @property
     def words(self) -> str:
-        return f"at step {self.step:,} in output `{self.name}`"
+        return f"`{self.name}` differs from step {self.step:,} on"
 
 
 def compare_steps(
@@ -95,12 +100,23 @@ def _step_errors(
 
 
 def first_step(
-    outputs: Sequence[tuple[str, object, object]], rows: Iterable[AlignedRows], tolerance: float
+    pairs: Iterable[MatchedSlots],
+    outputs: Sequence[tuple[str, object, object]],
+    rows: Iterable[AlignedRows],
+    tolerance: float,
 ) -> StepApart | None:
-    """Return the first step at which an output differs, along an axis with all steps.
+    """Return the first step at which a value of the body or else an output differs.
 
-    None if no loop was compared in chunks, or if every output agrees.
+    An output is compared along the axis that has all steps. None if no loop was compared in chunks,
+    or if everything agrees.
     """
+    for pair in pairs:
+        chunked = pair.rows.chunked
+        if chunked is not None and chunked.per_step and pair.first is not None:
+            step = pair.first.iteration or 0
+            words = chunked.chunks.step_words(step // chunked.chunks.size, chunked.total)
+            name = decode(pair.one.rpartition("/")[2])
+            return StepApart(name, step, pair.first.relative, words)
     for aligned in rows:
         if aligned.chunked is not None:
             chunked = aligned.chunked

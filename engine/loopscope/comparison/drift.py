@@ -192,7 +192,7 @@ class Drift:
             if self.step is not None:
                 return (
                     f"The states at the ends of all chunks agree within {self.tolerance:g}, and "
-                    f"the outputs differ from {self.step.chunk} on, {self.step.words}."
+                    f"{self.step.words}, in {self.step.chunk}."
                 )
             worst = self.worst
             if worst is None:
@@ -205,7 +205,7 @@ class Drift:
         begins = f"Begins in {_place(self.first, self.first.first)}"
         chunked = self.first.rows.chunked
         if self.step is not None and chunked is not None and not chunked.per_step:
-            begins += f", {self.step.words}"
+            begins += f"; {self.step.words}"
         return (
             f"{begins}; {self.first.growth.words}."
             if self.first.growth
@@ -243,7 +243,11 @@ def drift(
     rows, divergences = align(left, right, graphs, alignment)
     comparing = _Comparing((left, right), tolerance, stopped)
     compared = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
-    outputs = [*_outputs(left.model, left.result, right.model, right.result)]
+    outputs = (
+        []  # a trace has no outputs but the last values of its loops
+        if is_trace(left.model) or is_trace(right.model)
+        else [*_outputs(left.model, left.result, right.model, right.result)]
+    )
     unmatched = (
         tuple(
             f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
@@ -274,7 +278,7 @@ def drift(
         values_apart((one, other) for _, one, other in outputs),
         unpacking,
         other_choice(outputs) or choice_in_loop((left, right), compared),
-        first_step(outputs, rows.values(), tolerance),
+        first_step(compared, outputs, rows.values(), tolerance),
         right.unrounded,
     )
 
@@ -302,6 +306,7 @@ class _Comparing:
                 or (is_carried(graph.left, pair.one) and is_carried(graph.right, pair.other)),
             )
             for pair in graph.pairs
+            if not (self._has_trace and pair.one.region)
             for number, left_slot, right_slot in value_pairs(pair)
         ]
         if not len(rows.left):

@@ -37,6 +37,7 @@ from loopscope.ir.model import (
     Signature,
 )
 from loopscope.ir.readable import readable, readable_around, readable_steps
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
 
@@ -72,6 +73,7 @@ __all__ = [
     "full_address",
     "graphs",
     "is_of_an_array",
+    "is_trace",
     "is_whole",
     "iteration_range",
     "iteration_words",

@@ -39,6 +39,10 @@ class RecordedRows(Struct, frozen=True, eq=False):
 
     Such a value is represented by its sampled elements.
     """
+    is_control: bool = False
+    """True for a trip count, a condition or an unknown initial value, which no program recorded
+    under that name.
+    """
 
     def __len__(self) -> int:
         return len(self.values)
@@ -70,6 +74,12 @@ class RecordedEnding(Struct, frozen=True):
 def is_trace(model: Model) -> bool:
     """Return True if a model returns the values of a trace instead of computing any."""
     return model.meta_data.get(RECORDED_OPSET) is True
+
+
+def is_control(node: Node) -> bool:
+    """Return True if a node of a trace only controls how the trace runs."""
+    rows = node.attributes.get(VALUES)
+    return isinstance(rows, RecordedRows) and rows.is_control
 
 
 def recorded_ending(node: Node, row: int) -> RecordedEnding | None:

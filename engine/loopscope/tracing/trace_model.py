@@ -194,7 +194,9 @@ def _add_branch(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
     """
     decisions = np.zeros(draft.loop.rows, np.bool_)
     decisions[column.rows] = column.values
-    condition = draft.recorded(f"{column.label}_value", RecordedRows(decisions, starts), _BOOLEAN)
+    condition = draft.recorded(
+        f"{column.label}_value", RecordedRows(decisions, starts, is_control=True), _BOOLEAN
+    )
     bodies = [_constant_body(name, value) for name, value in (("then", True), ("else", False))]
     draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=tuple(bodies))
 
@@ -230,7 +232,9 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
         if execution.count and (trip_count > execution.count or not execution.exhausted):
             again[execution.first_row + execution.count - 1] = False
     starts = draft.loop.starts()
-    trip_count = draft.recorded(f"{loop.label}_trip_count", RecordedRows(trips, starts), _I64)
+    trip_count = draft.recorded(
+        f"{loop.label}_trip_count", RecordedRows(trips, starts, is_control=True), _I64
+    )
     start = draft.add(
         "Const",
         f"{loop.label}_begins",
@@ -247,7 +251,9 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
     outputs: list[OutputMap] = []
     back_edges: list[BackEdge] = []
     ports: list[Port] = []
-    condition = body.recorded("again", RecordedRows(again, loop.starts()), _BOOLEAN)
+    condition = body.recorded(
+        "again", RecordedRows(again, loop.starts(), is_control=True), _BOOLEAN
+    )
     outputs.append(
         OutputMap(
             -1, body.add("Result", "again_result", [(condition, 0)]), purpose="execution_condition"
@@ -263,6 +269,8 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
             inputs.append((initial, 0))
             back_edges.append(BackEdge(result, parameter))
         if draft.loop.outer is None:
+            if port.form != "tensor":
+                continue  # the last iteration may lack the value
             outputs.append(OutputMap(0, result))
             name = f"{loop.label}.{label}"
             ports.append(Port(0, port.element_type, port.shape, (name,), form=port.form))
@@ -280,14 +288,14 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
         rt_info={ENDINGS: loop.endings()},
     )
     if draft.loop.outer is None:
-        for number, label in enumerate(body.produced):
-            draft.add("Result", f"{loop.label}.{label}", [(layer, number)])
+        for number, port in enumerate(ports):
+            draft.add("Result", port.names[0], [(layer, number)])
 
 
 def _initial(draft: _Draft, loop: RecordedLoop, label: str, port: Port) -> LayerId:
     """Return the node with the initial value of what a loop carries, which may be unknown."""
     if label in draft.produced:
         return draft.produced[label]
-    rows = RecordedRows([None] * draft.loop.rows, draft.loop.starts())
+    rows = RecordedRows([None] * draft.loop.rows, draft.loop.starts(), is_control=True)
     unknown = Port(0, port.element_type, DYNAMIC, form="optional")
     return draft.recorded(f"{loop.label}_{label}_initial", rows, unknown)
