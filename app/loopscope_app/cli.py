@@ -29,6 +29,7 @@ COMMANDS = {
     "precision": "precision",
     "gradients": "gradients",
     "page": "page",
+    "trace": "trace",
     "why": "why",
     "value": "value",
     "matrix": "matrix",
@@ -142,6 +143,8 @@ _EPILOG = """commands that need no browser:
                                    add gradients through loops and branches
   convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.pb: for TensorFlow)
  serve
+  trace import DIR --pattern ... -o x.loopscope
+                                   make a trace of arrays that a program dumped
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol
 

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from loopscope.tracing.recorder import IDLE, SWITCH, IdleTrace, Recorder, Trace, trace
+from loopscope.tracing.import_dumps import import_dumps
+from loopscope.tracing.recorder import (
+    DEFAULT_BUDGET,
+    IDLE,
+    SWITCH,
+    IdleTrace,
+    Recorder,
+    Trace,
+    trace,
+)
 from loopscope.tracing.trace_format import MAGIC
 from loopscope.tracing.trace_model import read_trace
 
-__all__ = ["IDLE", "MAGIC", "SWITCH", "IdleTrace", "Recorder", "Trace", "read_trace", "trace"]
+__all__ = [
+    "DEFAULT_BUDGET",
+    "IDLE",
+    "MAGIC",
+    "SWITCH",
+    "IdleTrace",
+    "Recorder",
+    "Trace",
+    "import_dumps",
+    "read_trace",
+    "trace",
+]
