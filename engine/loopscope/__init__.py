@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from loopscope.run_file.loading import load
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
+    from loopscope.tracing import trace, trace_callback, trace_module
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -84,6 +85,10 @@ __all__ = [
     # the app
     "show",
     "sweep",
+    # recording
+    "trace",
+    "trace_callback",
+    "trace_module",
     "verdict",
     # a notebook's cell
     "widget",
@@ -115,6 +120,9 @@ _MODULE_OF_NAME = {
     "save": "run_file.saving",
     "show": "launch",
     "sweep": "sweeps.sweep",
+    "trace": "tracing",
+    "trace_callback": "tracing",
+    "trace_module": "tracing",
     "verdict": "explain.verdict",
     "widget": "notebook",
     "write_model": "write",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopscope.tracing.import_dumps import import_dumps
+from loopscope.tracing.module_hooks import ModuleTrace, trace_callback, trace_module
 from loopscope.tracing.recorder import (
     DEFAULT_BUDGET,
     IDLE,
@@ -21,9 +22,12 @@ __all__ = [
     "MAGIC",
     "SWITCH",
     "IdleTrace",
+    "ModuleTrace",
     "Recorder",
     "Trace",
     "import_dumps",
     "read_trace",
     "trace",
+    "trace_callback",
+    "trace_module",
 ]

@@ -24,7 +24,7 @@ _KNOWN_DTYPES = frozenset(element_type.dtype for element_type in BY_NAME.values(
 def as_numpy(name: str, value: Any) -> np.ndarray:
     """Return a value as an array of one of the engine's element types, possibly without a copy.
 
-    Arrays of numpy, torch, JAX, TensorFlow, MLX and CuPy are accepted, and everything else that
+    The array may also be complex. Arrays of numpy, torch, JAX, TensorFlow, MLX and CuPy are accepted, and everything else that
     numpy converts to numbers. Raise ``InputError`` for other values.
     """
     try:
@@ -35,7 +35,7 @@ def as_numpy(name: str, value: Any) -> np.ndarray:
         ) from None
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype not in _KNOWN_DTYPES:
+    if array.dtype not in _KNOWN_DTYPES and array.dtype not in (np.complex64, np.complex128):
         raise InputError(
             f"the value of {name!r} is {_kind(value)} of {shorten(str(array.dtype), 40)}: expected "
             f"numbers or booleans of one of the types {', '.join(BY_NAME)}"

@@ -140,6 +140,8 @@ class Recorder:
         error: BaseException | None,
         _: TracebackType | None,
     ) -> None:
+        if "jax" in sys.modules:  # callbacks that have not run yet
+            sys.modules["jax"].effects_barrier()
         if self in _OPEN:
             _OPEN.remove(self)
         if error is not None:
@@ -183,8 +185,9 @@ class Recorder:
 
         A value is a number, or an array of numpy, torch, JAX, TensorFlow, MLX or CuPy. ``carried``
         names values that the loop carries to its next iteration. A value that was recorded before
-        the loop under the same name is carried too: it is the initial value. ``InputError`` for a
-        value that is not numeric.
+        the loop under the same name is carried too: it is the initial value. A complex value
+        becomes two, such as ``x.real`` and ``x.imag``. ``InputError`` for a value that is not
+        numeric.
         """
         if self._loops and self._loops[-1].paused:
             self._end_loop(form.LEFT)
@@ -236,7 +239,12 @@ class Recorder:
             if type(value) in _PLAIN_TYPES:
                 self._events.append((form.SCALARS, {name: value}))
             else:
-                self._record_array(name, as_numpy(name, value))
+                array = as_numpy(name, value)
+                if array.dtype.kind == "c":
+                    self._record_array(f"{name}.real", array.real)
+                    self._record_array(f"{name}.imag", array.imag)
+                else:
+                    self._record_array(name, array)
 
     def _record_array(self, name: str, array: np.ndarray) -> None:
         type_name, shape = str(ElementType.of(array)), array.shape

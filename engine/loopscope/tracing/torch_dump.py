@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,16 @@ def main(source: str, target: str) -> None:
         if isinstance(value, torch.Tensor):
             tensors[name or "value"] = value.detach().contiguous().resolve_conj().resolve_neg()
         elif isinstance(value, dict):
-            waiting += [(f"{name}.{key}".lstrip("."), item) for key, item in value.items()]
+            waiting += _inside(name, reversed(value.items()))
         elif isinstance(value, (list, tuple)):
-            waiting += [(f"{name}.{key}".lstrip("."), item) for key, item in enumerate(value)]
+            waiting += _inside(name, reversed([*enumerate(value)]))
         if len(tensors) > _MAX_TENSORS:
             sys.exit(f"it has more than {_MAX_TENSORS:,} tensors")
     _write(torch, tensors, target)
+
+
+def _inside(name: str, items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
+    return [(f"{name}.{key}".lstrip("."), item) for key, item in items]
 
 
 def _write(torch: Any, tensors: dict[str, Any], target: str) -> None:
