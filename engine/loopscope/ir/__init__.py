@@ -37,7 +37,7 @@ from loopscope.ir.model import (
     Signature,
 )
 from loopscope.ir.readable import readable, readable_around, readable_steps
-from loopscope.ir.recorded_rows import is_trace
+from loopscope.ir.recorded_rows import is_trace, recorded_values
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
 
@@ -81,5 +81,6 @@ __all__ = [
     "readable",
     "readable_around",
     "readable_steps",
+    "recorded_values",
     "type_name",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from loopscope.ir.model import Model, Node
+from loopscope.ir.walk import graphs
 
 RECORDED: Final = "Recorded"
 """Type of the nodes that return values of a trace."""
@@ -80,6 +81,15 @@ def is_control(node: Node) -> bool:
     """Return True if a node of a trace only controls how the trace runs."""
     rows = node.attributes.get(VALUES)
     return isinstance(rows, RecordedRows) and rows.is_control
+
+
+def recorded_values(model: Model) -> int:
+    """Return the number of names under which the program recorded values."""
+    return sum(
+        node.type == RECORDED and not is_control(node)
+        for place in graphs(model)
+        for node in place.graph.nodes
+    )
 
 
 def recorded_ending(node: Node, row: int) -> RecordedEnding | None:
