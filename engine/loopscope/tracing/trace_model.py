@@ -264,7 +264,8 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
         port = body.nodes[layer].outputs[0]
         if label in loop.carried or label in draft.produced:
             initial = _initial(draft, loop, label, port)
-            parameter = body.add("Parameter", f"{label}_before", outputs=[Port(0)])
+            before = Port(0, port.element_type, form=port.form)
+            parameter = body.add("Parameter", f"{label}_before", outputs=[before])
             maps.append(InputMap(len(inputs), parameter))
             inputs.append((initial, 0))
             back_edges.append(BackEdge(result, parameter))

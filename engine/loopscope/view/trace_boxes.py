@@ -53,8 +53,12 @@ def recorded_boxes(
 
 
 def _named(node: ViewNode) -> ViewNode:
-    """Return the box of a value with its name as title."""
-    return replace(node, title=node.name, name="") if node.title == RECORDED else node
+    """Return the box of a value or a decision with its name as title."""
+    if node.title == RECORDED:
+        return replace(node, title=node.name, name="")
+    if node.kind == "folded" and not node.loops and node.title == IF:
+        return replace(node, title=node.name, name="", detail="", badge="decision")
+    return node
 
 
 def _from_value(
