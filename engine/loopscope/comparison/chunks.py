@@ -72,9 +72,9 @@ class Chunks:
 
 
 def _chunk_size(longer: int, shorter: int) -> int:
-    """Return the chunk size that both counts allow: a power of two if there is one.
+    """Return the chunk size that both counts allow: a power of two, else a divisor; else 1.
 
-    >>> _chunk_size(100, 2), _chunk_size(9, 3), _chunk_size(5, 5), _chunk_size(7, 0)
+    >>> _chunk_size(100, 2), _chunk_size(9, 3), _chunk_size(5, 5), _chunk_size(200, 137)
     (64, 3, 1, 1)
     """
     if not shorter or longer == shorter:
@@ -84,7 +84,7 @@ def _chunk_size(longer: int, shorter: int) -> int:
         size *= 2
     if -(-longer // size) == shorter:
         return size
-    return longer // shorter if longer % shorter == 0 else -(-longer // shorter)
+    return longer // shorter if longer % shorter == 0 else 1
 
 
 def step_axis(step_shape: tuple[int, ...], chunk_shape: tuple[int, ...], size: int) -> int | None:

@@ -248,14 +248,7 @@ def drift(
         if is_trace(left.model) or is_trace(right.model)
         else [*_outputs(left.model, left.result, right.model, right.result)]
     )
-    unmatched = (
-        tuple(
-            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
-        ),
-        tuple(
-            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
-        ),
-    )
+    unmatched = _unmatched(left, right, graphs)
     unpacking = (
         tuple(
             f"{graph.left.address}/{entry.label}"
@@ -280,6 +273,29 @@ def drift(
         other_choice(outputs) or choice_in_loop((left, right), compared),
         first_step(compared, outputs, rows.values(), tolerance),
         right.unrounded,
+    )
+
+
+def _unmatched(
+    left: Run, right: Run, graphs: Sequence[MatchedGraphs]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the addresses in each model without a match.
+
+    A program records few of the values of a model, so that those of a model beside a trace are left
+    out.
+    """
+    is_left_trace, is_right_trace = is_trace(left.model), is_trace(right.model)
+    return (
+        ()
+        if is_right_trace and not is_left_trace
+        else tuple(
+            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
+        ),
+        ()
+        if is_left_trace and not is_right_trace
+        else tuple(
+            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
+        ),
     )
 
 

@@ -78,7 +78,10 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         address = f"{self._timeline.address(program, row)}/{instruction.label}"
         record = self.record_of(region, row, address)
         ending = recorded_ending(instruction.node, row)
-        return record if ending is None else replace(record, reason=ending.reason)
+        if ending is None:
+            return record
+        left = "the program left it" if record.ended_by == "condition" else ""
+        return replace(record, reason=ending.reason or left)
 
     def record_of(self, region: Region, row: int, address: str) -> ControlFlowRecord:
         """Return the record of the execution of a region in one row of its graph."""
