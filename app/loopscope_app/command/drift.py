@@ -133,8 +133,8 @@ def _print_result(
     if every_value:
         error = worst.worst.relative if worst is not None else math.nan
     if options.junit:
-        most = options.tolerance if options.fail_over is None else options.fail_over
-        write_junit(result, f"{options.model} {options.other}", most, options.junit)
+        limit = options.tolerance if options.fail_over is None else options.fail_over
+        write_junit(result, f"{options.model} {options.other}", limit, options.junit)
     if options.json:
         print(json.dumps({**drift_data(result), "sentence": sentence}, allow_nan=False))
     else:

@@ -12,10 +12,10 @@ from loopscope.replaced_file import replaced_file
 _MAX_TESTS = 10_000
 
 
-def write_junit(result: Drift, name: str, most: float, path: str) -> None:
-    """Write a test for each pair of values, which fails if its largest error is over ``most``."""
+def write_junit(result: Drift, name: str, limit: float, path: str) -> None:
+    """Write a test for each pair of values, which fails if its largest error is over ``limit``."""
     pairs = result.pairs[:_MAX_TESTS]
-    failures = [pair for pair in pairs if _differs(pair, most)]
+    failures = [pair for pair in pairs if _differs(pair, limit)]
     suite = ET.Element(
         "testsuite",
         name=_text(f"loopscope drift {name}"),
@@ -31,22 +31,22 @@ def write_junit(result: Drift, name: str, most: float, path: str) -> None:
             suite, "testcase", classname="drift", name=_text(f"{pair.one} beside {pair.other}")
         )
         if pair in failures:
-            ET.SubElement(test, "failure", message=_text(_message(pair, most)))
+            ET.SubElement(test, "failure", message=_text(_message(pair, limit)))
     document = ET.tostring(suite, encoding="utf-8", xml_declaration=True)
     with replaced_file(Path(path)) as file:
         file.write(document)
 
 
-def _differs(pair: MatchedSlots, most: float) -> bool:
-    return not pair.worst.relative <= most
+def _differs(pair: MatchedSlots, limit: float) -> bool:
+    return not pair.worst.relative <= limit
 
 
-def _message(pair: MatchedSlots, most: float) -> str:
+def _message(pair: MatchedSlots, limit: float) -> str:
     begins = "" if pair.first is None else f", begins at {pair.first.address}"
     growth = f", {pair.growth.words}" if pair.growth else ""
     return (
         f"relative error {pair.worst.relative:.2g} at {pair.worst.address}, expected at most "
-        f"{most:g}{begins}{growth}"
+        f"{limit:g}{begins}{growth}"
     )
 
 

@@ -7,15 +7,7 @@ from __future__ import annotations
 from loopscope.comparison.chunks import Alignment
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import Divergence
-from loopscope.comparison.drift import (
-    COMPARED,
-    TOLERANCE,
-    Drift,
-    MatchedSlots,
-    Moment,
-    cosine_words,
-    drift,
-)
+from loopscope.comparison.drift import COMPARED, TOLERANCE, Drift, drift
 from loopscope.comparison.growth import Growth
 from loopscope.comparison.heat import (
     OUTSIDE,
@@ -29,6 +21,7 @@ from loopscope.comparison.heat import (
     operands,
     spot_of,
 )
+from loopscope.comparison.matched_slots import MatchedSlots, Moment, cosine_words
 from loopscope.comparison.matching import Matched
 from loopscope.comparison.requested_pairs import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision

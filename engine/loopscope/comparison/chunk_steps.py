@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +11,11 @@ from loopscope.comparison.chunks import first_step_apart, step_axis
 from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Chunked
+from loopscope.comparison.matched_slots import MatchedSlots
 from loopscope.debug.export_value import as_public
 from loopscope.debug.run import Run
 from loopscope.ir.address import decode
 from loopscope.ops.values import is_tensor
-
-if TYPE_CHECKING:
-    from loopscope.comparison.drift import MatchedSlots
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def first_step_apart(
 
     The result is the output's name, the step and the relative error. None if all agree.
     """
-    found: list[tuple[int, str, float]] = []
+    differing: list[tuple[int, str, float]] = []
     for name, left, right in outputs:
         if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
             continue
@@ -128,8 +128,8 @@ def first_step_apart(
         relative = Deviations.of(*sides).relative
         over = np.flatnonzero(~(relative <= tolerance))
         if len(over):
-            found.append((int(over[0]), name, float(relative[over[0]])))
-    if not found:
+            differing.append((int(over[0]), name, float(relative[over[0]])))
+    if not differing:
         return None
-    step, name, error = min(found)
+    step, name, error = min(differing)
     return name, step, error

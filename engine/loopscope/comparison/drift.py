@@ -17,9 +17,14 @@ from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
-from loopscope.comparison.growth import Growth, growth
 from loopscope.comparison.largest_logit import choice_in_loop, other_choice
-from loopscope.comparison.matching import How, MatchedGraphs, match, value_pairs
+from loopscope.comparison.matched_slots import (
+    MatchedSlots,
+    first_over,
+    matched_slots,
+    place_words,
+)
+from loopscope.comparison.matching import MatchedGraphs, match, value_pairs
 from loopscope.comparison.recorded_columns import alike_samples, recorded_column
 from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_recorded
 from loopscope.debug.export_value import as_public
@@ -27,9 +32,7 @@ from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError, elided
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Program
 from loopscope.executor.record.recording import Record
-from loopscope.ir.address import decode
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
 from loopscope.ir.recorded_rows import is_trace
@@ -45,83 +48,6 @@ COMPARED = Record(budget_bytes=32 * 2**20)
 """Recording options of a run that is only compared row by row; compared runs, or a runtime, share
 the memory.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Deviation of one value in one iteration."""
-
-    address: str
-    """Address in the first run, such as ``main/loop[12]/body/delta``."""
-    step: int
-    """Step of the first run after which the value is available."""
-    iteration: int | None
-    """Iteration of the innermost enclosing loop; None outside loops."""
-    absolute: float
-    relative: float
-    cosine: float
-
-
-def cosine_words(moment: Moment) -> str:
-    """Return the end of a sentence with the cosine.
-
-    Return an empty text if a side does not have a direction: all zeros, or not finite.
-    """
-    return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedSlot:
-    """A value of the first run in all compared rows."""
-
-    one: str
-    """Address in the first model, without iterations."""
-    program: Program
-    """Graph of the value."""
-    position: int
-    """Number of the instruction after which the value is available."""
-    rows: AlignedRows
-    deviations: Deviations
-
-    def moment(self, run: Run, row: int) -> Moment:
-        """Return the deviation in a row (index into ``rows``); ``run`` is the first run."""
-        number, iteration = int(self.rows.left[row]), int(self.rows.iteration[row])
-        address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
-        errors = (
-            float(column[row])
-            for column in (
-                self.deviations.absolute,
-                self.deviations.relative,
-                self.deviations.cosine,
-            )
-        )
-        step = run.timeline.step_at(self.program, number, self.position)
-        return Moment(address, step, iteration if iteration >= 0 else None, *errors)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchedSlots(ComparedSlot):
-    """A value of the first run and its match in the second, in all aligned rows."""
-
-    other: str
-    """Address in the second model, without iterations."""
-    how: How
-    beside: Program
-    """Graph of the second value."""
-    worst: Moment
-    first: Moment | None
-    """First moment over the tolerance."""
-    growth: Growth | None
-    """Growth over the execution of the innermost loop with the first moment over the tolerance, or
-    the worst.
-
-    None outside loops.
-    """
-
-    def address_beside(self, run: Run, row: int) -> str:
-        """Return the address of the second value in a row; ``run`` is the second run."""
-        graph = run.timeline.address(self.beside, int(self.rows.right[row]))
-        return f"{graph}/{self.other.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -199,10 +125,10 @@ class Drift:
                 return "No value could be compared."
             if not worst.worst.relative:
                 return f"All {values:,} values are equal."
-            error = f"{worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
+            error = f"{worst.worst.relative:.2g}, of {place_words(worst, worst.worst)}"
             largest = f"the largest difference is {error}"
             return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
-        begins = f"Begins in {_place(self.first, self.first.first)}"
+        begins = f"Begins in {place_words(self.first, self.first.first)}"
         chunked = self.first.rows.chunked
         if self.step is not None and chunked is not None and not chunked.per_step:
             begins += f"; {self.step.words}"
@@ -227,7 +153,8 @@ def drift(
     Loops and values are matched by name (in ONNX by tensor name first), then structure, then shape.
     Several values of one shape are matched by correlation. Loops of different iteration counts are
     compared up to the smaller count. ``pairs`` match loops and values before all else.
-    ``alignment`` compares the states of a sequential loop with those of a chunked one. Errors are relative to the largest magnitude in either tensor.
+    ``alignment`` compares the states of a sequential loop with those of a chunked one. Errors are
+    relative to the largest magnitude in either tensor.
     Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run is not
     finished, or if ``stopped`` returns True between two graphs or rows.
     """
@@ -268,7 +195,7 @@ def drift(
         tuple(divergences),
         unmatched,
         dict(comparing.left_out),
-        values_apart((one, other) for _, one, other in outputs),
+        values_apart(output[1:] for output in outputs),
         unpacking,
         other_choice(outputs) or choice_in_loop((left, right), compared),
         first_step(compared, outputs, rows.values(), tolerance),
@@ -448,41 +375,6 @@ def _not_compared(arrays: Sequence[np.ndarray]) -> str:
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""
 
 
-def matched_slots(
-    run: Run, rows: AlignedRows, values: ComparedValues, deviations: Deviations, tolerance: float
-) -> MatchedSlots:
-    """Return the comparison of two values from their deviations in each row."""
-    over = np.flatnonzero(~(deviations.relative <= tolerance))
-    worst = int(np.argmax(deviations.relative))
-    begin = int(over[0]) if len(over) else None
-    execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
-    error_growth = (
-        growth(deviations.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
-    )
-    program, beside = values.programs
-    place = ComparedSlot(values.one, program, values.position, rows, deviations)
-    first = None if begin is None else place.moment(run, begin)
-    return MatchedSlots(
-        place.one,
-        program,
-        values.position,
-        rows,
-        deviations,
-        values.other,
-        values.how,
-        beside,
-        place.moment(run, worst),
-        first,
-        error_growth,
-    )
-
-
-def first_over(pairs: Iterable[MatchedSlots]) -> MatchedSlots | None:
-    """Return the pair that is first over the tolerance in the first run."""
-    over = [(pair.first.step, pair) for pair in pairs if pair.first is not None]
-    return min(over, key=lambda entry: entry[0])[1] if over else None
-
-
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
     """Return the largest relative error of an output; NaN if none can be compared.
 
@@ -529,26 +421,3 @@ def values_apart(sides: Iterable[tuple[object, object]]) -> float:
             else float(Deviations.of(left[None], right[None]).relative[0])
         )
     return max(errors, default=math.nan)
-
-
-def _place(pair: MatchedSlots, moment: Moment) -> str:
-    """Describe a value by its loop, iteration and name."""
-    name = decode(pair.one.rpartition("/")[2])
-    if moment.iteration is None:
-        return f"`{name}`"
-    loop = decode(
-        next(
-            segment.partition("[")[0]
-            for segment in reversed(moment.address.split("/"))
-            if "[" in segment
-        )
-    )
-    chunked = pair.rows.chunked
-    if chunked is not None:
-        is_step = chunked.per_step or not chunked.chunks.longer
-        chunk = moment.iteration // chunked.chunks.size if is_step else moment.iteration
-        words = chunked.chunks.step_words(chunk, chunked.total)
-        if chunked.per_step:
-            return f"`{loop}` at step {moment.iteration:,} in `{name}`, in {words}"
-        return f"`{loop}` in {words} in `{name}`"
-    return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

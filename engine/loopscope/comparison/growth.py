@@ -63,8 +63,9 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
 
     An error that jumps over the tolerance begins there; earlier iterations are ignored. If the last
     quarter is less than twice the beginning, the error is ``flat``, or ``at once`` if the beginning
-    is over the tolerance; if it falls to less than a tenth of that, it ``fades``. Otherwise it ``saturates`` if the last quarter is about the second
-    quarter, and ``grows`` if it is more.
+    is over the tolerance. It ``fades`` if it then falls to less than a tenth of the beginning.
+    Otherwise it ``saturates`` if the last quarter is about the second quarter, and ``grows`` if it
+    is more.
 
     >>> growth(np.full(20, 0.01), 1e-3).words
     'is there at once, near 0.01, and does not grow'

@@ -5,14 +5,11 @@ token.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopscope.comparison.matched_slots import MatchedSlots
 from loopscope.debug.run import Run
-
-if TYPE_CHECKING:
-    from loopscope.comparison.drift import MatchedSlots
 
 _LOGITS_MARK = "logit"
 """Part of the name of an output with logits: [..., tokens, vocabulary]."""
@@ -56,7 +53,7 @@ def other_choice(sides: Iterable[tuple[str, object, object]]) -> str:
 def choice_in_loop(runs: tuple[Run, Run], pairs: Sequence[MatchedSlots]) -> str:
     """Return a sentence about logits that a loop computes in each iteration.
 
-    Empty if the largest logit is the same in all iterations, or if there are no logits.
+    Return an empty text if the largest logit is the same in all iterations.
     """
     for pair in pairs:
         if _LOGITS_MARK not in pair.one.rpartition("/")[2].lower():

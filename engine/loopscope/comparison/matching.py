@@ -131,11 +131,11 @@ class _Level:
             nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)
         ]
         partners = dict(region_partners(*nested)) if all(nested) else {}
-        for one, other in self.requests.partners(*nested).items():
+        for region, partner in self.requests.partners(*nested).items():
             partners = {
-                key: value for key, value in partners.items() if key != one and value != other
+                key: value for key, value in partners.items() if key != region and value != partner
             }
-            partners[one] = other
+            partners[region] = partner
         sides = (
             MatchState.of(self.runs[0], self.graphs[0]),
             MatchState.of(self.runs[1], self.graphs[1]),

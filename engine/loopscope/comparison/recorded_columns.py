@@ -8,7 +8,7 @@ import numpy as np
 
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
-from loopscope.ir.recorded_rows import RECORDED, VALUES, RecordedRows, sample_indices
+from loopscope.ir.recorded_rows import RECORDED, VALUES, ValuesByRow, sample_indices
 
 _MAX_COLUMN_BYTES = 1 << 28
 
@@ -56,12 +56,12 @@ def alike_samples(
     return (samples, values[1]) if whole == 0 else (values[0], samples)
 
 
-def _recorded_rows(program: Program, slot: Slot) -> RecordedRows | None:
+def _recorded_rows(program: Program, slot: Slot) -> ValuesByRow | None:
     number = program.producer.get(slot)
     if number is None or program.instructions[number].node.type != RECORDED:
         return None
     rows = program.instructions[number].node.attributes.get(VALUES)
-    return rows if isinstance(rows, RecordedRows) else None
+    return rows if isinstance(rows, ValuesByRow) else None
 
 
 def _whole_shape(program: Program, slot: Slot, row: int) -> tuple[int, ...] | None:

@@ -71,19 +71,19 @@ class Requests:
 
         If only one side is a carried Parameter, its value after the iteration is meant.
         """
-        found = []
+        matches = []
         for pair in self.pairs:
-            one = next((entry for entry in lefts if _is_value(left, entry, pair.left)), None)
-            other = next((entry for entry in rights if _is_value(right, entry, pair.right)), None)
-            if one is None or other is None:
+            entry = next((item for item in lefts if _is_value(left, item, pair.left)), None)
+            partner = next((item for item in rights if _is_value(right, item, pair.right)), None)
+            if entry is None or partner is None:
                 continue
-            if one.instruction is not None and other.instruction is None:
-                other = after_iteration(right, other)
-            elif one.instruction is None and other.instruction is not None:
-                one = after_iteration(left, one)
-            found.append((one, other))
+            if entry.instruction is not None and partner.instruction is None:
+                partner = after_iteration(right, partner)
+            elif entry.instruction is None and partner.instruction is not None:
+                entry = after_iteration(left, entry)
+            matches.append((entry, partner))
             self.used.add(pair)
-        return found
+        return matches
 
     def expect_used(self) -> None:
         """Raise ``InputError`` for a pair that matched nothing."""

@@ -15,14 +15,14 @@ RECORDED: Final = "Recorded"
 """Type of the nodes that return values of a trace."""
 RECORDED_OPSET: Final = "loopscope trace"
 VALUES: Final = "values"
-"""Attribute of a ``Recorded`` node that contains its ``RecordedRows``."""
+"""Attribute of a ``Recorded`` node that contains its ``ValuesByRow``."""
 MOST_SAMPLES: Final = 64
 """Number of elements that represent a tensor beyond the budget of its trace."""
 ENDINGS: Final = "endings"
 """Entry in the runtime information of a loop of a trace: its ``RecordedEnding`` by row."""
 
 
-class RecordedRows(Struct, frozen=True, eq=False):
+class ValuesByRow(Struct, frozen=True, eq=False):
     """The values of one name in all iterations of one loop, numbered over the whole trace."""
 
     values: np.ndarray | Sequence[np.ndarray | np.generic | None]
@@ -80,7 +80,7 @@ def is_trace(model: Model) -> bool:
 def is_control(node: Node) -> bool:
     """Return True if a node of a trace only controls how the trace runs."""
     rows = node.attributes.get(VALUES)
-    return isinstance(rows, RecordedRows) and rows.is_control
+    return isinstance(rows, ValuesByRow) and rows.is_control
 
 
 def recorded_values(model: Model) -> int:

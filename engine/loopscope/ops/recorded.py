@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loopscope.ir.recorded_rows import RECORDED, RECORDED_OPSET, VALUES, RecordedRows
+from loopscope.ir.recorded_rows import RECORDED, RECORDED_OPSET, VALUES, ValuesByRow
 from loopscope.ops.declare import Attribute, Kernel, Operation
 from loopscope.ops.values import NO_VALUE
 
@@ -16,7 +16,7 @@ def prepare_recorded(attributes: Mapping[str, Any], outputs: int) -> Kernel:
     Its inputs are the iteration numbers of the enclosing loops, outermost first. It returns the
     empty optional for an iteration in which the program did not record the value.
     """
-    rows: RecordedRows = attributes[VALUES]
+    rows: ValuesByRow = attributes[VALUES]
     values = rows.values
 
     def in_one_loop(iteration: Any) -> tuple[Any]:

@@ -24,8 +24,9 @@ _KNOWN_DTYPES = frozenset(element_type.dtype for element_type in BY_NAME.values(
 def as_numpy(name: str, value: Any) -> np.ndarray:
     """Return a value as an array of one of the engine's element types, possibly without a copy.
 
-    The array may also be complex. Arrays of numpy, torch, JAX, TensorFlow, MLX and CuPy are accepted, and everything else that
-    numpy converts to numbers. Raise ``InputError`` for other values.
+    The array may also be complex. Arrays of numpy, torch, JAX, TensorFlow, MLX and CuPy are
+    accepted, and everything else that numpy converts to numbers. Raise ``InputError`` for other
+    values.
     """
     try:
         array = value if isinstance(value, np.ndarray) else _converted(value)

@@ -151,7 +151,7 @@ class RecordedLoop:
         )
 
     def starts(self) -> tuple[np.ndarray, ...]:
-        """Return ``RecordedRows.starts`` of the values in this loop."""
+        """Return ``ValuesByRow.starts`` of the values in this loop."""
         if self.outer is None or self.outer.outer is None:
             return ()
         first_rows = np.array([execution.first_row for execution in self.by_outer_row()], np.int64)

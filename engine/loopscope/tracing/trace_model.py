@@ -37,7 +37,7 @@ from loopscope.ir.recorded_rows import (
     RECORDED,
     RECORDED_OPSET,
     VALUES,
-    RecordedRows,
+    ValuesByRow,
 )
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.tracing.read_trace import read_trace_bytes, read_trace_file
@@ -134,7 +134,7 @@ class _Draft:
         )
         return layer
 
-    def recorded(self, name: str, rows: RecordedRows, port: Port) -> LayerId:
+    def recorded(self, name: str, rows: ValuesByRow, port: Port) -> LayerId:
         """Add a node that returns recorded values."""
         return self.add(
             RECORDED,
@@ -182,7 +182,7 @@ def _add_values(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
     element_type, shape = column.type_and_shape()
     count = draft.loop.rows
     complete = len(column.rows) == count
-    rows = RecordedRows(column.by_row(count), starts, column.fingerprints)
+    rows = ValuesByRow(column.by_row(count), starts, column.fingerprints)
     port = Port(0, element_type, shape, form="tensor" if complete else "optional")
     draft.produced[column.label] = draft.recorded(column.label, rows, port)
 
@@ -195,7 +195,7 @@ def _add_branch(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
     decisions = np.zeros(draft.loop.rows, np.bool_)
     decisions[column.rows] = column.values
     condition = draft.recorded(
-        f"{column.label}_value", RecordedRows(decisions, starts, is_control=True), _BOOLEAN
+        f"{column.label}_value", ValuesByRow(decisions, starts, is_control=True), _BOOLEAN
     )
     bodies = [_constant_body(name, value) for name, value in (("then", True), ("else", False))]
     draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=tuple(bodies))
@@ -233,7 +233,7 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
             again[execution.first_row + execution.count - 1] = False
     starts = draft.loop.starts()
     trip_count = draft.recorded(
-        f"{loop.label}_trip_count", RecordedRows(trips, starts, is_control=True), _I64
+        f"{loop.label}_trip_count", ValuesByRow(trips, starts, is_control=True), _I64
     )
     start = draft.add(
         "Const",
@@ -251,9 +251,7 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
     outputs: list[OutputMap] = []
     back_edges: list[BackEdge] = []
     ports: list[Port] = []
-    condition = body.recorded(
-        "again", RecordedRows(again, loop.starts(), is_control=True), _BOOLEAN
-    )
+    condition = body.recorded("again", ValuesByRow(again, loop.starts(), is_control=True), _BOOLEAN)
     outputs.append(
         OutputMap(
             -1, body.add("Result", "again_result", [(condition, 0)]), purpose="execution_condition"
@@ -294,9 +292,9 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
 
 
 def _initial(draft: _Draft, loop: RecordedLoop, label: str, port: Port) -> LayerId:
-    """Return the node with the initial value of what a loop carries, which may be unknown."""
+    """Return the node with the initial value of a carried value, which may be unknown."""
     if label in draft.produced:
         return draft.produced[label]
-    rows = RecordedRows([None] * draft.loop.rows, draft.loop.starts(), is_control=True)
+    rows = ValuesByRow([None] * draft.loop.rows, draft.loop.starts(), is_control=True)
     unknown = Port(0, port.element_type, DYNAMIC, form="optional")
     return draft.recorded(f"{loop.label}_{label}_initial", rows, unknown)

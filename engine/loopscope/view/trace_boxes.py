@@ -32,7 +32,7 @@ def decisions(model: Model) -> frozenset[str]:
 def recorded_boxes(
     model: Model, nodes: Iterable[ViewNode], edges: Iterable[ViewEdge]
 ) -> tuple[tuple[ViewNode, ...], tuple[ViewEdge, ...]]:
-    """Return the boxes of what the program recorded, and the lines of what loops carry."""
+    """Return the boxes of recorded values, and the lines of carried values."""
     hidden, producers = _hidden_addresses(model)
     everything = {node.id: node for node in nodes}
     shown = {
@@ -90,16 +90,16 @@ def _order(nodes: Iterable[ViewNode]) -> Iterator[ViewEdge]:
 
 
 def _hidden_addresses(model: Model) -> tuple[frozenset[str], Mapping[str, str]]:
-    """Return the addresses of what no program recorded, and the label of each Result's value."""
+    """Return the addresses that no program recorded, and the label of each Result's value."""
     hidden: set[str] = set()
     producers: dict[str, str] = {}
     for place in graphs(model):
         label = labels(place.graph)
         body = place.body
-        kept = {edge.to_layer for edge in body.back_edges} if body is not None else set()
+        carried = {edge.to_layer for edge in body.back_edges} if body is not None else set()
         for node in place.graph.nodes:
             address = f"{place.address}/{label[node.id]}"
-            if is_control(node) or (node.type == "Parameter" and node.id not in kept):
+            if is_control(node) or (node.type == "Parameter" and node.id not in carried):
                 hidden.add(address)
             if node.type == "Result":
                 source = place.graph.sources[node.id][0]
