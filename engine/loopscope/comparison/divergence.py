@@ -63,8 +63,13 @@ class AlignedRows:
         if len(places) == len(self.left):
             return self
         chosen = np.array(places, np.int64)
-        columns = (self.left, self.right, self.execution, self.iteration)
-        return AlignedRows(*(column[chosen] for column in columns), self.chunked)
+        return AlignedRows(
+            self.left[chosen],
+            self.right[chosen],
+            self.execution[chosen],
+            self.iteration[chosen],
+            self.chunked,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

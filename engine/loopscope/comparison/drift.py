@@ -328,7 +328,7 @@ class _Comparing:
             self._check_stopped()
             for candidate in [*parts]:
                 sides = zip(self.runs, programs, numbers, candidate.slots, strict=True)
-                values = [
+                values: Sequence[object] = [
                     run.values.get(run.timeline, program, row, slot)
                     for run, program, row, slot in sides
                 ]

@@ -22,7 +22,7 @@ def recorded_column(program: Program, slot: Slot, rows: np.ndarray) -> np.ndarra
     if recorded is None:
         return None
     if isinstance(recorded.values, np.ndarray):
-        return recorded.values[rows]
+        return np.asarray(recorded.values[rows])
     values = [recorded.values[row] for row in rows.tolist()]
     arrays = [np.asarray(value) for value in values if value is not None]
     if (

@@ -19,29 +19,33 @@ def prepare_recorded(attributes: Mapping[str, Any], outputs: int) -> Kernel:
     rows: ValuesByRow = attributes[VALUES]
     values = rows.values
 
-    def in_one_loop(iteration: Any) -> tuple[Any]:
-        value = values[int(iteration)]
-        return (NO_VALUE if value is None else value if value.ndim else value[()],)
+    def in_one_loop(iteration: Any) -> tuple[object]:
+        return (_settled(values[int(iteration)]),)
 
-    def in_nested_loops(*iterations: Any) -> tuple[Any]:
-        value = rows.at([int(iteration) for iteration in iterations])
-        return (NO_VALUE if value is None else value if value.ndim else value[()],)
+    def in_nested_loops(*iterations: Any) -> tuple[object]:
+        return (_settled(rows.at([int(iteration) for iteration in iterations])),)
 
     return in_nested_loops if rows.starts or len(values) == 1 else in_one_loop
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name=RECORDED,
-        version=1,
-        opsets=(1, 1),
-        opset=RECORDED_OPSET,
-        page="",
-        prepare=prepare_recorded,
-        inputs=(0, None),
-        attributes=(Attribute(VALUES, "str", doc="The recorded values, by row."),),
-        only_tensors=False,
-        pure=False,
-        doc="Return the value that a program recorded in an iteration.",
-    ),
+def _settled(value: Any) -> object:
+    """Return a value in the machine's representation, which has scalars instead of rank 0."""
+    if value is None:
+        return NO_VALUE
+    return value if value.ndim else value[()]
+
+
+RECORDED_VALUE = Operation(
+    name=RECORDED,
+    version=1,
+    opsets=(1, 1),
+    opset=RECORDED_OPSET,
+    page="",
+    prepare=prepare_recorded,
+    inputs=(0, None),
+    attributes=(Attribute(VALUES, "str", doc="The recorded values, by row."),),
+    only_tensors=False,
+    pure=False,
+    doc="Return the value that a program recorded in an iteration.",
 )
+"""The only operation of a trace. It is not in the catalogue's tables, because nothing builds it."""

@@ -23,7 +23,7 @@ def fingerprint(array: np.ndarray) -> tuple[Mapping[str, float | int | str], np.
     flat = np.ascontiguousarray(array).reshape(-1)
     facts: dict[str, float | int | str] = {
         **statistics(flat),
-        DIGEST: hashlib.sha256(flat.view(np.uint8)).hexdigest(),
+        DIGEST: hashlib.sha256(flat.view(np.uint8).data).hexdigest(),
     }
     return facts, flat[sample_indices(flat.size)]
 

@@ -152,7 +152,7 @@ def _record(
     numbers = sorted(groups)
     for number in recorder.iterations(outermost, numbers):
         if numbers != list(range(len(numbers))):
-            recorder.record(**{f"{outermost}_number": number})
+            recorder.record_values({f"{outermost}_number": number})
         _record(recorder, groups[number], rest, axis)
 
 
@@ -164,7 +164,7 @@ def _record_arrays(recorder: Recorder, files: Sequence[DumpedFile], axis: int | 
     }
     if axis is None or not arrays:
         if arrays:
-            recorder.record(**arrays)
+            recorder.record_values(arrays)
         return
     short = next(
         (name for name, array in arrays.items() if not -array.ndim <= axis < array.ndim), None
@@ -180,4 +180,4 @@ def _record_arrays(recorder: Recorder, files: Sequence[DumpedFile], axis: int | 
             "steps, expected one number"
         )
     for step in recorder.iterations(STEP, range(lengths.pop())):
-        recorder.record(**{name: np.take(array, step, axis) for name, array in arrays.items()})
+        recorder.record_values({name: np.take(array, step, axis) for name, array in arrays.items()})

@@ -163,4 +163,5 @@ def _fits_i64(values: list[int]) -> bool:
 
 
 def _scalar(value: Any) -> np.generic:
-    return _PLAIN_DTYPES[type(value)].type(value)
+    scalar: np.generic = _PLAIN_DTYPES[type(value)].type(value)
+    return scalar

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,8 @@ SWITCH = "LOOPSCOPE_TRACE"
 DEFAULT_BUDGET = 1024
 """Megabytes of tensors that a trace stores exactly."""
 _PLAIN_TYPES = frozenset({bool, int, float})
+_RESERVED = frozenset({"self", "carried"})
+"""Names that ``record`` cannot take as keywords."""
 _INLINE_BYTES = 1 << 14
 """Size from which a tensor is written without a copy in memory."""
 _BUFFERED_EVENTS, _BUFFERED_BYTES = 4096, 1 << 20
@@ -204,6 +206,13 @@ class Recorder:
         if len(self._events) > _BUFFERED_EVENTS:
             self.flush()
 
+    def record_values(self, values: Mapping[str, Any]) -> None:
+        """Record values of any names, as ``record`` does."""
+        with_any_name: Any = self.record
+        reserved = {name: value for name, value in values.items() if name in _RESERVED}
+        with_any_name(**{name: value for name, value in values.items() if name not in reserved})
+        self._record_arrays(reserved)
+
     def branch(self, name: str, value: bool) -> bool:
         """Record a decision, and return it.
 
@@ -234,7 +243,7 @@ class Recorder:
                 data = self._encoder.encode([*map(_without_large_integers, part)])
             self._write(form.EVENTS, data)
 
-    def _record_arrays(self, values: dict[str, Any]) -> None:
+    def _record_arrays(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
             if type(value) in _PLAIN_TYPES:
                 self._events.append((form.SCALARS, {name: value}))

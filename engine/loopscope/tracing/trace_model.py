@@ -197,11 +197,11 @@ def _add_branch(draft: _Draft, column: RecordedColumn, starts: tuple[np.ndarray,
     condition = draft.recorded(
         f"{column.label}_value", ValuesByRow(decisions, starts, is_control=True), _BOOLEAN
     )
-    bodies = [_constant_body(name, value) for name, value in (("then", True), ("else", False))]
-    draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=tuple(bodies))
+    bodies = (_constant_body("then", value=True), _constant_body("else", value=False))
+    draft.add(IF, column.label, [(condition, 0)], opset="opset8", bodies=bodies)
 
 
-def _constant_body(name: BodyName, value: bool) -> Body:
+def _constant_body(name: BodyName, *, value: bool) -> Body:
     """Return a branch without effect; a graph must have a Result."""
     draft = _Draft(RecordedLoop(name))
     constant = draft.add(

@@ -165,7 +165,7 @@ class Tensor:
 def test_other_frameworks_and_complex_numbers(path: Path) -> None:
     with loopscope.trace(path) as trace:
         trace.record(dlpack=Tensor(np.arange(3)), listed=[1, 2], z=np.array([1 + 2j]))
-        with pytest.raises(InputError, match="the value of 'text' is builtins.str"):
+        with pytest.raises(InputError, match=r"the value of 'text' is builtins\.str"):
             trace.record(text="no number")
         trace.record(large=2**70)
     run = shown(path)
@@ -193,9 +193,10 @@ def test_values_beyond_the_budget_become_fingerprints(path: Path) -> None:
         for row in trace.iterations("loop", rows):
             trace.record(x=row)
     model = loopscope.read_model(path)
-    assert model.notes == (
+    (note,) = model.notes
+    assert note == (
         "4 values of `x` in `loop` are beyond the budget of the trace: 64 sampled elements and "
-        "their norm represent each of them.",
+        "their norm represent each of them."
     )
     run = shown(path)
     assert run.value("main/loop[1]/body/x").tolist() == rows[1].tolist()
@@ -267,11 +268,18 @@ def test_another_file_is_not_replaced_but_a_trace_is(path: Path, tmp_path: Path)
         loopscope.trace(tmp_path / "nowhere" / "x.loopscope")
 
 
+def record_arrays(path: Path) -> None:
+    with loopscope.trace(path) as trace:
+        for step in trace.iterations("loop", range(9)):
+            trace.record(x=np.full(4000, step))
+
+
 def test_a_full_disk_ends_the_trace_and_not_the_program(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trace opens with what was written before."""
-    write, sizes = os.write, []
+    write = os.write
+    sizes: list[int] = []
 
     def limited(descriptor: int, data: Any) -> int:
         if sum(sizes) + len(data) > 100_000:
@@ -280,19 +288,15 @@ def test_a_full_disk_ends_the_trace_and_not_the_program(
         return write(descriptor, data)
 
     monkeypatch.setattr(os, "write", limited)
-    with (
-        pytest.warns(RuntimeWarning, match="ends here, because it cannot be written: No space"),
-        loopscope.trace(path) as trace,
-    ):
-        for step in trace.iterations("loop", range(9)):
-            trace.record(x=np.full(4000, step))
+    with pytest.warns(RuntimeWarning, match="ends here, because it cannot be written: No space"):
+        record_arrays(path)
     run = shown(path)
     assert run.control_flow[0].iterations in (3, 4)
     assert run.value("main/loop[2]/body/x")[0] == 2
 
 
 def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the trace .* cannot be written"):
+    with pytest.raises(InputError, match=r"the trace .* cannot be written"):
         loopscope.trace(tmp_path)
 
 
