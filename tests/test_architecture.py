@@ -50,7 +50,8 @@ for _position, _room in enumerate(_CHAIN):
     ALLOWED[_room] = frozenset(_CHAIN[:_position])
 ALLOWED["version"] = frozenset()
 ALLOWED["replaced_file"] = frozenset()
-ALLOWED["read"] = frozenset({"errors", "native", "ir"})
+ALLOWED["tracing"] = frozenset({"errors", "native", "ir"})
+ALLOWED["read"] = frozenset({"errors", "native", "ir", "tracing"})
 ALLOWED["write"] = frozenset({"errors", "ir", "ops", "checks", "read"})
 ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
 ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder", "read", "write"})
@@ -120,6 +121,7 @@ DOORS = (
     "loopscope.peers",
     "loopscope.read",
     "loopscope.replaced_file",
+    "loopscope.tracing",
     "loopscope.executor",
     "loopscope.run_file",
     "loopscope.sweeps",

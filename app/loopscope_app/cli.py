@@ -33,6 +33,7 @@ COMMANDS = {
     "precision": "precision",
     "gradients": "gradients",
     "page": "page",
+    "trace": "trace",
     "why": "why",
     "value": "value",
     "matrix": "matrix",
@@ -160,6 +161,8 @@ _EPILOG = """commands that need no browser:
   reproduce MODEL --differs onnxruntime -o FOLDER
                                    write the smallest model that shows a fault
  serve
+  trace import DIR --pattern ... -o x.loopscope
+                                   make a trace of arrays that a program dumped
   page MODEL -o page.html          write a run as one HTML file
   mcp --folder FOLDER              answer agents over the Model Context Protocol
 

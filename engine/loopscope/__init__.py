@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from loopscope.run_file.loading import load
     from loopscope.run_file.saving import save
     from loopscope.sweeps.sweep import sweep
-    from loopscope.transform.open_as_loop import open_as_loop
+    from loopscope.tracing import trace, trace_callback, trace_module
     from loopscope.transform.cut import cut
+    from loopscope.transform.open_as_loop import open_as_loop
     from loopscope.transform.specialise.specialising import Specialised, specialise
     from loopscope.transform.specialise.taken_paths import TakenPaths
     from loopscope.transform.with_gradients import gradients
@@ -94,6 +95,10 @@ __all__ = [
     "show",
     "specialise",
     "sweep",
+    # recording
+    "trace",
+    "trace_callback",
+    "trace_module",
     "verdict",
     # a notebook's cell
     "widget",
@@ -130,6 +135,9 @@ _MODULE_OF_NAME = {
     "show": "launch",
     "specialise": "transform.specialise.specialising",
     "sweep": "sweeps.sweep",
+    "trace": "tracing",
+    "trace_callback": "tracing",
+    "trace_module": "tracing",
     "verdict": "explain.verdict",
     "widget": "notebook",
     "write_model": "write",

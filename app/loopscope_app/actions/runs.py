@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import loopscope
 from loopscope.errors import InputError
+from loopscope.ir import is_trace
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.launch import limits
 from loopscope_app.state.open_model import Opened
@@ -56,6 +57,8 @@ def start(session: UserSession) -> None:
             "some inputs have no value: set them in the inputs panel, then run the model"
         )
     session.run.debugger = new_run(opened, bindings(opened.model, session.model.inputs))
+    if is_trace(opened.model):
+        session.run.debugger.run()  # nothing is computed: a trace opens at its end
     if before is not None:
         _copy_breakpoints(before, session.run.debugger)
 

@@ -62,7 +62,7 @@ class AgentRuns:
     def named(self, path: str) -> NamedPath:
         """Return a model, or the model of a saved run; nothing runs."""
         file = self._files.model(path)
-        if not is_run_file(file.name):
+        if not is_run_file(str(file)):
             return NamedPath(loopscope.read_model(file))
         saved = read_run(file, limits=ReadLimits(unpacked_bytes=_UNPACKED))
         return NamedPath(saved.model, saved)

@@ -28,7 +28,7 @@ def main(words: Sequence[str]) -> int:
     """Time a run and return the exit code: 0 if it was timed, 2 if not."""
     options = _options(words)
     try:
-        model = progress.read(options.model)
+        model = progress.read_operations(options.model)
         inputs = read_inputs(options.inputs, model)
         with progress.doing("timing a run"):
             times = clock(model, inputs, runtime=options.runtime, seconds=options.seconds)

@@ -78,7 +78,7 @@ def _finished(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[
 
 def _run(options: argparse.Namespace) -> tuple[loopscope.Debugger, Mapping[str | int, object]]:
     """Return a run, as far as it goes, and its inputs."""
-    model = progress.read(options.model)
+    model = progress.read_operations(options.model)
     inputs = read_inputs(options.inputs, model)
     limits = loopscope.Limits(seconds=options.seconds)
     return progress.run_whole(

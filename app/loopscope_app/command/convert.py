@@ -20,7 +20,7 @@ def main(words: Sequence[str]) -> int:
     options = _options(words)
     refuse_unwritable(options.output)
     refuse_opened(options.output, options.model)
-    model = progress.read(options.model)
+    model = progress.read_operations(options.model)
     loopscope.write_model(model, options.output)
     output = Path(options.output)
     if output.suffix == ".xml":

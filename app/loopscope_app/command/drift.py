@@ -14,10 +14,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import loopscope
-from loopscope.comparison import COMPARED, TOLERANCE, Drift, cosine_words, write_table
+from loopscope.comparison import (
+    COMPARED,
+    TOLERANCE,
+    Alignment,
+    Drift,
+    RequestedPair,
+    cosine_words,
+    write_table,
+)
 from loopscope.debug import run_stopped
 from loopscope.errors import AddressError, InputError
-from loopscope.ir import Model
+from loopscope.ir import Model, is_trace
 from loopscope.peers import RuntimeDrift, drift_from_runtime, drift_of_opened
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
@@ -34,6 +42,7 @@ from loopscope_app.command.command_line import (
     tolerance,
 )
 from loopscope_app.command.device_precision import rounding_suggestion
+from loopscope_app.command.drift_junit import write_junit
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 
@@ -48,9 +57,12 @@ def main(words: Sequence[str]) -> int:
     0: done. 1: an output is over ``--fail-over`` or a run failed. 2: a model or the inputs are bad.
     """
     options = _options(words)
+    pairs = RequestedPair.parse(options.match)
+    alignment = Alignment.parse(options.align) if options.align else None
     if bool(options.other) == bool(options.round):
         raise InputError("drift needs either a second model or --round 'PATTERN=TYPE'")
     refuse_unwritable(options.out)
+    refuse_unwritable(options.junit)
     if (
         options.other.partition(":")[0] in _RUNTIMES
         and options.other not in _RUNTIMES
@@ -61,17 +73,26 @@ def main(words: Sequence[str]) -> int:
             "onnxruntime or a model file"
         )
     model = progress.read(options.model, options.open)
-    inputs = read_inputs(options.inputs, model)
+    if options.round and is_trace(model):
+        raise InputError(f"{options.model} is a trace: --round needs a model, which can run again")
+    inputs = _inputs_of(model, options)
     run = _run(model, inputs, options, {})
     if options.other in _RUNTIMES and what_is_at(options.other) is None:
         return _compare_with_runtime(run, inputs, options)
     if options.other:
         model = _read_other(options)
-        inputs = read_inputs(options.inputs, model)
+        inputs = _inputs_of(model, options)
     other_run = _run(model, inputs, options, parse_rounding(options.round))
     with progress.doing("comparing all values of both"):
-        result = loopscope.drift(run, other_run, tolerance=options.tolerance)
-    return _print_result(result, run, options, result.sentence)
+        result = loopscope.drift(
+            run, other_run, tolerance=options.tolerance, pairs=pairs, alignment=alignment
+        )
+    return _print_result(result, run, options, result.sentence, models=(run.model, model))
+
+
+def _inputs_of(model: Model, options: argparse.Namespace) -> Mapping[str | int, object]:
+    """Return the inputs of a model; a trace does not take any."""
+    return {} if is_trace(model) else read_inputs(options.inputs, model)
 
 
 def _read_other(options: argparse.Namespace) -> Model:
@@ -124,18 +145,24 @@ def _print_result(
     options: argparse.Namespace,
     sentence: str,
     offers: Sequence[str] = (),
+    models: Sequence[Model] = (),
 ) -> int:
     if options.out:
         write_table(result, run, options.out)
+    # A trace has no outputs but what it recorded last, so that every matched value counts.
+    every_value = options.align or any(map(is_trace, models))
+    worst = result.worst
+    error = result.outputs
+    if every_value:
+        error = worst.worst.relative if worst is not None else math.nan
+    if options.junit:
+        limit = options.tolerance if options.fail_over is None else options.fail_over
+        write_junit(result, f"{options.model} {options.other}", limit, options.junit)
     if options.json:
         print(json.dumps({**drift_data(result), "sentence": sentence}, allow_nan=False))
     else:
         print_lines((sentence, *_lines(result), *offers))
-    return (
-        FAILED
-        if options.fail_over is not None and not result.outputs <= options.fail_over
-        else FINISHED
-    )
+    return FAILED if options.fail_over is not None and not error <= options.fail_over else FINISHED
 
 
 def _run(
@@ -253,9 +280,11 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "how far each value is apart in each iteration, where the error begins and how it grows.",
         "Loops and values are matched by name, then by structure, then by type and shape. Errors "
         "are fractions of the largest magnitude in a tensor. "
-        "Exit code: 0 done, 1 an output is further apart than --fail-over.",
+        "A and B may also be traces (.loopscope). "
+        "Exit code: 0 done, 1 an output, or any value of a trace, is further apart than "
+        "--fail-over.",
     )
-    add_model(parser, metavar="A")
+    add_model(parser, metavar="A", help="a model, or a trace that a program recorded")
     parser.add_argument(
         "other",
         metavar="B",
@@ -275,6 +304,20 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "more patterns",
     )
     add_open(parser)
+    parser.add_argument(
+        "--match",
+        default="",
+        metavar="A=B;...",
+        help="pairs of loops and values, by name or address, that belong together whatever they "
+        "are called, such as 'decode=main/while;state=S'",
+    )
+    parser.add_argument(
+        "--align",
+        default="",
+        metavar="N:M",
+        help="iterations of A to iterations of B, such as 64:1 for a sequential loop beside one "
+        "in chunks of 64; auto follows from the counts. States are compared at the ends of chunks",
+    )
     add_tolerance(parser, "smallest error that is reported as apart", TOLERANCE)
     parser.add_argument(
         "--out",
@@ -282,6 +325,13 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         type=_table_path,
         metavar="TABLE",
         help="write every pair and iteration to a .parquet or .csv file",
+    )
+    parser.add_argument(
+        "--junit",
+        default="",
+        metavar="FILE.xml",
+        help="write a JUnit file with a test per pair of values, which fails if an error is over "
+        "--fail-over (or the tolerance)",
     )
     parser.add_argument(
         "--fail-over",

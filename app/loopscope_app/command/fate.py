@@ -31,7 +31,7 @@ def main(words: Sequence[str]) -> int:
     """
     options = _options(words)
     try:
-        model = progress.read(options.model)
+        model = progress.read_operations(options.model)
         with progress.doing("compiling the model in its runtime"):
             result = fates(model, device=options.device, seconds=options.seconds)
     except EngineError as error:

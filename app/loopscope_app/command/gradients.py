@@ -47,7 +47,7 @@ def main(words: Sequence[str]) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     refuse_unwritable(options.output)
-    model = progress.read(options.model, options.open)
+    model = progress.read_operations(options.model, options.open)
     with progress.doing("building the gradient"):
         gradient_model = loopscope.gradients(
             model, of=options.of, with_respect_to=options.with_respect_to

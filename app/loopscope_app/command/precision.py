@@ -33,7 +33,7 @@ def main(words: Sequence[str]) -> int:
     raises.
     """
     options = _options(words)
-    model = progress.read(options.model, options.open)
+    model = progress.read_operations(options.model, options.open)
     inputs = read_inputs(options.inputs, model)
     result = _round_each(model, inputs, options)
     if options.json:

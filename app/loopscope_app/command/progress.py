@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import loopscope
-from loopscope.errors import in_one_line, neutral
+from loopscope.errors import InputError, in_one_line, neutral
+from loopscope.ir import is_trace
 
 if TYPE_CHECKING:
     from loopscope.ir import Model
@@ -115,6 +116,16 @@ def read(path: str, opened: Sequence[str] = ()) -> Model:
     for note in result.notes[len(model.notes) :]:
         print(f"loopscope: {in_one_line(note)}", file=sys.stderr)
     return result
+
+
+def read_operations(path: str, opened: Sequence[str] = ()) -> Model:
+    """Read a model whose operations a command needs; raise ``InputError`` for a trace."""
+    model = read(path, opened)
+    if is_trace(model):
+        raise InputError(
+            f"{path} is a trace, which has recorded values and no operations: expected a model"
+        )
+    return model
 
 
 def run_whole(debugger: loopscope.Debugger, what: str = "running the model") -> loopscope.Debugger:

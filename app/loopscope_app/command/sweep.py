@@ -57,7 +57,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sweep(options: argparse.Namespace, model: str, rounding: Mapping[str, str]) -> Sweep:
-    parsed = progress.read(model, options.open)
+    parsed = progress.read_operations(model, options.open)
     samples = samples_of(parsed, options.inputs, options.batch)
     try:
         return _sweep_samples(options, parsed, samples, rounding)

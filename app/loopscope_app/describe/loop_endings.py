@@ -27,5 +27,6 @@ def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[s
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
             ended_by = "endless" if record.endless else record.ended_by
-            texts[static] = f"{times(record.iterations)}, {SHORT_REASONS.get(ended_by, ended_by)}"
+            reason = record.reason or SHORT_REASONS.get(ended_by, ended_by)
+            texts[static] = f"{times(record.iterations)}, {reason}"
     return texts

@@ -60,7 +60,7 @@ def reason(ended_by: str | None) -> str:
 
 def ending(record: ControlFlowRecord) -> str:
     """Return why the loop of a record ended, as the end of a sentence."""
-    return "it can never end" if record.endless else reason(record.ended_by)
+    return "it can never end" if record.endless else record.reason or reason(record.ended_by)
 
 
 def record_sentence(record: ControlFlowRecord) -> str:
@@ -72,7 +72,7 @@ def record_sentence(record: ControlFlowRecord) -> str:
     if record.endless:
         return f"{times(record.iterations)}, and it never ends"
     return (
-        f"{times(record.iterations)}, then {reason(record.ended_by)}"
+        f"{times(record.iterations)}, then {ending(record)}"
         if record.iterations
         else f"no iteration: {reason(record.ended_by)}"
     )

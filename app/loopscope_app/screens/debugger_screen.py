@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from loopscope.ir import is_trace
 from loopscope_app.parts.frame import header, moment, page_address, stage
 from loopscope_app.parts.inspector import inspector
 from loopscope_app.parts.panels import (
@@ -18,6 +19,9 @@ from loopscope_app.parts.panels import (
 from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
 from loopscope_app.state.user_session import UserSession
 from loopscope_app.state.view_choices import CLOCK_OF, LOOKS, PANEL
+
+_NEED_OPERATIONS = ("Code", "Inputs")
+"""Panels about operations and inputs, which a trace does not have."""
 
 
 def show(session: UserSession) -> None:
@@ -43,6 +47,8 @@ def _panel(session: UserSession) -> None:
     found = len(report.errors) + len(report.warnings)
     titles = {"Problems": f"Problems {found}" if found else "Problems"}
     offered = [name for name in PANEL.options if name != "Lesson" or session.model.opened.sample]
+    if is_trace(session.model.opened.model):
+        offered = [name for name in offered if name not in _NEED_OPERATIONS]
     to_look_at = session.model.opened.report.ok and session.model.opened.model.graph.nodes
     PANEL.begin(PANEL.options[0] if to_look_at else "Problems", offered)
     panel = st.segmented_control(

@@ -114,7 +114,7 @@ def open_path(path: str) -> Opened:
         file = file.expanduser()
     if what_is_at(file) is None:
         raise ReadError(f"{elided(str(file), 200)}: there is no such file")
-    if is_run_file(file.name):
+    if is_run_file(str(file)):
         return _opened_run(read_run(file), str(file.resolve()), file.name)
     model, noted = MODEL_CACHE.read(file)
     report = noted or _checked(model)
@@ -259,7 +259,7 @@ def open_upload(files: Files) -> Opened:
 
     Raise ``ReadError`` if a file is missing.
     """
-    run = next(((name, data) for name, data in files if is_run_file(name)), None)
+    run = next(((name, data) for name, data in files if is_run_file(name, data)), None)
     if run is not None:
         if len(files) > 1:
             name = shorten(run[0], _LONGEST_NAME)

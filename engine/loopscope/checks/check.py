@@ -11,6 +11,7 @@ from loopscope.checks.rule import ONNXRUNTIME, OPENVINO
 from loopscope.checks.rules import ADVICE, RULES, onnx_conversion
 from loopscope.checks.subject import Subject
 from loopscope.ir.model import LayerId, Model, expect_model
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
 
@@ -34,8 +35,10 @@ def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
     """
     expect_model(model, "loopscope.check")
     subject = Subject(model, catalogue_for(model.dialect, catalogue))
+    # A trace has no operations that a runtime could run or an exporter could have written.
+    rules = _BEFORE_RUNNING if is_trace(model) else RULES
     return Report.of(
-        _drop_unreachable([diagnostic for rule in RULES for diagnostic in rule.apply(subject)])
+        _drop_unreachable([diagnostic for rule in rules for diagnostic in rule.apply(subject)])
     )
 
 

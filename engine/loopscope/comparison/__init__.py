@@ -4,17 +4,10 @@ iteration.
 
 from __future__ import annotations
 
+from loopscope.comparison.chunks import Alignment
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import Divergence
-from loopscope.comparison.drift import (
-    COMPARED,
-    TOLERANCE,
-    Drift,
-    MatchedSlots,
-    Moment,
-    cosine_words,
-    drift,
-)
+from loopscope.comparison.drift import COMPARED, TOLERANCE, Drift, drift
 from loopscope.comparison.growth import Growth
 from loopscope.comparison.heat import (
     OUTSIDE,
@@ -28,7 +21,9 @@ from loopscope.comparison.heat import (
     operands,
     spot_of,
 )
+from loopscope.comparison.matched_slots import MatchedSlots, Moment, cosine_words
 from loopscope.comparison.matching import Matched
+from loopscope.comparison.requested_pairs import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
 from loopscope.comparison.same_outputs import SameOutputs, same_outputs
 from loopscope.comparison.table import write_table
@@ -37,6 +32,7 @@ __all__ = [
     "COMPARED",
     "OUTSIDE",
     "TOLERANCE",
+    "Alignment",
     "Cell",
     "Cost",
     "Deviations",
@@ -49,6 +45,7 @@ __all__ = [
     "MatchedSlots",
     "Moment",
     "Precision",
+    "RequestedPair",
     "RoundingCandidate",
     "SameOutputs",
     "Spot",

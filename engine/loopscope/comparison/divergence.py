@@ -4,12 +4,13 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from loopscope.comparison.chunks import Alignment, Chunks
 from loopscope.comparison.matching import Matched, MatchedGraphs, OpenedRegion
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import ProgramIndex
@@ -54,14 +55,52 @@ class AlignedRows:
     """Execution of the innermost enclosing loop; 0 outside loops."""
     iteration: np.ndarray
     """Iteration of that loop; -1 outside loops."""
+    chunked: Chunked | None = None
+    """Set if one row of a run stands for several rows of the other."""
+
+    def part(self, places: Sequence[int]) -> AlignedRows:
+        """Return the rows at these places, in order."""
+        if len(places) == len(self.left):
+            return self
+        chosen = np.array(places, np.int64)
+        return AlignedRows(
+            self.left[chosen],
+            self.right[chosen],
+            self.execution[chosen],
+            self.iteration[chosen],
+            self.chunked,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunked:
+    """The rows of a sequential loop beside those of a chunked one, in compared executions."""
+
+    chunks: Chunks
+    steps: np.ndarray
+    """Row of each step in the run with the sequential loop."""
+    step_numbers: np.ndarray
+    """Iteration of each step in its execution."""
+    execution: np.ndarray
+    """Execution of the sequential loop that each step belongs to."""
+    chunk_of_step: np.ndarray
+    """Row of the chunk of each step in the other run."""
+    total: int
+    """Largest number of steps of an execution."""
+    per_step: bool = False
+    """True if each row is a step, False if each row is a chunk."""
 
 
 def align(
-    left: Run, right: Run, graphs: tuple[MatchedGraphs, ...]
+    left: Run,
+    right: Run,
+    graphs: tuple[MatchedGraphs, ...],
+    alignment: Alignment | None = None,
 ) -> tuple[Mapping[MatchedGraphs, AlignedRows], list[Divergence]]:
     """Return the aligned rows of each pair of graphs, and the divergences in execution order.
 
-    Iterations are aligned up to the smaller iteration count.
+    Iterations are aligned up to the smaller iteration count. With an ``alignment``, the iterations
+    at the ends of chunks are aligned with the chunks.
     """
     zero = np.zeros(1, np.int64)
     outermost = AlignedRows(zero, zero, zero, zero - 1)
@@ -75,7 +114,7 @@ def align(
         for pair in graph.pairs:
             if pair.one.region is not None:
                 inner_rows, inner_divergences = _align_region(
-                    (left, right), graph, pair, rows[_key(graph.left, graph.right)]
+                    (left, right), graph, pair, rows[_key(graph.left, graph.right)], alignment
                 )
                 rows.update(inner_rows)
                 divergences += inner_divergences
@@ -118,11 +157,15 @@ _InnerAlignment = tuple[dict[tuple[ProgramIndex, ProgramIndex], AlignedRows], li
 
 
 def _align_region(
-    runs: tuple[Run, Run], graph: MatchedGraphs, pair: Matched, outer: AlignedRows
+    runs: tuple[Run, Run],
+    graph: MatchedGraphs,
+    pair: Matched,
+    outer: AlignedRows,
+    alignment: Alignment | None,
 ) -> _InnerAlignment:
     match pair.one.region, pair.other.region:
         case LoopRegion() as left, LoopRegion() as right:
-            return _align_loop(runs, graph, pair, (left, right), outer)
+            return _align_loop(runs, graph, pair, (left, right), outer, alignment)
         case IfRegion() as left, IfRegion() as right:
             return _align_branches(runs, graph, pair, (left, right), outer)
         case CallRegion() as left, CallRegion() as right:
@@ -137,6 +180,7 @@ def _align_loop(
     pair: Matched,
     loops: tuple[LoopRegion, LoopRegion],
     outer: AlignedRows,
+    alignment: Alignment | None,
 ) -> _InnerAlignment:
     starts = [
         run.timeline.executions.loop_starts(loop) for run, loop in zip(runs, loops, strict=True)
@@ -146,6 +190,14 @@ def _align_loop(
         start[rows + 1] - start[rows]
         for start, rows in zip(starts, (outer.left, outer.right), strict=True)
     ]
+    chunks = (
+        alignment.chunks(int(counts[0][0]), int(counts[1][0]))
+        if alignment and len(begins[0])
+        else None
+    )
+    if chunks is not None:
+        rows = _chunk_rows(chunks, begins, counts, outer)
+        return {_key(loops[0].program, loops[1].program): rows}, []
     common = np.minimum(*counts)
     execution = np.repeat(outer.left, common)
     iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
@@ -182,6 +234,45 @@ def _align_loop(
             )
         )
     return {_key(loops[0].program, loops[1].program): rows}, divergences
+
+
+def _chunk_rows(
+    chunks: Chunks, begins: Sequence[np.ndarray], counts: Sequence[np.ndarray], outer: AlignedRows
+) -> AlignedRows:
+    """Return the rows at the ends of chunks, for all executions."""
+    long, short = chunks.longer, 1 - chunks.longer
+    aligned: list[list[np.ndarray]] = [[], []]
+    executions, numbers, steps, step_numbers, step_executions, chunk_of_step = (
+        list[np.ndarray]() for _ in range(6)
+    )
+    for place, around in enumerate(outer.left.tolist()):
+        long_count, short_count = int(counts[long][place]), int(counts[short][place])
+        chunk = np.arange(min(short_count, -(-long_count // chunks.size)))
+        ends = np.minimum((chunk + 1) * chunks.size, long_count) - 1
+        aligned[long].append(begins[long][place] + ends)
+        aligned[short].append(begins[short][place] + chunk)
+        executions.append(np.full(len(chunk), around))
+        numbers.append(chunk if long else ends)
+        step = np.arange(int(ends[-1]) + 1 if len(ends) else 0)
+        steps.append(begins[long][place] + step)
+        step_numbers.append(step)
+        step_executions.append(np.full(len(step), around))
+        chunk_of_step.append(begins[short][place] + step // chunks.size)
+    join = np.concatenate
+    return AlignedRows(
+        join(aligned[0]),
+        join(aligned[1]),
+        join(executions),
+        join(numbers),
+        Chunked(
+            chunks,
+            join(steps),
+            join(step_numbers),
+            join(step_executions),
+            join(chunk_of_step),
+            int(counts[long].max()),
+        ),
+    )
 
 
 def _align_branches(

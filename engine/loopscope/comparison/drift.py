@@ -11,25 +11,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from loopscope.comparison.chunk_steps import StepApart, compare_steps, first_step
+from loopscope.comparison.chunks import Alignment
+from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
-from loopscope.comparison.growth import Growth, growth
-from loopscope.comparison.largest_logit import other_choice
-from loopscope.comparison.matching import How, MatchedGraphs, match, value_pairs
+from loopscope.comparison.largest_logit import choice_in_loop, other_choice
+from loopscope.comparison.matched_slots import (
+    MatchedSlots,
+    first_over,
+    matched_slots,
+    place_words,
+)
+from loopscope.comparison.matching import MatchedGraphs, match, value_pairs
+from loopscope.comparison.recorded_columns import alike_samples, recorded_column
+from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_recorded
 from loopscope.debug.export_value import as_public
 from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError, elided
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Program
 from loopscope.executor.record.recording import Record
-from loopscope.ir.address import decode
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.native.run_once import never
 from loopscope.native.trim_memory import give_back
-from loopscope.ops.values import is_tensor
+from loopscope.ops.values import NO_VALUE, is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
 TOLERANCE = 1e-3
@@ -39,83 +48,6 @@ COMPARED = Record(budget_bytes=32 * 2**20)
 """Recording options of a run that is only compared row by row; compared runs, or a runtime, share
 the memory.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Deviation of one value in one iteration."""
-
-    address: str
-    """Address in the first run, such as ``main/loop[12]/body/delta``."""
-    step: int
-    """Step of the first run after which the value is available."""
-    iteration: int | None
-    """Iteration of the innermost enclosing loop; None outside loops."""
-    absolute: float
-    relative: float
-    cosine: float
-
-
-def cosine_words(moment: Moment) -> str:
-    """Return the end of a sentence with the cosine.
-
-    Return an empty text if a side does not have a direction: all zeros, or not finite.
-    """
-    return f", cosine {moment.cosine:.6f}" if math.isfinite(moment.cosine) else ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedSlot:
-    """A value of the first run in all compared rows."""
-
-    one: str
-    """Address in the first model, without iterations."""
-    program: Program
-    """Graph of the value."""
-    position: int
-    """Number of the instruction after which the value is available."""
-    rows: AlignedRows
-    deviations: Deviations
-
-    def moment(self, run: Run, row: int) -> Moment:
-        """Return the deviation in a row (index into ``rows``); ``run`` is the first run."""
-        number, iteration = int(self.rows.left[row]), int(self.rows.iteration[row])
-        address = f"{run.timeline.address(self.program, number)}/{self.one.rpartition('/')[2]}"
-        errors = (
-            float(column[row])
-            for column in (
-                self.deviations.absolute,
-                self.deviations.relative,
-                self.deviations.cosine,
-            )
-        )
-        step = run.timeline.step_at(self.program, number, self.position)
-        return Moment(address, step, iteration if iteration >= 0 else None, *errors)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchedSlots(ComparedSlot):
-    """A value of the first run and its match in the second, in all aligned rows."""
-
-    other: str
-    """Address in the second model, without iterations."""
-    how: How
-    beside: Program
-    """Graph of the second value."""
-    worst: Moment
-    first: Moment | None
-    """First moment over the tolerance."""
-    growth: Growth | None
-    """Growth over the execution of the innermost loop with the first moment over the tolerance, or
-    the worst.
-
-    None outside loops.
-    """
-
-    def address_beside(self, run: Run, row: int) -> str:
-        """Return the address of the second value in a row; ``run`` is the second run."""
-        graph = run.timeline.address(self.beside, int(self.rows.right[row]))
-        return f"{graph}/{self.other.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -146,6 +78,8 @@ class Drift:
     """Sentence about a language model's output whose largest logit differs; empty if there is
     none.
     """
+    step: StepApart | None = None
+    """First step over the tolerance, if a chunked loop was compared with a sequential one."""
     unrounded: tuple[str, ...] = ()
     """Addresses in the second model that its rounding names but leaves unchanged.
 
@@ -181,15 +115,23 @@ class Drift:
     def _first_sentence(self) -> str:
         values = sum(len(pair.deviations.absolute) for pair in self.pairs)
         if self.first is None or self.first.first is None:
+            if self.step is not None:
+                return (
+                    f"The states at the ends of all chunks agree within {self.tolerance:g}, and "
+                    f"{self.step.words}, in {self.step.chunk}."
+                )
             worst = self.worst
             if worst is None:
                 return "No value could be compared."
             if not worst.worst.relative:
                 return f"All {values:,} values are equal."
-            error = f"{worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
+            error = f"{worst.worst.relative:.2g}, of {place_words(worst, worst.worst)}"
             largest = f"the largest difference is {error}"
             return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
-        begins = f"Begins in {_place(self.first, self.first.first)}"
+        begins = f"Begins in {place_words(self.first, self.first.first)}"
+        chunked = self.first.rows.chunked
+        if self.step is not None and chunked is not None and not chunked.per_step:
+            begins += f"; {self.step.words}"
         return (
             f"{begins}; {self.first.growth.words}."
             if self.first.growth
@@ -198,13 +140,21 @@ class Drift:
 
 
 def drift(
-    left: Run, right: Run, *, tolerance: float = TOLERANCE, stopped: Callable[[], bool] = never
+    left: Run,
+    right: Run,
+    *,
+    tolerance: float = TOLERANCE,
+    stopped: Callable[[], bool] = never,
+    pairs: Sequence[RequestedPair] = (),
+    alignment: Alignment | None = None,
 ) -> Drift:
     """Compare two finished runs, of one model or of two, value by value and iteration by iteration.
 
     Loops and values are matched by name (in ONNX by tensor name first), then structure, then shape.
     Several values of one shape are matched by correlation. Loops of different iteration counts are
-    compared up to the smaller count. Errors are relative to the largest magnitude in either tensor.
+    compared up to the smaller count. ``pairs`` match loops and values before all else.
+    ``alignment`` compares the states of a sequential loop with those of a chunked one. Errors are
+    relative to the largest magnitude in either tensor.
     Runs that recorded everything are compared fastest. Raise ``EngineError`` if a run is not
     finished, or if ``stopped`` returns True between two graphs or rows.
     """
@@ -216,18 +166,16 @@ def drift(
                 f"{run.failure or 'run() runs it'}"
             )
     give_back()
-    graphs = match(left, right)
-    rows, divergences = align(left, right, graphs)
+    graphs = match(left, right, pairs)
+    rows, divergences = align(left, right, graphs, alignment)
     comparing = _Comparing((left, right), tolerance, stopped)
-    pairs = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
-    unmatched = (
-        tuple(
-            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
-        ),
-        tuple(
-            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
-        ),
+    compared = [pair for graph in graphs for pair in comparing.pairs(graph, rows[graph])]
+    outputs = (
+        []  # a trace has no outputs but the last values of its loops
+        if is_trace(left.model) or is_trace(right.model)
+        else [*_outputs(left.model, left.result, right.model, right.result)]
     )
+    unmatched = _unmatched(left, right, graphs)
     unpacking = (
         tuple(
             f"{graph.left.address}/{entry.label}"
@@ -242,29 +190,40 @@ def drift(
     )
     return Drift(
         tolerance,
-        tuple(pairs),
-        first_over(pairs),
+        tuple(compared),
+        first_over(compared),
         tuple(divergences),
         unmatched,
         dict(comparing.left_out),
-        outputs_apart(left.model, left.result, right.model, right.result),
+        values_apart(output[1:] for output in outputs),
         unpacking,
-        other_choice(_outputs(left.model, left.result, right.model, right.result)),
+        other_choice(outputs) or choice_in_loop((left, right), compared),
+        first_step(compared, outputs, rows.values(), tolerance),
         right.unrounded,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ComparedValues:
-    """A pair of matching values."""
+def _unmatched(
+    left: Run, right: Run, graphs: Sequence[MatchedGraphs]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the addresses in each model without a match.
 
-    one: str
-    other: str
-    how: How
-    programs: tuple[Program, Program]
-    slots: tuple[Slot, Slot]
-    position: int
-    """Number of the first run's instruction after which the value is available."""
+    A program records few of the values of a model, so that those of a model beside a trace are left
+    out.
+    """
+    is_left_trace, is_right_trace = is_trace(left.model), is_trace(right.model)
+    return (
+        ()
+        if is_right_trace and not is_left_trace
+        else tuple(
+            f"{graph.left.address}/{entry.label}" for graph in graphs for entry in graph.only_one
+        ),
+        ()
+        if is_left_trace and not is_right_trace
+        else tuple(
+            f"{graph.right.address}/{entry.label}" for graph in graphs for entry in graph.only_other
+        ),
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -285,21 +244,38 @@ class _Comparing:
                 (graph.left, graph.right),
                 (left_slot, right_slot),
                 pair.one.position + 1,
+                at_chunk_ends=pair.how == "request"
+                or (is_recorded(pair.one) and is_recorded(pair.other))
+                or (is_carried(graph.left, pair.one) and is_carried(graph.right, pair.other)),
             )
             for pair in graph.pairs
+            if not (self._has_trace and pair.one.region)
             for number, left_slot, right_slot in value_pairs(pair)
         ]
         if not len(rows.left):
             if candidates:
                 self.left_out["that did not run in both"] += len(candidates)
             return
+        if rows.chunked is not None:
+            by_step = compare_steps(self.runs, rows.chunked, candidates)
+            for values, (step_rows, step_errors) in by_step.items():
+                yield matched_slots(self.runs[0], step_rows, values, step_errors, self.tolerance)
+            at_ends = [
+                values for values in candidates if values.at_chunk_ends and values not in by_step
+            ]
+            if inner := len(candidates) - len(at_ends) - len(by_step):
+                self.left_out["inside chunks"] += inner
+            candidates = at_ends
         deviations = self._in_columns(graph, rows, candidates)
-        deviations |= self._row_by_row(
+        parts = {values: (rows, errors) for values, errors in deviations.items()}
+        parts |= self._row_by_row(
             graph, rows, [values for values in candidates if values not in deviations]
         )
         for values in candidates:
-            if values in deviations:
-                yield matched_slots(self.runs[0], rows, values, deviations[values], self.tolerance)
+            if values in parts:
+                yield matched_slots(
+                    self.runs[0], parts[values][0], values, parts[values][1], self.tolerance
+                )
 
     def _check_stopped(self) -> None:
         if self.stopped():
@@ -320,9 +296,12 @@ class _Comparing:
         deviations: dict[ComparedValues, Deviations] = {}
         for values in candidates:
             self._check_stopped()
-            columns = [side.column(slot) for side, slot in zip(sides, values.slots, strict=True)]
             arrays = [
-                as_public(column.of(len(rows.left))) for column in columns if column is not None
+                array
+                for side, slot, numbers in zip(
+                    sides, values.slots, (rows.left, rows.right), strict=True
+                )
+                if (array := _column(side, slot, numbers)) is not None
             ]
             if (
                 len(arrays) == 2
@@ -334,24 +313,28 @@ class _Comparing:
 
     def _row_by_row(
         self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
-    ) -> dict[ComparedValues, Deviations]:
+    ) -> dict[ComparedValues, tuple[AlignedRows, Deviations]]:
         """Compare the remaining values row by row, last value first.
 
-        Replaying the last value computes most of the others.
+        Replaying the last value computes most of the others. Rows in which a trace does not have
+        the value are left out.
         """
-        parts: dict[ComparedValues, list[Deviations]] = {
+        parts: dict[ComparedValues, list[tuple[int, Deviations]]] = {
             candidate: []
             for candidate in sorted(candidates, key=lambda candidate: -candidate.position)
         }
         programs = graph.left, graph.right
-        for numbers in zip(rows.left.tolist(), rows.right.tolist(), strict=True):
+        for place, numbers in enumerate(zip(rows.left.tolist(), rows.right.tolist(), strict=True)):
             self._check_stopped()
             for candidate in [*parts]:
                 sides = zip(self.runs, programs, numbers, candidate.slots, strict=True)
-                values = [
+                values: Sequence[object] = [
                     run.values.get(run.timeline, program, row, slot)
                     for run, program, row, slot in sides
                 ]
+                if any(value is NO_VALUE for value in values) and self._has_trace:
+                    continue
+                values = alike_samples(programs, numbers, candidate.slots, values)
                 arrays = (
                     [as_public(value) for value in values] if all(map(is_tensor, values)) else []
                 )
@@ -359,11 +342,28 @@ class _Comparing:
                     self.left_out[reason] += 1
                     del parts[candidate]
                 else:
-                    parts[candidate].append(Deviations.of(arrays[0][None], arrays[1][None]))
+                    error = Deviations.of(arrays[0][None], arrays[1][None])
+                    parts[candidate].append((place, error))
         return {
-            candidate: Deviations.joined(row_deviations)
-            for candidate, row_deviations in parts.items()
+            candidate: (
+                rows.part([place for place, _ in errors]),
+                Deviations.joined([error for _, error in errors]),
+            )
+            for candidate, errors in parts.items()
+            if errors
         }
+
+    @property
+    def _has_trace(self) -> bool:
+        return any(is_trace(run.model) for run in self.runs)
+
+
+def _column(side: Columns, slot: Slot, rows: np.ndarray) -> np.ndarray | None:
+    """Return a value in all rows as one array; None if it must be computed row by row."""
+    if (recorded := recorded_column(side.program, slot, rows)) is not None:
+        return recorded
+    column = side.column(slot)
+    return None if column is None else as_public(column.of(len(rows)))
 
 
 def _not_compared(arrays: Sequence[np.ndarray]) -> str:
@@ -373,41 +373,6 @@ def _not_compared(arrays: Sequence[np.ndarray]) -> str:
     if not all(map(is_comparable, arrays)):
         return "that are texts"
     return "of another shape" if arrays[0].shape != arrays[1].shape else ""
-
-
-def matched_slots(
-    run: Run, rows: AlignedRows, values: ComparedValues, deviations: Deviations, tolerance: float
-) -> MatchedSlots:
-    """Return the comparison of two values from their deviations in each row."""
-    over = np.flatnonzero(~(deviations.relative <= tolerance))
-    worst = int(np.argmax(deviations.relative))
-    begin = int(over[0]) if len(over) else None
-    execution = np.flatnonzero(rows.execution == rows.execution[worst if begin is None else begin])
-    error_growth = (
-        growth(deviations.relative[execution], tolerance) if rows.iteration[worst] >= 0 else None
-    )
-    program, beside = values.programs
-    place = ComparedSlot(values.one, program, values.position, rows, deviations)
-    first = None if begin is None else place.moment(run, begin)
-    return MatchedSlots(
-        place.one,
-        program,
-        values.position,
-        rows,
-        deviations,
-        values.other,
-        values.how,
-        beside,
-        place.moment(run, worst),
-        first,
-        error_growth,
-    )
-
-
-def first_over(pairs: Iterable[MatchedSlots]) -> MatchedSlots | None:
-    """Return the pair that is first over the tolerance in the first run."""
-    over = [(pair.first.step, pair) for pair in pairs if pair.first is not None]
-    return min(over, key=lambda entry: entry[0])[1] if over else None
 
 
 def outputs_apart(model: Model, result: Result, other_model: Model, other_result: Result) -> float:
@@ -456,18 +421,3 @@ def values_apart(sides: Iterable[tuple[object, object]]) -> float:
             else float(Deviations.of(left[None], right[None]).relative[0])
         )
     return max(errors, default=math.nan)
-
-
-def _place(pair: MatchedSlots, moment: Moment) -> str:
-    """Describe a value by its loop, iteration and name."""
-    name = decode(pair.one.rpartition("/")[2])
-    if moment.iteration is None:
-        return f"`{name}`"
-    loop = decode(
-        next(
-            segment.partition("[")[0]
-            for segment in reversed(moment.address.split("/"))
-            if "[" in segment
-        )
-    )
-    return f"`{loop}` at iteration {moment.iteration:,} in `{name}`"

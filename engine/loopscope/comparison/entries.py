@@ -13,6 +13,7 @@ from loopscope.executor.plan.plan import (
     Program,
     Region,
 )
+from loopscope.ir.recorded_rows import RECORDED, is_control
 from loopscope.ops.narrowing import ROUND_TO
 
 
@@ -67,7 +68,16 @@ class Entry:
 
 
 def entries_of(program: Program) -> tuple[Entry, ...]:
-    """Return all operations and Parameters of a graph in execution order; Consts are excluded."""
+    """Return all operations and Parameters of a graph in execution order.
+
+    Consts are excluded. Of a trace, only what the program recorded is included.
+    """
+    if any(instruction.node.type == RECORDED for instruction in program.instructions):
+        return tuple(
+            Entry(instruction.label, instruction.outputs, instruction, number)
+            for number, instruction in enumerate(program.instructions)
+            if not is_control(instruction.node)
+        )
     labels = {layer: label for label, layer in program.layer_of_label.items()}
     parameters = [Entry(labels[layer], (slot,)) for layer, slot in program.parameters.items()]
     return (

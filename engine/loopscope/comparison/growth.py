@@ -20,7 +20,7 @@ _JUMP_FACTOR = 10.0
 _BEGINNING_DIVISOR = 128
 """The beginning is the first 1/128 of the iterations."""
 
-Shape = Literal["flat", "grows", "saturates", "at once"]
+Shape = Literal["flat", "grows", "saturates", "at once", "fades"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Growth:
                 return f"grows {self._factor} times per iteration"
             case "saturates":
                 return f"grows, then saturates near {self.last:.2g}"
+            case "fades":
+                return f"then fades to {self.last:.2g}"
             case "at once":
                 return f"is there at once, near {self.last:.2g}, and does not grow"
 
@@ -61,8 +63,9 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
 
     An error that jumps over the tolerance begins there; earlier iterations are ignored. If the last
     quarter is less than twice the beginning, the error is ``flat``, or ``at once`` if the beginning
-    is over the tolerance. Otherwise it ``saturates`` if the last quarter is about the second
-    quarter, and ``grows`` if it is more.
+    is over the tolerance. It ``fades`` if it then falls to less than a tenth of the beginning.
+    Otherwise it ``saturates`` if the last quarter is about the second quarter, and ``grows`` if it
+    is more.
 
     >>> growth(np.full(20, 0.01), 1e-3).words
     'is there at once, near 0.01, and does not grow'
@@ -82,6 +85,8 @@ def growth(errors: np.ndarray, tolerance: float) -> Growth | None:
     )
     factor = float(np.exp(np.polyfit(iterations, np.log(values), 1)[0]))
     if last < _GROWTH_FACTOR * begin:
+        if begin > tolerance and last * _JUMP_FACTOR < begin:
+            return Growth("fades", factor, last)
         return Growth("at once" if begin > tolerance else "flat", factor, last)
     return Growth("grows" if last > _LATE_GROWTH_FACTOR * second else "saturates", factor, last)
 

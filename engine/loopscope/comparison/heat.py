@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.comparison.drift import Drift, MatchedSlots, Moment
+from loopscope.comparison.drift import Drift
+from loopscope.comparison.matched_slots import MatchedSlots, Moment
 from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.plan import Program
 

@@ -4,12 +4,17 @@ token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from loopscope.comparison.matched_slots import MatchedSlots
+from loopscope.debug.run import Run
+
 _LOGITS_MARK = "logit"
 """Part of the name of an output with logits: [..., tokens, vocabulary]."""
+_MAX_ROWS = 20_000
+"""Maximum number of iterations whose logits are read."""
 
 
 def other_choice(sides: Iterable[tuple[str, object, object]]) -> str:
@@ -42,6 +47,26 @@ def other_choice(sides: Iterable[tuple[str, object, object]]) -> str:
         tokens = differ.reshape(-1, differ.shape[-1]).any(axis=0)
         if tokens.any():
             return _describe(tokens)
+    return ""
+
+
+def choice_in_loop(runs: tuple[Run, Run], pairs: Sequence[MatchedSlots]) -> str:
+    """Return a sentence about logits that a loop computes in each iteration.
+
+    Return an empty text if the largest logit is the same in all iterations.
+    """
+    for pair in pairs:
+        if _LOGITS_MARK not in pair.one.rpartition("/")[2].lower():
+            continue
+        differs = np.zeros(len(pair.rows.left), np.bool_)
+        for row in np.flatnonzero(pair.deviations.absolute > 0)[:_MAX_ROWS].tolist():
+            left = np.asarray(runs[0].value(pair.moment(runs[0], row).address))
+            right = np.asarray(runs[1].value(pair.address_beside(runs[1], row)))
+            if left.ndim and left.size and left.shape == right.shape:
+                choices = (np.argmax(side.astype(np.float64), axis=-1) for side in (left, right))
+                differs[row] = not np.array_equal(*choices)
+        if differs.any():
+            return _describe(differs)
     return ""
 
 

@@ -18,11 +18,18 @@ from loopscope.comparison.region_matching import (
     nested_regions,
     region_partners,
 )
+from loopscope.comparison.requested_pairs import (
+    RequestedPair,
+    Requests,
+    after_iteration,
+    is_recorded,
+)
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program, Region
+from loopscope.ir.recorded_rows import is_trace
 
-How = Literal["name", "tensor", "structure", "shape", "correlation"]
+How = Literal["request", "name", "tensor", "structure", "shape", "correlation"]
 Key = Callable[[MatchState, Entry], Hashable | None]
 """Property that two matching entries share; None if it does not apply to an entry."""
 _MAX_CANDIDATES = 1000
@@ -72,14 +79,19 @@ class OpenedRegion:
     """The branch or function."""
 
 
-def match(left: Run, right: Run) -> tuple[MatchedGraphs, ...]:
+def match(
+    left: Run, right: Run, requested: Sequence[RequestedPair] = ()
+) -> tuple[MatchedGraphs, ...]:
     """Return the matching graphs of two finished runs, outer first; the outermost graphs always
     match.
+
+    Raise ``InputError`` for a requested pair that matches nothing.
     """
+    requests = Requests(requested)
     matched: list[MatchedGraphs] = []
     waiting = [(left.plan.main, right.plan.main)]
     while waiting:
-        level = _Level((left, right), waiting.pop()).matched()
+        level = _Level((left, right), waiting.pop(), requests).matched()
         matched += level
         inside = [
             bodies
@@ -88,6 +100,7 @@ def match(left: Run, right: Run) -> tuple[MatchedGraphs, ...]:
             for bodies in _bodies(pair.one.region, pair.other.region)
         ]
         waiting += reversed(inside)
+    requests.expect_used()
     return tuple(matched)
 
 
@@ -110,19 +123,26 @@ class _Level:
 
     runs: tuple[Run, Run]
     graphs: tuple[Program, Program]
+    requests: Requests
     numbers: Iterator[int] = field(default_factory=count)
 
     def matched(self) -> list[MatchedGraphs]:
         nested = [
             nested_regions(run, graph) for run, graph in zip(self.runs, self.graphs, strict=True)
         ]
-        partners = region_partners(*nested) if all(nested) else {}
+        partners = dict(region_partners(*nested)) if all(nested) else {}
+        for region, partner in self.requests.partners(*nested).items():
+            partners = {
+                key: value for key, value in partners.items() if key != region and value != partner
+            }
+            partners[region] = partner
         sides = (
             MatchState.of(self.runs[0], self.graphs[0]),
             MatchState.of(self.runs[1], self.graphs[1]),
         )
         outer = _Matching(*sides, self.numbers)
         outer.match_partners(partners)
+        outer.match_requests(self.requests)
         nested_partners = [
             {*partners} - _instructions(sides[0].matched),
             {*partners.values()} - _instructions(sides[1].matched),
@@ -263,6 +283,14 @@ class _Matching:
                 other = others[partner]
                 self._add_match(entry, other, "name" if entry.label == other.label else "structure")
 
+    def match_requests(self, requests: Requests) -> None:
+        """Match the requested pairs of values."""
+        for left, right in requests.values(
+            self.left.program, self.left.unmatched, self.right.program, self.right.unmatched
+        ):
+            if left not in self.matches and right not in self.right.matched:
+                self._add_match(left, right, "request")
+
     def match_by_names(self) -> None:
         self._match_by_tensor()
         self._match_by_name()
@@ -273,6 +301,10 @@ class _Matching:
             pass
 
     def match_by_values(self) -> None:
+        if is_trace(self.left.run.model) != is_trace(self.right.run.model):
+            # The operations of a trace and of a model have nothing in common but their values.
+            self._match_by_correlation()
+            return
         while self._match_by_single_shape() or self._match_by_correlation():
             self._match_by_structure()
         self._match_by_key(
@@ -316,9 +348,14 @@ class _Matching:
 
     def _match_by_name(self) -> None:
         by_label = {candidate.label: candidate for candidate in self.right.entries}
-        is_foreign = self.left.run.model.dialect != self.right.run.model.dialect
+        models = self.left.run.model, self.right.run.model
+        is_foreign = models[0].dialect != models[1].dialect or any(map(is_trace, models))
         for entry in self.left.entries:
             partner = by_label.get(entry.label)
+            if partner is not None and is_recorded(partner):
+                entry = after_iteration(self.left.program, entry)
+            elif partner is not None and is_recorded(entry):
+                partner = after_iteration(self.right.program, partner)
             if (
                 partner is None
                 or {entry, partner} & (self.left.matched | self.right.matched)
@@ -369,12 +406,19 @@ class _Matching:
         """
         pairs = [
             pair
-            for lefts, rights in self._groups(MatchState.shape)
+            for lefts, rights in self._groups(self._shape_key)
             for pair in self._correlated_pairs(lefts, rights).items()
         ]
         for left, right in pairs:
             self._add_match(left, right, "correlation")
         return bool(pairs)
+
+    @property
+    def _shape_key(self) -> Key:
+        """Key of a shape, without the operation if one side is a trace."""
+        if is_trace(self.left.run.model) == is_trace(self.right.run.model):
+            return MatchState.shape
+        return lambda side, entry: None if entry.region else _any_operation(side.shape(entry))
 
     def _groups(self, key: Key) -> list[tuple[list[Entry], list[Entry]]]:
         """Return the unmatched entries of both graphs, grouped by equal key."""
@@ -424,6 +468,11 @@ class _Matching:
         for left, right in pairs:
             self._add_match(left, right, "shape")
         return bool(pairs)
+
+
+def _any_operation(key: Hashable | None) -> Hashable | None:
+    """Return a ``MatchState.shape`` key without the operation; None without floats."""
+    return key[2:] if isinstance(key, tuple) and key[2] == "f" else None
 
 
 def _are_like_floats(left: Hashable | None, right: Hashable | None) -> bool:

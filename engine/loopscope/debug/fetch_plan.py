@@ -18,6 +18,7 @@ from loopscope.executor.plan.pruning import everything, needed, part_of
 from loopscope.ir.address import ANY_ITERATION, ROOT, Address
 from loopscope.ir.main_graph_names import layer_named, tensor_named
 from loopscope.ir.model import Model, Node, OutputRef
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.walk import graphs
 
 
@@ -111,6 +112,8 @@ def resolve_fetches(
         plan.main.slots[source.layer, source.output]: _convert_feed(plan, key, source, value)
         for source, (key, value) in fed_tensors.items()
     }
+    # Nothing of a trace is unneeded: it contains what the program chose to record.
+    whole = whole or (places is None and is_trace(model))
     part = _cached_part(plan, places, feeds, plan.optimise.prune and not whole)
     live = part.live if places is not None or feeds else None
     layers = (

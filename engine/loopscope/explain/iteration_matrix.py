@@ -19,6 +19,7 @@ from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
 from loopscope.explain.history import History, evenly, is_finite, of_values
 from loopscope.explain.verdict import execution
 from loopscope.ir.address import decode
+from loopscope.ir.recorded_rows import is_control
 from loopscope.ops.values import NOT_KEPT, is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
@@ -151,6 +152,8 @@ def _varying_slots(region: LoopRegion) -> Iterator[tuple[str, Role, Slot]]:
     for sliced in region.sliced:
         yield names[sliced.parameter], "slice", sliced.parameter
     for instruction in program.instructions:
+        if is_control(instruction.node):  # of a trace: only what the program recorded
+            continue
         for slot in instruction.outputs:
             if slot in names:
                 yield names[slot], "condition" if slot == region.condition_result else "value", slot

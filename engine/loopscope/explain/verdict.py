@@ -17,9 +17,11 @@ from loopscope.explain.iteration_counts import ran_out, slice_facts, trip_count_
 from loopscope.explain.margin import Margin
 from loopscope.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from loopscope.explain.proof import Fact, because, is_constant, name_of, prove
+from loopscope.explain.recorded_endings import decision_sentence, ending_sentence
 from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words
 from loopscope.ir.readable import readable
+from loopscope.ir.recorded_rows import is_trace, recorded_ending
 from loopscope.timeline.control_flow import ControlFlowRecord
 
 _ENDINGS_WITHOUT_ITERATION = ("zero_trip_count", "initial_condition", "slices_exhausted")
@@ -64,10 +66,17 @@ def verdict(run: Run, address: str) -> Verdict:
     region, graph = instruction.region, run.timeline.address(program, row)
     place = f"{graph}/{instruction.label}"
     if isinstance(region, LoopRegion):
+        if (ending := recorded_ending(instruction.node, row)) is not None:
+            record = run.control_flow.record_of(region, row, place)
+            sentence = ending_sentence(ending, record)
+            shape = pattern(run, Address.parse(place).static)
+            return Verdict(place, record, shape, ending.total, sentence, ())
         return _loop_verdict(run, program, row, region, place)
     if not isinstance(region, IfRegion):
         raise EngineError(f"{address} is neither a loop nor an If")
     record = run.control_flow.record_of(region, row, place)
+    if is_trace(run.model):
+        return Verdict(place, record, None, None, decision_sentence(record), ())
     proof = prove(run, program, row, region.condition)
     reason = _reason(proof, f"was {'true' if record.branch == 'then' else 'false'}")
     return Verdict(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from loopscope.ir.recorded_rows import RECORDED_OPSET
 from loopscope.ops import (
     activation,
     arithmetic,
@@ -39,6 +40,7 @@ from loopscope.ops import (
 from loopscope.ops import type as conversion
 from loopscope.ops.declare import Operation
 from loopscope.ops.port_meanings import with_meanings
+from loopscope.ops.recorded import RECORDED_VALUE
 
 _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "activation": activation.OPERATIONS,
@@ -121,6 +123,8 @@ class Catalogue:
         """Return the version of an operation in an opset, such as ``("ShapeOf", "opset8")``; None
         if unknown.
         """
+        if opset == RECORDED_OPSET:
+            return RECORDED_VALUE if type == RECORDED_VALUE.name else None
         match = _OPSET.fullmatch(opset)
         number = int(match[1]) if match else 0
         for operation in self.versions(type):

@@ -9,18 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
-from loopscope.comparison.drift import (
-    TOLERANCE,
-    ComparedValues,
-    Drift,
-    MatchedSlots,
-    first_over,
-    matched_slots,
-    values_apart,
-)
+from loopscope.comparison.drift import TOLERANCE, Drift, values_apart
 from loopscope.comparison.largest_logit import other_choice
+from loopscope.comparison.matched_slots import MatchedSlots, first_over, matched_slots
 from loopscope.comparison.matching import match
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run

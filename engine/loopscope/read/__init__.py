@@ -14,9 +14,11 @@ from loopscope.read.openvino import read_openvino
 from loopscope.read.paths import what_is_at
 from loopscope.read.recognise import HEAD_BYTES, Format, recognise
 from loopscope.read.weights import Weights, WeightsFile
+from loopscope.tracing import read_trace
 
 __all__ = [
     "ReadLimits",
+    "is_trace_content",
     "open_archive",
     "read_model",
     "what_is_at",
@@ -82,6 +84,17 @@ def read_model(
     return _read_bytes(_content(path, limits), weights, str(path), limits)
 
 
+def is_trace_content(source: str | os.PathLike[str] | bytes) -> bool:
+    """Return True if the content, or the file at a path, begins like a trace."""
+    if isinstance(source, bytes):
+        return recognise(source) is Format.TRACE
+    try:
+        with Path(source).open("rb") as file:
+            return recognise(file.read(HEAD_BYTES)) is Format.TRACE
+    except (OSError, ValueError):
+        return False
+
+
 def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits) -> Model:
     format = recognise(document)
     _check_size(len(document), format, file, limits)
@@ -94,6 +107,8 @@ def _read_bytes(document: bytes, weights: Weights, file: str, limits: ReadLimits
             from loopscope.read.onnx import read_onnx
 
             return read_onnx(document, weights, file, limits)
+        case Format.TRACE:
+            return read_trace(file or document)
         case _ if format in _CONVERTED:
             from loopscope.read import converted
 

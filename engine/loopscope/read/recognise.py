@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from loopscope.tracing import MAGIC
+
 
 class Format(Enum):
     """A file format; the value names it in messages."""
@@ -30,6 +32,7 @@ class Format(Enum):
     HLO = "an HLO module of XLA"
     COREML = "a Core ML package (.mlpackage)"
     RUN = "a run that Loopscope saved"
+    TRACE = "a trace that Loopscope recorded"
     ZIP = "a zip archive"
     HDF5 = "an HDF5 file"
     GZIP = "a gzip file"
@@ -44,6 +47,7 @@ HEAD_BYTES = 512
 """Number of bytes from the beginning of a file that ``recognise`` reads."""
 
 _MAGIC_BYTES = (
+    (0, MAGIC, Format.TRACE),
     (0, b"PK\x03\x04", Format.ZIP),
     (0, b"PK\x05\x06", Format.ZIP),
     (4, b"TFL3", Format.TFLITE),

@@ -26,7 +26,7 @@ from loopscope.errors import (
 )
 from loopscope.executor.machine.limits import Limits
 from loopscope.ops.stored import FORMS, unpacked
-from loopscope.read import ReadLimits, read_model
+from loopscope.read import ReadLimits, is_trace_content, read_model
 from loopscope.run_file.read_recording import put_back
 from loopscope.run_file.run_archive import RECORDING, array_of, digest, read_archive
 from loopscope.run_file.saved_run import Description, SavedRun, of_json
@@ -39,7 +39,7 @@ _STEPS_ONE_BY_ONE = 20_000
 
 
 def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debugger:
-    """Return the Debugger of a saved run at the moment of saving.
+    """Return the Debugger of a saved run at the moment of saving, or of a trace at its end.
 
     Breakpoints, watches and changes are restored. Nothing runs: recorded values are restored, and
     others are computed on request. A file without a recording, or with a recording that does not
@@ -49,6 +49,10 @@ def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Debug
     says why a file does not open. In a file without weights, values that depend on them and were
     not recorded raise ``NotKept``.
     """
+    if is_trace_content(path):
+        debugger = Debugger(read_model(path), limits=limits)
+        debugger.run()
+        return debugger
     saved = read_run(path)
     try:
         debugger = resume(saved, limits=limits)

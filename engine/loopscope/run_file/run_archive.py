@@ -18,7 +18,7 @@ import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.ops.stored import MOST_TEXTS, check_stored
-from loopscope.read import open_archive
+from loopscope.read import is_trace_content, open_archive
 
 ENDING = ".loopscope"
 DESCRIPTION = "run.json"
@@ -40,9 +40,14 @@ _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 """Constant timestamp of all entries, so that the same run gives the same bytes."""
 
 
-def is_run_file(name: str) -> bool:
-    """Return True if a file name has the ending of a saved run."""
-    return name.lower().endswith(ENDING)
+def is_run_file(path: str, content: bytes | None = None) -> bool:
+    """Return True if a file has the ending of a saved run and does not contain a trace.
+
+    ``content`` is that of an uploaded file; without it, the file at ``path`` is read.
+    """
+    return path.lower().endswith(ENDING) and not is_trace_content(
+        path if content is None else content
+    )
 
 
 def write_archive(

@@ -18,6 +18,7 @@ from loopscope.errors import WriteError, shorten
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
 from loopscope.ir.opened_operator import opened_operators
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
@@ -117,6 +118,10 @@ def _expect_savable(debugger: Debugger, target: Path) -> None:
     """Raise ``WriteError`` if the run or the path does not allow saving."""
     if target.suffix != ENDING:
         raise WriteError(f"the path is {str(target)!r}, expected one that ends with {ENDING}")
+    if is_trace(debugger.model):
+        raise WriteError(
+            f"the run shows a trace, which is a file already: copy {debugger.model.file!r}"
+        )
     if debugger.beginning.part or not debugger.beginning.values.keys() <= set(
         debugger.plan.main.parameter_slots
     ):

@@ -5,13 +5,14 @@ of Ifs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Program, Region, RegionKind
 from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.endings import ENDINGS, Ending, StopCause
 from loopscope.executor.record.recording import LoopTable
+from loopscope.ir.recorded_rows import recorded_ending
 from loopscope.timeline.timeline import Timeline
 
 
@@ -34,6 +35,8 @@ class ControlFlowRecord:
     """True if this loop, or an open loop inside it, is proved never to end; ``ended_by`` is then
     ``limit``.
     """
+    reason: str = ""
+    """Reason for the ending of a loop of a trace, as recorded; empty for other loops."""
 
 
 class ControlFlow(Sequence[ControlFlowRecord]):
@@ -73,7 +76,12 @@ class ControlFlow(Sequence[ControlFlowRecord]):
         region = instruction.region
         assert region is not None
         address = f"{self._timeline.address(program, row)}/{instruction.label}"
-        return self.record_of(region, row, address)
+        record = self.record_of(region, row, address)
+        ending = recorded_ending(instruction.node, row)
+        if ending is None:
+            return record
+        left = "the program left it" if record.ended_by == "condition" else ""
+        return replace(record, reason=ending.reason or left)
 
     def record_of(self, region: Region, row: int, address: str) -> ControlFlowRecord:
         """Return the record of the execution of a region in one row of its graph."""

@@ -26,6 +26,7 @@ from loopscope.ir.model import (
     ModelGraph,
     Node,
 )
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
@@ -43,6 +44,7 @@ from loopscope.view.lines import EdgeLines
 from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
 from loopscope.view.sparkline import carried_number
+from loopscope.view.trace_boxes import recorded_boxes
 
 _MAX_LISTED = 14
 """Largest number of lines in a tooltip of names."""
@@ -70,7 +72,10 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
         node if node.members else replace(node, constants=_pills(lines.constants.get(node.id, [])))
         for node in builder.nodes
     )
-    nodes, edges = cut_long_edges(tuple(sized(box) for box in boxes), tuple(lines.edges))
+    drawn, drawn_lines = tuple(boxes), tuple(lines.edges)
+    if is_trace(model):
+        drawn, drawn_lines = recorded_boxes(model, drawn, drawn_lines)
+    nodes, edges = cut_long_edges(tuple(map(sized, drawn)), drawn_lines)
     unrolled = frozenset(loop.address for loop in folding.unrolled)
     return GraphView(
         root,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from loopscope.ir.address import ROOT, is_within, labels
 from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.view.graph import without_iterations
 from loopscope.view.group_titles import function_calls, named_scopes
@@ -17,6 +18,7 @@ from loopscope.view.grouping import CHAIN, OUTER, grouping, is_group, shape_chai
 from loopscope.view.partition import holds_blocks, members_of, partition
 from loopscope.view.reading_order import reading_order
 from loopscope.view.roles import handed_in
+from loopscope.view.trace_boxes import decisions
 
 VISIBLE_NODES = 40
 """Approximate number of boxes that remain after groups are folded."""
@@ -96,6 +98,8 @@ def default_folding(
     Bodies are folded first, then name scopes or repeated blocks, and all calls of a function except
     the first. ``chains``: draw each chain of shape arithmetic as one box.
     """
+    if is_trace(model):
+        return Folding(decisions(model))
     folded = _fold(graph_at(model, root), root, chains=chains, max_boxes=max_boxes)
     # In models that are large enough for folded scopes, the calls inside them are folded too.
     scoped = {

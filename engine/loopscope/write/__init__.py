@@ -8,6 +8,7 @@ from pathlib import Path
 
 from loopscope.errors import WriteError
 from loopscope.ir.model import Model, expect_model
+from loopscope.ir.recorded_rows import is_trace
 from loopscope.replaced_file import replaced_file, replaced_files
 from loopscope.write.weights_file import WeightsWriter
 from loopscope.write.xml_document import write_document
@@ -31,6 +32,8 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     """
     expect_model(model, "loopscope.write_model")
     target = Path(path)
+    if is_trace(model):
+        raise WriteError("a trace has values and no operations, so that no model can be written")
     if target.suffix not in (".xml", _ONNX, *_GRAPH_DEFS):
         expected = (
             "one that ends with .xml (the weights go beside it, to a .bin file), "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope.errors import shorten
+from loopscope.errors import counted, shorten
+from loopscope.ir import is_trace, recorded_values
 from loopscope_app.actions import models, running_many
 from loopscope_app.describe.node_index import places
 from loopscope_app.parts.frame import key_sheet
@@ -49,6 +50,10 @@ def show(session: UserSession) -> None:
         )
     with search:
         finder.show()
+    if is_trace(opened.model):  # a trace has one run, and no inputs or gradients
+        with sheet:
+            key_sheet.show()
+        return
     many.button(
         "Many runs",
         key="header_many",
@@ -67,6 +72,8 @@ def show(session: UserSession) -> None:
 
 def _size(opened: Opened) -> str:
     model = opened.model
+    if is_trace(model):
+        return f"trace · {counted(recorded_values(model), 'value')}"
     kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
     count = len(places(model))
     return f"{kind} · {count:,} node{'s' if count != 1 else ''}"

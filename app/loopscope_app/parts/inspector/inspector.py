@@ -12,7 +12,7 @@ import streamlit as st
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import counterpart, ties
-from loopscope.ir import Address, Port, readable
+from loopscope.ir import Address, Port, is_trace, readable
 from loopscope.ops import Operation, as_array, catalogue_for
 from loopscope.transform.recurrences import recurrence_of
 from loopscope.view import walked_back_now, without_iterations
@@ -46,10 +46,11 @@ def show(session: UserSession) -> None:
     _heading(session, place, concrete)
     if debugger is not None and concrete:
         _to_the_other_loop(debugger, concrete)
-    VIEW.begin(VIEW.options[0], VIEW.options)
+    offered = ("Value",) if is_trace(opened.model) else VIEW.options
+    VIEW.begin(VIEW.options[0], offered)
     view = st.segmented_control(
         "What to show",
-        VIEW.options,
+        offered,
         key=VIEW.key,
         required=True,
         label_visibility="collapsed",
@@ -154,8 +155,12 @@ def _heading(session: UserSession, place: IndexedNode, concrete: str | None) -> 
             _item("Follow the cursor", "my_location", "follow", selection.select, "")
         else:
             _item("Stay on this one", "push_pin", "pin", selection.select, place.address)
-        _loop_item(session, place)
-        if session.model.opened is not None and session.run.debugger is not None:
+        if (
+            session.model.opened is not None
+            and session.run.debugger is not None
+            and not is_trace(session.model.opened.model)
+        ):
+            _loop_item(session, place)
             cut_out_item.show(session.model.opened, session.run.debugger, place, concrete)
             specialise_menu.show(session, session.model.opened, place)
             rounding_menu.show(session.model.opened.model, place)

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 import loopscope
-from loopscope.ir import type_name
+from loopscope.ir import is_trace, type_name
 from loopscope.ops import is_tensor
 from loopscope.view import has_nan, scalar_text, value_preview
 from loopscope_app.describe import tensor_summary
@@ -42,7 +42,8 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
         _tables(array)
-    what_if.editor(debugger, address, array)
+    if not is_trace(debugger.model):
+        what_if.editor(debugger, address, array)
     value_history.show(debugger, address, array)
     difference.show(debugger, address, array)
     _take_away(address, array)

@@ -14,7 +14,7 @@ import streamlit as st
 import loopscope
 from loopscope.errors import elided
 from loopscope.explain import Comparison, RunDifference, compare, icicle
-from loopscope.ir import Model, readable
+from loopscope.ir import Model, is_trace, readable
 from loopscope.peers import runtime_of
 from loopscope.view import value_preview
 from loopscope_app.actions import moves, report_errors, selection, side_by_side
@@ -53,7 +53,7 @@ def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None or session.run.debugger is None:
         return
-    runtime = "" if session.run.changes else runtime_of(opened.model)
+    runtime = "" if session.run.changes or is_trace(opened.model) else runtime_of(opened.model)
     texts = _texts(session, opened, runtime)
     if widget(CHOICE) not in texts:
         place(CHOICE, next(iter(texts)))
@@ -105,6 +105,8 @@ def _texts(session: UserSession, opened: Opened, runtime: str) -> dict[str, str]
         texts[BEFORE] = "the inputs of the run before"
     if runtime:
         texts[RUNTIME] = f"the same run in {runtime}"
+    if is_trace(opened.model):
+        return {MODEL: "another trace, or a model"}
     texts[ROUNDED] = "the same run with values rounded to a narrower type"
     if not session.run.changes:
         texts[MODEL] = "another model on the same inputs"

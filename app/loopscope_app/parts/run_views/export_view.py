@@ -14,6 +14,7 @@ import streamlit as st
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import EXPORT_FORMATS, export
+from loopscope.ir import is_trace
 from loopscope.run_file import ENDING
 from loopscope.view import Folding, NodeData
 from loopscope_app.links.current_link import look
@@ -39,7 +40,8 @@ def show(session: UserSession) -> None:
     if debugger is None or session.model.opened is None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        _this_run(session, session.model.opened, debugger)
+        if not is_trace(debugger.model):  # a trace is a file already
+            _this_run(session, session.model.opened, debugger)
         _one_page(session, session.model.opened, debugger)
         node_colours.show(session, session.model.opened, debugger)
     if not debugger.steps:
