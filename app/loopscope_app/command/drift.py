@@ -17,7 +17,7 @@ import loopscope
 from loopscope.comparison import COMPARED, TOLERANCE, Drift, cosine_words, write_table
 from loopscope.debug import run_stopped
 from loopscope.errors import InputError
-from loopscope.ir import Model
+from loopscope.ir import Model, significant
 from loopscope.peers import drift_from_runtime
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
@@ -152,7 +152,7 @@ def _lines(result: Drift) -> Iterator[str]:
     for pair in over[:_PRINTED_ROWS]:
         growth = f", {pair.growth.words}" if pair.growth else ""
         match = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
-        error = f"{pair.worst.relative:.2g}{cosine_words(pair.worst)}"
+        error = f"{significant(pair.worst.relative, 2)}{cosine_words(pair.worst)}"
         yield f"  {pair.worst.address}{match}: {error}{growth}"
     if len(over) > _PRINTED_ROWS:
         yield f"  and {len(over) - _PRINTED_ROWS:,} more over the tolerance"

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from loopscope.errors import InputError, listed, shorten
+from loopscope.ir import significant
 from loopscope.read import what_is_at
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
@@ -86,7 +87,7 @@ def bounds() -> str:
     seconds = settings("", 0)["server.disconnectedSessionTTL"]
     return (
         f"One run: at most {(limits_of_run.memory_bytes or 0) >> 20} MB of values,"
-        f" {limits_of_run.iterations:,} iterations, {limits_of_run.seconds:g} s at a time.\n"
+        f" {limits_of_run.iterations:,} iterations, {significant(limits_of_run.seconds, 6)} s at a time.\n"
         f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; stored until its session ends,"
         f" {seconds} s after its page.\n"
         f"All sessions: at most {budget() / 2**30:.1f} GB; above that, the runs that were idle"

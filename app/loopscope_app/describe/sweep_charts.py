@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from loopscope.errors import neutral
-from loopscope.ir import readable
+from loopscope.ir import readable, significant
 from loopscope.sweeps import RowLayout, numbers
 from loopscope.view import COLOURS
 from loopscope_app.describe.sweep_columns import said, short_names
@@ -86,7 +86,7 @@ def _span(low: float, high: float, *, whole: bool) -> str:
     """
     if whole:
         return f"{low:,.0f}" if high - low == 1 else f"{low:,.0f} – {high - 1:,.0f}"
-    return f"{low:.4g} – {high:.4g}"
+    return f"{significant(low)} – {significant(high)}"
 
 
 def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.errors import counted
-from loopscope.ir import readable
+from loopscope.ir import readable, significant
 from loopscope.sweeps import SweepSummary
 from loopscope_app.describe.sweep_columns import said
 from loopscope_app.describe.wording import times
@@ -100,7 +100,7 @@ def _inputs_text(inputs: Mapping[str, Any]) -> str:
     ', n = 27, x = 0.34211'
     """
     texts = (
-        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
+        f"{name} = {significant(value, 6)}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in inputs.items()
     )
     return f", {', '.join(texts)}" if inputs else ""

@@ -26,6 +26,7 @@ from loopscope.executor.plan.plan import Program
 from loopscope.executor.record.recording import Record
 from loopscope.ir.address import decode
 from loopscope.ir.model import Model
+from loopscope.ir.number_text import significant
 from loopscope.ir.readable import readable
 from loopscope.native.run_once import never
 from loopscope.native.trim_memory import give_back
@@ -165,7 +166,7 @@ class Drift:
             parts.append(
                 "An output has another shape, or is finite on one side only."
                 if math.isinf(self.outputs)
-                else f"The outputs are at most {self.outputs:.2g} apart."
+                else f"The outputs are at most {significant(self.outputs, 2)} apart."
             )
         return " ".join(part for part in (*parts, self.choice, self._unrounded) if part)
 
@@ -186,14 +187,16 @@ class Drift:
                 return "No value could be compared."
             if not worst.worst.relative:
                 return f"All {values:,} values are equal."
-            error = f"{worst.worst.relative:.2g}, of {_place(worst, worst.worst)}"
+            error = f"{significant(worst.worst.relative, 2)}, of {_place(worst, worst.worst)}"
             largest = f"the largest difference is {error}"
-            return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
+            return (
+                f"All {values:,} values agree within {significant(self.tolerance, 6)}; {largest}."
+            )
         begins = f"Begins in {_place(self.first, self.first.first)}"
         return (
             f"{begins}; {self.first.growth.words}."
             if self.first.growth
-            else f"{begins}, with {self.first.first.relative:.2g}."
+            else f"{begins}, with {significant(self.first.first.relative, 2)}."
         )
 
 

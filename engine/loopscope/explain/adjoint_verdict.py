@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from loopscope.ir.iteration import iteration_words
+from loopscope.ir.number_text import significant
 
 FAR_FROM = 1e3
 """Factor by which an adjoint must shrink to have vanished, or grow to have exploded."""
@@ -123,9 +124,9 @@ def _pace(factor: float) -> str:
     if abs(factor - 2) <= 2 * _FACTOR_TOLERANCE:
         return "it doubles per iteration"
     if factor < 1 - _FACTOR_TOLERANCE / 10:
-        return f"it shrinks to {factor:.2g} of its size per iteration"
+        return f"it shrinks to {significant(factor, 2)} of its size per iteration"
     if factor > 1 + _FACTOR_TOLERANCE / 10:
-        return f"it grows {factor:.3g} times per iteration"
+        return f"it grows {significant(factor, 3)} times per iteration"
     return "it stays about the same"
 
 
@@ -134,18 +135,9 @@ def _place(place: int, count: int) -> str:
 
 
 def short_number(value: float) -> str:
-    """Return a number with two digits.
+    """Return a number with two digits, as a word of a sentence.
 
-    >>> short_number(1.0), short_number(3.14e-9), short_number(float("inf"))
-    ('1.0', '3.1e-9', 'infinity')
-    >>> short_number(443.4), short_number(123456.0)
-    ('440', '1.2e5')
+    >>> short_number(1.0), short_number(3.14e-9), short_number(float("inf")), short_number(443.4)
+    ('1', '3.1e-9', 'infinity', '443')
     """
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinity"
-    if value == round(value) and abs(value) < 100:
-        return f"{value:.1f}"
-    digits, e, exponent = f"{value:.2g}".partition("e")
-    if e and 0 < int(exponent) < 4:
-        return f"{float(f'{value:.2g}'):,.0f}"
-    return f"{digits}e{int(exponent)}" if e else digits
+    return "infinity" if math.isinf(value) else significant(value, 2)

@@ -36,6 +36,7 @@ from loopscope.ir.model import (
     Port,
     Signature,
 )
+from loopscope.ir.number_text import significant
 from loopscope.ir.readable import readable, readable_around, readable_steps
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
@@ -79,5 +80,6 @@ __all__ = [
     "readable",
     "readable_around",
     "readable_steps",
+    "significant",
     "type_name",
 ]

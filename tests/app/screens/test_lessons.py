@@ -159,7 +159,7 @@ def test_a_branch_is_proved_by_its_condition() -> None:
     assert right is not None
     assert (
         right.verdict
-        == "Took the else branch because `is_sure` was false: it asks `confidence_2` > `enough`, and they were 0.994623 and 0.9999."
+        == "Took the else branch because `is_sure` was false: it tests `confidence_2` > `enough`, and they were 0.994623 and 0.9999."
     )
 
 

@@ -12,7 +12,7 @@ import loopscope
 from loopscope.checks import Diagnostic, Group, Runtime, Severity
 from loopscope.executor import Plan, left_out_for_outputs
 from loopscope.explain import FragileDecision, fragile
-from loopscope.ir import decode, readable
+from loopscope.ir import decode, readable, significant
 from loopscope_app.actions import moves, report_errors, selection
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
@@ -76,7 +76,7 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
                 icon=":material/my_location:",
                 on_click=_go,
                 args=(decision,),
-                help=f"decided by {decision.margin.distance:.1g}",
+                help=f"decided by {significant(decision.margin.distance, 1)}",
             )
 
 
