@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopscope import builder
     from loopscope.checks.check import check
+    from loopscope.checks.costs import costs
     from loopscope.checks.diagnostic import InvalidModel
     from loopscope.comparison.drift import drift
     from loopscope.debug.debugger import Debugger
@@ -73,6 +74,7 @@ __all__ = [
     "check",
     "check_gradient",
     "compare",
+    "costs",
     "drift",
     # changing
     "gradients",
@@ -107,6 +109,7 @@ _MODULE_OF_NAME = {
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",
+    "costs": "checks.costs",
     "drift": "comparison.drift",
     "gradients": "transform.with_gradients",
     "load": "run_file.loading",

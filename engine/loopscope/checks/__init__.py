@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from loopscope.checks import text
 from loopscope.checks.check import check, own_runtimes
+from loopscope.checks.costs import Cost, ModelCosts, costs
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from loopscope.checks.input_facts import compared_constants, misfits
 from loopscope.checks.rule import Rule
@@ -14,14 +15,17 @@ from loopscope.checks.rules import BY_CODE
 __all__ = [
     "BY_CODE",
     "EVERYBODY",
+    "Cost",
     "Diagnostic",
     "Group",
+    "ModelCosts",
     "Report",
     "Rule",
     "Runtime",
     "Severity",
     "check",
     "compared_constants",
+    "costs",
     "misfits",
     "own_runtimes",
     "text",

@@ -89,9 +89,7 @@ def because(proof: Sequence[Fact]) -> str:
     """
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
-    texts = list(
-        _merge_repeated_tests(dict.fromkeys(_clause(fact) for fact in deciding(proof)))
-    )
+    texts = list(_merge_repeated_tests(dict.fromkeys(_clause(fact) for fact in deciding(proof))))
     more = f"; and {len(texts) - _MAX_REASONS} more" if len(texts) > _MAX_REASONS else ""
     return "; ".join(texts[:_MAX_REASONS]) + more
 
@@ -378,7 +376,9 @@ class _Prover:
                     np.shape(self._value(decided[0][0])),
                 )
                 part = "" if group is None or group.is_whole else str(group)
-                return f"every element of {value_name(self.walk, decided[0][0])}{part} was {truths[0]}"
+                return (
+                    f"every element of {value_name(self.walk, decided[0][0])}{part} was {truths[0]}"
+                )
             case "choice":
                 return f"{names[0]} was {truths[0]} and chose {names[1]}, which was {truths[1]}"
             case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:

@@ -268,6 +268,7 @@ class Builder(Struct, eq=False):
             outputs,
             bodies,
             map(self.data.get, numbers),
+            map(columns.details.get, numbers, repeat(NO_ATTRIBUTES)),
         )
 
     def _ports(self, *columns: Sequence[Sequence[str]]) -> list[list[tuple[Port, ...]]]:
