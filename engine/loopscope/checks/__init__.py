@@ -9,6 +9,7 @@ from loopscope.checks.check import check, own_runtimes
 from loopscope.checks.costs import Cost, ModelCosts, costs
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from loopscope.checks.input_facts import compared_constants, misfits
+from loopscope.checks.mac_formulas import macs_of_node
 from loopscope.checks.rule import Rule
 from loopscope.checks.rules import BY_CODE
 
@@ -26,6 +27,7 @@ __all__ = [
     "check",
     "compared_constants",
     "costs",
+    "macs_of_node",
     "misfits",
     "own_runtimes",
     "text",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loopscope.ir.model import Node
 from loopscope.ops.einsum import subscripts
 
 Lengths = tuple[int, ...]
@@ -68,6 +69,13 @@ def macs(type: str, shapes: Shapes) -> int | None:
         return formula(shapes)
     except (LookupError, ValueError):
         return None
+
+
+def macs_of_node(
+    node: Node, inputs: Sequence[Lengths | None], output: Lengths | None
+) -> int | None:
+    """Return the MACs of one execution of a node without bodies, from the shapes of a run."""
+    return macs(node.type, Shapes(inputs, output, node.attributes))
 
 
 def _per_output(weights: int, kept: int = 1) -> Formula:
