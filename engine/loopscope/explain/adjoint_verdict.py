@@ -77,14 +77,14 @@ def fate(places: np.ndarray, norms: np.ndarray, count: int, smallest: float) -> 
     an underflow.
 
     >>> fate(np.arange(31)[::-1], 0.5 ** np.arange(31), 30, 1e-38).words()
-    'vanishes: from 1.0 at the end to 9.3e-10 in iteration 0; it halves per iteration'
+    'vanishes: from 1 at the end to 9.3e-10 in iteration 0; it halves per iteration'
 
     ``places``: the iteration at whose beginning each stands, in the order of the way back, so from
     ``count``, the end, down. ``least``: the smallest normal number of its type; what is 0 after
     numbers about as small was too small for the type.
 
     >>> fate(np.arange(31)[::-1], 0.5 ** np.arange(31), 30, 1e-38).words()
-    'vanishes: from 1.0 at the end to 9.3e-10 in iteration 0; it halves per iteration'
+    'vanishes: from 1 at the end to 9.3e-10 in iteration 0; it halves per iteration'
     """
     flowing = np.flatnonzero(norms != 0)
     if not len(flowing):

@@ -63,7 +63,7 @@ def test_constants_are_written_into_their_consumers() -> None:
     boxes = view.node_of
     assert boxes["main/loop"].kind == "control"
     assert boxes["main/loop"].constants == ("≤ 12",)
-    assert boxes["main/loop/body/less"].constants == ("10.0",)
+    assert boxes["main/loop/body/less"].constants == ("10",)
     assert boxes["main/loop/body/i"].badge == "iteration"
     shown = graph_view(summing_loop(), Folding(constants=True))
     assert {node.address for node in shown.nodes if node.kind == "constant"} == {

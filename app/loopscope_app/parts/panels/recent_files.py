@@ -24,7 +24,7 @@ def show() -> None:
     with st.container(key="recent_head", horizontal=True, vertical_alignment="center"):
         markup.show(markup.section("Recent"))
         st.button(
-            "Forget these", key="recent_forget", type="tertiary", on_click=models.forget_recent
+            "Clear list", key="recent_forget", type="tertiary", on_click=models.forget_recent
         )
     chain.show(
         [_line(file) for file in files],
