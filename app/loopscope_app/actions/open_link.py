@@ -18,6 +18,7 @@ from loopscope_app.actions import (
     running_many,
 )
 from loopscope_app.actions.memory_budget import with_room
+from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
 from loopscope_app.state import recent
 from loopscope_app.state.launch import LAUNCH, must_be_local
@@ -39,6 +40,7 @@ def arrive(session: UserSession) -> None:
                 raise InputError(link.backward.expected)
             opened = with_room(partial(_opened, model))
             with_room(partial(models.show_model, opened, link.input_set))
+            session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
             if link.backward is not None:
                 return gradients.begin(
                     session, opened, link.backward, partial(_show_gradient, session, link)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from loopscope.errors import InputError, listed, shorten
 from loopscope.ir import significant
 from loopscope.read import what_is_at
+from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
 from loopscope_samples import sample, samples
@@ -53,6 +54,7 @@ def main(options: argparse.Namespace) -> int:
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
+    LAUNCH.first_run = options.sample == FIRST_SAMPLE
     address = "0.0.0.0" if options.server else "127.0.0.1"
     port = free_port(address, options.port)
     url = f"http://localhost:{port}" + (

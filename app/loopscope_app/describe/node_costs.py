@@ -20,8 +20,7 @@ _costs: WeakKeyDictionary[Model, ModelCosts] = WeakKeyDictionary()
 
 
 def model_costs(model: Model) -> ModelCosts | None:
-    """Return the costs of a model from its declared shapes, computed once; None for a large model.
-    """
+    """Return the costs of a model from its declared shapes, computed once; None for a large model."""
     if len(places(model)) > MOST_NODES:
         return None
     result = _costs.get(model)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import preparing
+from loopscope_app.parts.course import first_run
 from loopscope_app.parts.frame import breadcrumb, graph_canvas, notice, run_progress, transport_bar
 from loopscope_app.parts.inspector import what_if
 from loopscope_app.parts.run_views import lenses, printed_view
@@ -58,6 +59,7 @@ def show(session: UserSession, beside: Callable[[UserSession], None] | None = No
     if side is not None and beside is not None:
         with side, st.container(key="side"):
             beside(session)
+    first_run.show(session)
     with onwards:
         run_progress.onward(session)
         run_progress.fitting(session)

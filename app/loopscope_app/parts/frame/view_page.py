@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import preparing
+from loopscope_app.parts.course import first_run
 from loopscope_app.parts.frame import header, moment, notice, page_address, run_progress
 from loopscope_app.state.user_session import UserSession
 
@@ -31,3 +32,4 @@ def _page(session: UserSession, content: Callable[[UserSession], None]) -> None:
         return
     notice.show(session)
     content(session)
+    first_run.show(session)

@@ -46,7 +46,9 @@ def show(session: UserSession, address: str) -> None:
 def _source(line: SourceLine, lines: tuple[SourceLine, ...]) -> None:
     place = f"{line.file}, line {line.line:,}" + (f", in {line.function}" if line.function else "")
     code = f'<div class="mono">{markup.text(line.code, 400)}</div>' if line.code else ""
-    markup.show(markup.section("Source") + f'{code}<div class="quiet">{markup.text(place, 400)}</div>')
+    markup.show(
+        markup.section("Source") + f'{code}<div class="quiet">{markup.text(place, 400)}</div>'
+    )
     if len(lines) > 1:
         with st.expander("All calls"):
             markup.show(
