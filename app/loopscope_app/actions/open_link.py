@@ -29,10 +29,10 @@ from loopscope_app.state.view_choices import VIEWS
 
 def arrive(session: UserSession) -> None:
     """Show what the page's address names on the first visit, else the model of the command line."""
-    session.arrived = True
+    is_first, session.arrived = not session.arrived, True
     link = read(st.query_params.to_dict())
     if link.lesson:
-        session.learning.large = link.large
+        session.learning.large = link.large if is_first else session.learning.large
         lesson_actions.open_lesson(link.lesson, link.input_set)
     elif model := link.model or LAUNCH.link:
         try:

@@ -127,7 +127,7 @@ def test_a_lesson_speaks_of_its_model(name: str) -> None:
 
 
 def test_lessons_have_an_order() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 21
+    assert len(set(NAMES)) == len(NAMES) == 22
     assert [number(name) for name in NAMES] == list(range(1, 22))
     following, none = beside("while", 1), beside("where-the-error-begins", 1)
     assert following is not None
@@ -356,7 +356,7 @@ def test_progress_is_kept_from_lesson_to_lesson(opened: Visit) -> None:
     assert '<i class="done here"' in page_text(app)
     assert app.button("course_previous").disabled
     app.button("course_leave").click().run()
-    assert "1 of 21 lessons done" in page_text(app)
+    assert "1 of 22 lessons done" in page_text(app)
     app.button("course_start").click().run()
     assert app.query_params["lesson"] == "do-while"
 
