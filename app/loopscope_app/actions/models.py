@@ -115,7 +115,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
         None,
         None,
     )
-    session.model.node_data = None
+    session.model.node_data = session.model.agreement = None
     session.model.unprepared, session.model.once_prepared = False, None
     session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
     if not opened.pending:

@@ -10,7 +10,7 @@ from loopscope.view import short_name, value_preview
 from loopscope_app.actions import models
 from loopscope_app.describe.wording import model_size
 from loopscope_app.parts.dock import drawer
-from loopscope_app.parts.frame import finder, more_menu, problems_badge, view_row
+from loopscope_app.parts.frame import agreement_badge, finder, more_menu, problems_badge, view_row
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import MADE_UP, Opened
 from loopscope_app.state.user_session import UserSession
@@ -44,6 +44,7 @@ def show(session: UserSession) -> None:
             _choose(session, opened)
         with st.container(key="header_views"):
             view_row.show(session, opened)
+        agreement_badge.show(session)
         finder.show()
         problems_badge.show(session, opened)
         more_menu.show()
