@@ -22,7 +22,7 @@ DELAY = 3.0
 MOST_NODES = 3_000
 MOST_BYTES = 64 << 20
 """Largest model that is compared without a request, in nodes and in bytes of its constants."""
-OWN_LIMITS = loopscope.Limits(seconds=1.0, memory_bytes=1 << 28)
+OWN_LIMITS = loopscope.Limits(seconds=3.0, memory_bytes=1 << 28)
 RUNTIME_SECONDS = 20.0
 _one_at_a_time = threading.Lock()
 
@@ -50,6 +50,10 @@ class Agreement:
             target=_compare, args=(weakref.ref(self), self.opened, self.inputs), daemon=True
         )
         self.thread.start()
+
+    def failed_before(self, inputs: Mapping[str, np.ndarray]) -> bool:
+        """Return True if there is no report, and ``inputs`` are other ones."""
+        return self.over and self.report is None and self.inputs is not inputs
 
 
 def is_small(opened: Opened) -> bool:

@@ -16,8 +16,8 @@ _EVERY = 1.5
 def show(session: UserSession) -> None:
     """Show the badge once the comparison is over; nothing without a report."""
     agreements.begin(session)
-    agreement = session.model.agreement
-    if agreement is None or agreement.opened is not session.model.opened:
+    agreement, opened = session.model.agreement, session.model.opened
+    if agreement is None or opened is None or agreement.opened.model is not opened.model:
         return
     with st.container(key="agreement"):
         if agreement.over:

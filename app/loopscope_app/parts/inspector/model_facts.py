@@ -1,28 +1,34 @@
-"""Facts about the open model: format, producer, opsets, metadata, parameters and MACs."""
+"""Facts about the open model: format, size, producer, opsets, metadata, parameters and MACs."""
 
 from __future__ import annotations
 
-import streamlit as st
+from collections.abc import Iterator
 
 from loopscope.view import model_facts
 from loopscope_app.describe.node_costs import bytes_text, model_costs
+from loopscope_app.describe.node_index import places
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.open_model import Opened
 
 
-def show(session: UserSession) -> None:
-    """Show a closed section with the facts of the model."""
-    opened = session.model.opened
-    if opened is None:
-        return
-    with st.expander("About this model", icon=":material/info:"):
-        rows = list(model_facts(opened.model))
-        result = model_costs(opened.model)
-        if result is not None:
-            cost = result.total
-            rows.append(("parameters", f"{cost.parameters:,} ({bytes_text(cost.parameter_bytes)})"))
-            if cost.macs:
-                rows.append(("MACs", f"{cost.macs:,}"))
-        markup.show(
-            markup.facts((markup.text(name, 120), markup.text(text, 2_000)) for name, text in rows)
+def show(opened: Opened) -> None:
+    """Show the facts as a table."""
+    markup.show(
+        markup.facts(
+            (markup.text(name, 120), markup.text(text, 2_000)) for name, text in _rows(opened)
         )
+    )
+
+
+def _rows(opened: Opened) -> Iterator[tuple[str, str]]:
+    yield "file", opened.title
+    yield from model_facts(opened.model)
+    yield "nodes", f"{len(places(opened.model)):,}"
+    result = model_costs(opened.model)
+    if result is None:
+        return
+    if result.total.parameters:
+        size = bytes_text(result.total.parameter_bytes)
+        yield "parameters", f"{result.total.parameters:,} ({size})"
+    if result.total.macs:
+        yield "MACs", f"{result.total.macs:,}"

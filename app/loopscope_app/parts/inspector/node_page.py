@@ -20,6 +20,7 @@ from loopscope_app.describe.node_index import IndexedNode, places, with_output
 from loopscope_app.describe.node_ports import type_of
 from loopscope_app.parts.inspector import (
     attribute_table,
+    node_facts,
     node_in_view,
     origin,
     port_list,
@@ -53,6 +54,7 @@ def show(session: UserSession) -> None:
     _show_value(debugger, place, address, array)
     port_list.show_bodies(place)
     attribute_table.show(place.node, operation)
+    node_facts.show(session, place.address)
     port_list.show_uses(place)
 
 
