@@ -131,7 +131,7 @@ def test_what_can_be_rounded_from_a_place() -> None:
 @pytest.mark.browser
 def test_a_click_opens_both_moments(page: Page, server: str) -> None:
     open_sample(page, server, "linear_attention", step="9999", node="main/for_each_token/body/S")
-    page.locator(".st-key-side").get_by_test_id("stPopoverButton").first.click()
+    page.locator(".st-key-dock").get_by_test_id("stPopoverButton").first.click()
     page.get_by_role("combobox", name="What if this were rounded").click()
     page.get_by_role("option", name="the whole model").click()
     page.get_by_role("button", name="Round and compare").click()
