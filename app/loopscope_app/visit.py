@@ -8,6 +8,7 @@ from loopscope_app import canvas
 from loopscope_app.actions import open_link
 from loopscope_app.parts.frame import page_address, style, theme_choice
 from loopscope_app.parts.frame.view_row import shown_view
+from loopscope_app.parts.panels import drop_anywhere
 from loopscope_app.screens import (
     compare_screen,
     debugger_screen,
@@ -58,3 +59,4 @@ def show() -> None:
         learn_screen.show(session)
     else:
         _SCREENS[shown_view(session, opened)].show(session)
+    drop_anywhere.show()

@@ -39,11 +39,12 @@ export function placeOf(element) {
 export const DOCK_OF_PAGE = ".st-key-dock";
 
 /**
- * The field of the page that takes files; null when there is none.
+ * The field of the page that opens models; null when there is none.
  * @returns {HTMLInputElement | null}
  */
 export function fileField() {
-  return document.querySelector('[data-testid="stFileUploader"] input[type="file"]');
+  const field = '[data-testid="stFileUploader"] input[type="file"]';
+  return document.querySelector(`.st-key-drop_upload ${field}, .st-key-opener_upload ${field}`);
 }
 
 /**

@@ -11,6 +11,21 @@ from loopscope_app.canvas.dropping import take_dropped_files
 from loopscope_app.state.launch import paths_allowed
 
 UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
+ENDINGS = (
+    "onnx",
+    "xml",
+    "bin",
+    "data",
+    "loopscope",
+    "zip",
+    "tflite",
+    "pb",
+    "pbtxt",
+    "meta",
+    "pdmodel",
+    "pdiparams",
+)
+"""Endings of files that can be opened, without the dot."""
 _MOST_CHARACTERS = 200_000
 
 
@@ -20,20 +35,7 @@ def show() -> None:
     with upload:
         st.file_uploader(
             "Open a model: model.onnx, model.xml with model.bin, or a saved run",
-            type=[
-                "xml",
-                "bin",
-                "onnx",
-                "data",
-                "pb",
-                "pbtxt",
-                "meta",
-                "zip",
-                "loopscope",
-                "tflite",
-                "pdmodel",
-                "pdiparams",
-            ],
+            type=list(ENDINGS),
             accept_multiple_files=True,
             key=UPLOAD,
             on_change=models.open_upload,
@@ -65,4 +67,4 @@ def show() -> None:
             help="Missing Parameters and Results are added and listed in a note.",
         )
         st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
-    take_dropped_files()
+    take_dropped_files(ENDINGS, ask=False)
