@@ -31,6 +31,8 @@ class Lane:
     height: int = 22
     line: Sequence[float | None] | None = None
     """Levels from 0 to 1, one for each unit of the axis, drawn as a curve."""
+    second_line: Sequence[float | None] | None = None
+    """Levels of a second run, drawn as a dashed curve."""
     strong: bool = False
     note: str = ""
     """Tooltip of the name."""
