@@ -92,6 +92,7 @@ def close() -> None:
     session.model.opened = session.run.debugger = session.run.running = None
     session.canvas.playing = False
     session.many.forget()
+    session.view = ""
     session.model.inputs, session.canvas.selected, session.canvas.root = {}, "", ROOT
     st.query_params.clear()
 
@@ -102,6 +103,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     stop_if_running(session)
     session.learning.lesson = ""
     session.many.forget()
+    session.view = ""
     session.model.opened, session.run.debugger, session.run.running = opened, None, None
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES

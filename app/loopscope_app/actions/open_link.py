@@ -23,6 +23,7 @@ from loopscope_app.state import recent
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
 from loopscope_app.state.user_session import Message, UserSession
+from loopscope_app.state.view_choices import VIEWS
 
 
 def arrive(session: UserSession) -> None:
@@ -73,7 +74,7 @@ def _restore(session: UserSession, link: Link) -> None:
             reopening.restore_saved(session)
         else:
             reopening.restore(session, link)
-        _show_many_runs(session, link)
+        _show_view(session, link)
         _report_missing_set(session, link.input_set)
 
 
@@ -114,17 +115,17 @@ def _report_missing_set(session: UserSession, name: str) -> None:
         session.message = Message(message, "info")
 
 
-def _show_many_runs(session: UserSession, link: Link) -> None:
-    if link.many:
-        session.many.shown = True
-        if link.runs:
-            running_many.run_described(link.runs)
+def _show_view(session: UserSession, link: Link) -> None:
+    if link.view in VIEWS:
+        session.view = link.view
+    if link.view == "many" and link.runs:
+        running_many.run_described(link.runs)
 
 
 def follow(session: UserSession) -> None:
     """Show what the address names after a step in the browser's history.
 
-    That is another model, another screen of this model, or the gallery.
+    That is another model, another view of this model, or the gallery.
     """
     link, opened = read(st.query_params.to_dict()), session.model.opened
     same = (
@@ -133,7 +134,7 @@ def follow(session: UserSession) -> None:
         and (link.model, link.backward) == (opened.link, opened.backward)
     )
     if same and not session.learning.lesson:
-        session.many.shown = link.many
+        session.view = link.view
     elif st.query_params.get("model") or st.query_params.get("lesson"):
         arrive(session)
     else:

@@ -18,7 +18,7 @@ from loopscope.peers import (
     source_alone,
     source_of,
 )
-from loopscope_app.actions import moves, selection
+from loopscope_app.actions import moves, selection, views
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import new_run
@@ -42,7 +42,6 @@ from loopscope_app.state.run_in_view import Drifted
 from loopscope_app.state.source_confirmation import confirm
 from loopscope_app.state.uploads import Files, has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import LENS
 
 EVERYTHING = "*"
 
@@ -229,4 +228,4 @@ def show_rounded(pattern: str, to: str) -> None:
     place(CHOICE, ROUNDED)
     place(PATTERN, pattern)
     place(TYPE, to)
-    LENS.show("Compare")
+    views.show("compare")

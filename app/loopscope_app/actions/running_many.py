@@ -1,4 +1,4 @@
-"""Actions of the screen Many runs."""
+"""Actions of the view Many runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from loopscope.debug import convert_input
 from loopscope.errors import EngineError, InputError
 from loopscope.ir import Model
 from loopscope.sweeps import Samples, completed, of_table, samples_of, samples_said
-from loopscope_app.actions import models
-from loopscope_app.actions.moves import stop_if_running
+from loopscope_app.actions import models, views
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.describe.input_files import read_arrays
 from loopscope_app.describe.signatures import signatures
@@ -22,21 +21,7 @@ from loopscope_app.state.many_runs import THE_DATA
 from loopscope_app.state.open_model import Opened, open_upload
 from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, widget
-
-
-@show_errors
-def show() -> None:
-    """Show the screen; a run under way is stopped."""
-    session = current()
-    stop_if_running(session)
-    session.canvas.playing, session.message = False, None
-    session.many.shown = True
-
-
-@show_errors
-def leave() -> None:
-    """Go back to the debugger."""
-    current().many.shown, current().message = False, None
+from loopscope_app.state.view_choices import DEBUG
 
 
 @clear_and_show_errors
@@ -67,8 +52,8 @@ def run_described(words: str) -> None:
 
 @show_errors
 def run_data_set() -> None:
-    """Run the data set of the sample, and show the screen."""
-    show()
+    """Run the data set of the sample, and show the view."""
+    views.show("many")
     run_described(THE_DATA)
 
 
@@ -189,7 +174,7 @@ def open_sample(number: int) -> None:
     inputs = inputs_of(sweeping, number)
     name = f"sample_{number}"
     session.model.opened = replace(opened, sets={**opened.sets, name: inputs})
-    session.many.shown = False
+    views.show(DEBUG)
     models.use_inputs(inputs, name)
 
 

@@ -22,7 +22,6 @@ from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
 from loopscope_app.state.compare_choice import CHOICE, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import LENS
 
 MOST_CHANGES = 8
 EDITABLE = 1024
@@ -154,7 +153,6 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
 def show_outcome(session: UserSession) -> None:
     """Compare the run with the run without changes, unless the run takes long."""
     place(CHOICE, UNCHANGED)
-    LENS.show("Compare")
     if moves.settled(session):
         compare_with(UNCHANGED, COMPARE_SECONDS)
 

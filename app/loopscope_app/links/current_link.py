@@ -59,8 +59,8 @@ def _link(session: UserSession, model: str) -> Link:
         watches=watches(debugger) if debugger else (),
         looks=view_choices.chosen(),
         question=session.run.asked,
-        many=session.many.shown,
-        runs=session.many.words if session.many.shown else "",
+        view=session.view,
+        runs=session.many.words,
     )
 
 

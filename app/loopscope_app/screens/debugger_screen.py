@@ -15,19 +15,14 @@ from loopscope_app.parts.panels import (
     problems,
     sample_lesson,
 )
-from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
 from loopscope_app.state.user_session import UserSession
-from loopscope_app.state.view_choices import CLOCK_OF, LOOKS, PANEL
+from loopscope_app.state.view_choices import PANEL
 
 
 def show(session: UserSession) -> None:
     with st.container(key="header"):
         header.show(session)
-    moment.show(
-        session,
-        _moment,
-        widget_keys=(*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF),
-    )
+    moment.show(session, _moment)
 
 
 def _moment(session: UserSession) -> None:

@@ -1,9 +1,11 @@
-"""The screen of many runs: inputs, progress, findings, pictures and a table."""
+"""The view Many runs: inputs, progress, findings, pictures and a table."""
 
 from __future__ import annotations
 
+import streamlit as st
+
 from loopscope_app.actions import running_many
-from loopscope_app.parts.frame import notice, page_address
+from loopscope_app.parts.frame import header, notice, page_address
 from loopscope_app.parts.many_runs import (
     finding_lines,
     inputs_choice,
@@ -12,7 +14,6 @@ from loopscope_app.parts.many_runs import (
     runs_table,
     sweep_progress,
     sweeps_compared,
-    title_bar,
 )
 from loopscope_app.state.user_session import UserSession
 
@@ -22,7 +23,8 @@ def show(session: UserSession) -> None:
     if opened is None:
         return
     over = running_many.is_over(session)
-    title_bar.show(opened)
+    with st.container(key="header"):
+        header.show(session)
     notice.show(session)
     inputs_choice.show(session, opened)
     sweeping = session.many.sweeping

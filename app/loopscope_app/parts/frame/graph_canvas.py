@@ -20,7 +20,7 @@ from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, un
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.parts.inspector import inspector, origin
 from loopscope_app.state.user_session import UserSession, current, widget
-from loopscope_app.state.view_choices import LENS, PANEL, TIMELINE, VIEW
+from loopscope_app.state.view_choices import PANEL, VIEW
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -115,13 +115,9 @@ def _overlay(
 
 
 def _times(session: UserSession) -> Mapping[str, float]:
-    """Return the run time per operation while the clock is open, else an empty mapping."""
-    looking = (
-        widget(LENS.key) == "Timeline"
-        and widget(TIMELINE.key) == "Clock"
-        and not session.learning.lesson
-    )
-    return session.run.clock.shares if looking and session.run.clock is not None else {}
+    """Return the run time per operation if it was measured, else an empty mapping."""
+    clock = session.run.clock
+    return clock.shares if clock is not None and not session.learning.lesson else {}
 
 
 def _traced(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope.errors import shorten
-from loopscope_app.actions import models, running_many
+from loopscope_app.actions import models
 from loopscope_app.describe.node_index import places
-from loopscope_app.parts.frame import key_sheet
-from loopscope_app.parts.panels import backward_panel, finder
+from loopscope_app.parts.frame import key_sheet, view_row
+from loopscope_app.parts.panels import finder
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import MADE_UP, Opened
 from loopscope_app.state.user_session import UserSession
@@ -21,8 +21,8 @@ def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None:
         return
-    widths = [1.1, 4.4, 0.7, 1.25, 2.7, 0.5, 0.55]
-    back, title, search, many, chooser, gradient, sheet = st.columns(
+    widths = [1.1, 2.6, 2.2, 4.6, 0.9, 0.6]
+    back, title, chooser, row, search, sheet = st.columns(
         widths, vertical_alignment="center", gap="small"
     )
     back.button(
@@ -49,18 +49,10 @@ def show(session: UserSession) -> None:
         )
     with search:
         finder.show()
-    many.button(
-        "Many runs",
-        key="header_many",
-        icon=":material/stacked_bar_chart:",
-        on_click=running_many.show,
-        type="tertiary",
-        help="This model over many inputs: how often its loops run, and for which of them",
-    )
+    with row:
+        view_row.show(session, opened)
     with chooser:
         _choose(session, opened)
-    with gradient:
-        backward_panel.show(session, opened)
     with sheet:
         key_sheet.show()
 

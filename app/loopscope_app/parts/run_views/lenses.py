@@ -7,12 +7,10 @@ import streamlit as st
 from loopscope.ir import IF, Model
 from loopscope_app.describe.node_index import places
 from loopscope_app.parts.run_views import (
-    compare_view,
     export_view,
     loop_panel,
     matrix_view,
     proof_view,
-    timeline_view,
     trace_question,
     verdict_view,
 )
@@ -26,7 +24,7 @@ def _usual(model: Model) -> str:
     If.
     """
     kinds = {place.node.type for place in places(model).values() if place.node.bodies}
-    return "Iterations" if kinds - {IF} else "Why" if kinds else "Timeline"
+    return "Iterations" if kinds - {IF} else "Why"
 
 
 def show(session: UserSession) -> None:
@@ -47,16 +45,12 @@ def show(session: UserSession) -> None:
         verdict_view.show(session, decided)
     with st.container(key="lens_content"):
         match lens:
-            case "Timeline":
-                timeline_view.show(session, loop)
             case "Matrix":
                 matrix_view.show(session, loop)
             case "Ask":
                 trace_question.show(session, loop)
             case "Why":
                 proof_view.show(session, decided)
-            case "Compare":
-                compare_view.show(session)
             case "Export":
                 export_view.show(session)
             case _:
