@@ -17,7 +17,7 @@ from loopscope_app.screens import (
     many_runs_screen,
     performance_screen,
 )
-from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
+from loopscope_app.state import compare_choice
 from loopscope_app.state.user_session import current, keep
 from loopscope_app.state.view_choices import CLOCK_OF, DEBUG, LOOKS
 
@@ -29,7 +29,7 @@ _SCREENS = {
     "performance": performance_screen,
 }
 """The screen of each view, by its word."""
-_KEPT = (*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF)
+_KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
 """Keys of widgets that keep their values while another view or a long run hides them."""
 
 

@@ -206,6 +206,8 @@ export class LaneChart {
         return [look.stop, look.on.failed];
       case "shape":
         return [faded(look.shapes[level % look.shapes.length], look.dark ? 0.33 : 0.22), look.text];
+      case "none":
+        return ["transparent", look.text];
       case "even":
         return [faded(look.high, 0.2), look.text];
       case "odd":

@@ -13,10 +13,10 @@ from loopscope.errors import EngineError, elided
 from loopscope.explain import RunDifference
 from loopscope.ir import Address, Model, readable, readable_steps
 from loopscope.view import value_preview
+from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.describe.node_index import places
 from loopscope_app.describe.number_words import significant
-from loopscope_app.state.run_in_view import Drifted
 
 MOST_LINES = 200
 _LONGEST_NAME = 60
@@ -40,6 +40,16 @@ class DifferenceLine:
     hint: str = ""
 
     @property
+    def inside(self) -> str:
+        """Address in a loop: for an iteration count, the last iteration that both runs have."""
+        if not self.name.endswith("(iterations)"):
+            return self.address
+        counts = [
+            int(text.replace(",", "")) for text in (self.here, self.there) if text[:1].isdigit()
+        ]
+        return f"{self.address}[{max(min(counts, default=1) - 1, 0)}]/body/"
+
+    @property
     def cells(self) -> tuple[str, str, str, str]:
         """Cells of a table: value, iteration, here, there."""
         return self.name, self.iteration, self.here, self.there
@@ -55,7 +65,7 @@ def lines_of(drifted: Drifted, *, inputs: frozenset[str] = frozenset()) -> list[
     pairs = [
         pair
         for pair in drift.pairs
-        if pair.first is not None and not (inputs and _is_input(pair))
+        if pair.first is not None and not _is_repeated(pair) and not (inputs and _is_input(pair))
     ]
     pairs.sort(key=lambda pair: _order(pair, inputs))
     lines = [_value_line(drifted, pair) for pair in pairs[:MOST_LINES]]
@@ -66,6 +76,16 @@ def lines_of(drifted: Drifted, *, inputs: frozenset[str] = frozenset()) -> list[
 
 def _is_input(pair: MatchedSlots) -> bool:
     return pair.program.parent is None and not pair.position
+
+
+def _is_repeated(pair: MatchedSlots) -> bool:
+    """Return True if a value is listed under another name.
+
+    A Parameter of a branch repeats a value around it; an output of a loop or If, a value in it.
+    """
+    if not pair.position:
+        return pair.program.parent is not None and pair.program.loop is None
+    return pair.program.instructions[pair.position - 1].region is not None
 
 
 def _order(pair: MatchedSlots, inputs: frozenset[str]) -> tuple[int, bool]:
@@ -189,9 +209,7 @@ def same_value(left: object, right: object, tolerance: float = 0.0) -> bool:
         return False
     if left.dtype.kind in "fc" and right.dtype.kind in "fc":
         largest = max((float(np.nanmax(np.abs(side), initial=0.0)) for side in (left, right)))
-        return bool(
-            np.allclose(left, right, rtol=0.0, atol=tolerance * largest, equal_nan=True)
-        )
+        return bool(np.allclose(left, right, rtol=0.0, atol=tolerance * largest, equal_nan=True))
     return bool(np.array_equal(left, right))
 
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from loopscope.errors import neutral
 
 LONGEST_NAME = 80
-Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
+Kind = Literal["none", "idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
 Block = (
     tuple[float, float, Kind, float, str, str]
     | tuple[float, float, Kind, float, str, str, int, int]

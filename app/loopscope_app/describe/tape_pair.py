@@ -10,6 +10,7 @@ import loopscope
 from loopscope.comparison import Spot
 from loopscope.errors import EngineError
 from loopscope.ir import decode, iteration_range, iteration_words
+from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.lane_chart import Block, Chart, Kind, Lane
 from loopscope_app.describe.loop_execution import (
     PlaceInLoop,
@@ -20,16 +21,13 @@ from loopscope_app.describe.loop_execution import (
     place_in_loop,
 )
 from loopscope_app.describe.number_words import significant
-from loopscope_app.state.run_in_view import Drifted
 
 MOST_COLUMNS = 256
 _TAPE, _COURSE = 24, 52
 """Heights of lanes in pixels."""
 
 
-def chart_of(
-    drifted: Drifted, title: str, address: str, other_address: str, spot: Spot | None
-) -> Chart | None:
+def chart_of(drifted: Drifted, title: str, address: str, other_address: str) -> Chart | None:
     """Return the tapes of the loop around ``address`` and the course of the value there.
 
     ``other_address`` is the place in the other run. ``title`` describes the run here. Return None
@@ -38,7 +36,7 @@ def chart_of(
     here = place_in_loop(address)
     if here is None:
         return None
-    there = place_in_loop(other_address)
+    there, spot = place_in_loop(other_address), drifted.spot_at(address)
     counts = [iteration_count(drifted.one, here.loop), 0]
     if drifted.other is not None and there is not None:
         counts[1] = iteration_count(drifted.other, there.loop)
@@ -48,9 +46,7 @@ def chart_of(
     width = -(-extent // MOST_COLUMNS)
     taken = branches(drifted.one, here.loop)
     name = _colouring(taken, here.rest)
-    taken_there = (
-        branches(drifted.other, there.loop) if drifted.other is not None and there else {}
-    )
+    taken_there = branches(drifted.other, there.loop) if drifted.other is not None and there else {}
     lanes = [
         _tape(title, counts[0], taken.get(name), width),
         _tape(drifted.title, counts[1], taken_there.get(name), width),
@@ -63,19 +59,16 @@ def chart_of(
     return Chart(label, "iteration", len(ticks), [*lanes, *course], ticks=ticks)
 
 
-def loop_name(address: str) -> str:
-    """Return the name of the innermost loop around an address, or an empty text."""
-    place = place_in_loop(address)
-    return decode(place.loop.rpartition("/")[2]) if place else ""
-
-
 def column_of(chart: Chart, address: str) -> float | None:
     """Return the column of the iteration that an address names."""
-    place, ticks = place_in_loop(address), chart.ticks or ()
-    if place is None or not ticks:
-        return None
-    width = int(ticks[1].replace(",", "")) if len(ticks) > 1 else 1
-    return float(place.iteration // width)
+    place = place_in_loop(address)
+    return float(place.iteration // width_of(chart)) if place is not None else None
+
+
+def width_of(chart: Chart) -> int:
+    """Return the number of iterations in a column of the tapes."""
+    ticks = chart.ticks or ()
+    return int(ticks[1].replace(",", "")) if len(ticks) > 1 else 1
 
 
 def _colouring(taken: Mapping[str, np.ndarray], rest: str) -> str:
@@ -128,7 +121,7 @@ def _course(
         return ()
     low, high = min(known), max(known)
     blocks: list[Block] = [
-        (column, column + 1, "idle", 0, "", _both_words(begin, here[column], there[column]))
+        (column, column + 1, "none", 0, "", _both_words(begin, here[column], there[column]))
         for column, begin in enumerate(columns)
     ]
     name = decode(address.rpartition("/")[2].partition(":")[0])
@@ -172,9 +165,7 @@ def _runtime_numbers(
     return numbers
 
 
-def _levels(
-    numbers: Sequence[float | None], low: float, high: float
-) -> list[float | None]:
+def _levels(numbers: Sequence[float | None], low: float, high: float) -> list[float | None]:
     """Return numbers scaled to 0 to 1.
 
     >>> _levels([2.0, None, 4.0], 2.0, 4.0), _levels([3.0], 3.0, 3.0)
