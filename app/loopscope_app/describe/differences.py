@@ -47,7 +47,7 @@ class DifferenceLine:
         counts = [
             int(text.replace(",", "")) for text in (self.here, self.there) if text[:1].isdigit()
         ]
-        return f"{self.address}[{max(min(counts, default=1) - 1, 0)}]/body/"
+        return f"{self.address}[{max(min(counts, default=1) - 1, 0)}]/body"
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
@@ -208,7 +208,7 @@ def same_value(left: object, right: object, tolerance: float = 0.0) -> bool:
     if left.shape != right.shape:
         return False
     if left.dtype.kind in "fc" and right.dtype.kind in "fc":
-        largest = max((float(np.nanmax(np.abs(side), initial=0.0)) for side in (left, right)))
+        largest = max(float(np.nanmax(np.abs(side), initial=0.0)) for side in (left, right))
         return bool(np.allclose(left, right, rtol=0.0, atol=tolerance * largest, equal_nan=True))
     return bool(np.array_equal(left, right))
 

@@ -118,7 +118,7 @@ def _course(
     )
     known = [number for number in (*here, *there) if number is not None]
     if len(known) < 2:
-        return ()
+        return _errors(drifted, spot, width, len(columns))
     low, high = min(known), max(known)
     blocks: list[Block] = [
         (column, column + 1, "none", 0, "", _both_words(begin, here[column], there[column]))
@@ -136,6 +136,30 @@ def _course(
             verdict=f"{significant(low, 3)} to {significant(high, 3)}",
         )
     ]
+
+
+def _errors(drifted: Drifted, spot: Spot | None, width: int, columns: int) -> Sequence[Lane]:
+    """Return the lane with the relative error of a tensor in each iteration."""
+    if spot is None:
+        return ()
+    pair = drifted.drift.pairs[spot.pair]
+    inside = np.flatnonzero(pair.rows.execution == pair.rows.execution[spot.row])
+    largest: list[float | None] = [None] * columns
+    for row in inside.tolist():
+        column, error = int(pair.rows.iteration[row]) // width, float(pair.deviations.relative[row])
+        if np.isfinite(error) and 0 <= column < columns:
+            largest[column] = max(error, largest[column] or 0.0)
+    top = max((error for error in largest if error is not None), default=0.0)
+    blocks: list[Block] = [
+        (column, column + 1, "none", 0, "", f"{iteration_words(column * width)}: error {text}")
+        for column, error in enumerate(largest)
+        if error is not None and (text := significant(error, 2))
+    ]
+    name = decode(pair.one.rpartition("/")[2].partition(":")[0])
+    line = [None if error is None else error / top if top else 0.0 for error in largest]
+    verdict = f"up to {significant(top, 2)}"
+    note = "Largest difference relative to the largest magnitude in the tensor"
+    return [Lane(f"error of {name}", blocks, _COURSE, line=line, note=note, verdict=verdict)]
 
 
 def _numbers(

@@ -34,11 +34,24 @@ _unfinished: WeakKeyDictionary[loopscope.Debugger, tuple[int, list[DifferenceLin
 """Lines of runs that did not finish, by the other run, with the number of steps of both."""
 
 
-def show(session: UserSession, opened: Opened, drifted: Drifted, verdict: str = "") -> None:
-    """Show a comparison of values. ``verdict`` replaces the sentences of the drift, if given."""
+def show(
+    session: UserSession,
+    opened: Opened,
+    drifted: Drifted,
+    *,
+    verdict: str = "",
+    outputs: Sequence[DifferenceLine] = (),
+    note: str = "",
+) -> None:
+    """Show a comparison of values.
+
+    ``verdict`` replaces the sentences about the values, if given. ``outputs`` are differences that
+    the values do not contain. ``note`` is a sentence below the differences.
+    """
     lines = _lines.get(drifted)
     if lines is None:
-        lines = _lines[drifted] = lines_of(drifted, inputs=_other_inputs(session, drifted))
+        found = lines_of(drifted, inputs=_other_inputs(session, drifted))
+        lines = _lines[drifted] = [*found, *outputs]
     kind = "bad" if lines else "good"
     words = headline(opened.model, lines, drifted.drift) or drifted.sentence
     show_verdict(verdict or words, kind)
@@ -47,7 +60,7 @@ def show(session: UserSession, opened: Opened, drifted: Drifted, verdict: str = 
     two_tapes.show(drifted, title_of(session, opened, drifted.name), lines, shown)
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="compare_left"):
-        _parts(session, drifted, lines)
+        _parts(session, drifted, lines, note)
     with right:
         difference_canvas.show(session, opened)
 
@@ -65,6 +78,7 @@ def show_unfinished(session: UserSession, opened: Opened, compared: Compared) ->
     _begin_at_first(session, lines)
     titles = (title_of(session, opened), side_by_side.words_of(session, opened, compared.name))
     chart = two_tapes.steps_chart(titles, (compared.one, compared.other))
+    two_tapes.leave_room(chart)
     lanes.show(chart, key=two_tapes.KEY, cursor=None, on_pick=lambda _: None)
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="compare_left"):
@@ -118,7 +132,7 @@ def _begin_at_first(session: UserSession, lines: Sequence[DifferenceLine]) -> No
         side_by_side.show_difference(first.address, first.step, first.spot)
 
 
-def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine]) -> None:
+def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], note: str) -> None:
     if widget(SHOWN) not in PARTS:
         place(SHOWN, TABLE)
     with st.container(key="compare_parts", horizontal=True, vertical_alignment="center"):
@@ -139,6 +153,8 @@ def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine]) 
             _both_values(session, drifted)
         else:
             _table(lines, session)
+            if note:
+                markup.show(markup.sentence(note), "quiet")
 
 
 def _both_values(session: UserSession, drifted: Drifted) -> None:

@@ -9,7 +9,6 @@ from loopscope.errors import elided
 from loopscope.ir import readable
 from loopscope.peers import ComparisonReport
 from loopscope_app.actions import side_by_side
-from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.differences import DifferenceLine
 from loopscope_app.parts.run_views import compared_page, difference_canvas, other_run
 from loopscope_app.parts.widgets import markup, row_table
@@ -33,15 +32,18 @@ def show(session: UserSession, opened: Opened, runtime: str) -> None:
     words = verdict(report, drifted.drift if drifted and drifted.name == RUNTIME else None)
     other_run.other_precision(session)
     if drifted is not None and drifted.name == RUNTIME and not report.agrees:
-        compared_page.show(session, opened, drifted, words)
+        outputs = [line for line in lines_of(report) if not line.address]
+        compared_page.show(
+            session, opened, drifted, verdict=words, outputs=outputs, note=_note(report)
+        )
     else:
         compared_page.show_verdict(words, "good" if report.agrees else "bad")
         left, right = st.columns([1, 1], gap="medium")
         with left, st.container(key="compare_left"):
             _table(session, lines_of(report))
+            markup.show(markup.sentence(_note(report)), "quiet")
         with right:
             difference_canvas.show(session, opened)
-    _notes(report)
 
 
 def verdict(report: ComparisonReport, drift: Drift | None) -> str:
@@ -94,15 +96,7 @@ def _table(session: UserSession, lines: list[DifferenceLine]) -> None:
     )
 
 
-def _notes(report: ComparisonReport) -> None:
-    """Show the outputs that differ, and what was not compared."""
-    for value in report.outputs if report.first else ():
-        markup.show(
-            f"Output {markup.text(value.address)}: {markup.text(value.here)} here, "
-            f"{markup.text(value.there)} there",
-            "quiet",
-        )
+def _note(report: ComparisonReport) -> str:
+    """Return a sentence about what was not compared."""
     left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
-    words = report.refused or (f"Not compared: {', '.join(left_out)}." if left_out else "")
-    if words:
-        markup.show(markup.sentence(words), "quiet")
+    return report.refused or (f"Not compared: {', '.join(left_out)}." if left_out else "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+import streamlit as st
+
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import icicle
@@ -19,6 +21,8 @@ from loopscope_app.state.run_in_view import ShownDifference
 
 KEY = "compare_tapes"
 _MOST_LANES = 3
+_ROOM_OF_AXIS = 24
+"""Height of a chart in pixels, without its lanes."""
 _charts: WeakKeyDictionary[Drifted, dict[tuple[str, str, str], lanes.Chart | None]] = (
     WeakKeyDictionary()
 )
@@ -34,6 +38,7 @@ def show(
     """
     address = _address(lines, shown)
     chart = _chart(drifted, title, address)
+    leave_room(chart)
     if chart is not None:
         lanes.show(
             chart,
@@ -42,6 +47,12 @@ def show(
             wide=1,
             on_pick=lambda pick: _pick(drifted, chart, address, int(pick.at)),
         )
+
+
+def leave_room(chart: lanes.Chart | None) -> None:
+    """Set the height that the list and the canvas below the chart can take."""
+    height = _ROOM_OF_AXIS + sum(lane.height + 3 for lane in chart.lanes) if chart else 0
+    st.html(f"<style>.st-key-view_page {{ --view-top: calc(14.7rem + {height}px); }}</style>")
 
 
 def _address(lines: list[DifferenceLine], shown: ShownDifference | None) -> str:
@@ -89,8 +100,6 @@ def _pick(drifted: Drifted, chart: lanes.Chart, address: str, column: int) -> No
     if place is None:
         return
     there = place.at(column * width_of(chart))
-    if there.endswith("/body/"):
-        there = there.removesuffix("/")
     try:
         step = moment_of(drifted.one, there)
     except EngineError:
