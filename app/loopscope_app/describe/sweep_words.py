@@ -91,10 +91,8 @@ def headline(summary: SweepSummary) -> str:
 def separation_words(separation: Separation) -> str:
     """Return what separates the runs above a threshold, as sentences.
 
-    >>> rule = SplitRule(("187 < number", "number <= 195"), 8, 6)
-    >>> separation_words(Separation("count", 50.0, 500, 52, (rule,)))
-    '52 of 500 runs are above 50. No single rule separates them. 187 < number <= 195: 6 of 8 runs \
-are above 50.'
+    >>> separation_words(Separation("iterations main/loop", 50.0, 500, 52, ()))
+    '52 of 500 runs are above 50; no input separates them from the others.'
     >>> separation_words(Separation("then main/if", 0.0, 500, 0, ()))
     'No run is above 0 in then main/if.'
     """
