@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import open_link
-from loopscope_app.parts.frame import page_address, style
+from loopscope_app.parts.frame import page_address, style, theme_choice
 from loopscope_app.parts.frame.view_row import shown_view
 from loopscope_app.screens import (
     compare_screen,
@@ -41,6 +41,7 @@ def show() -> None:
         initial_sidebar_state="collapsed",
     )
     style.apply()
+    theme_choice.apply()
     canvas.prepare()
     session = current()
     if not session.arrived:

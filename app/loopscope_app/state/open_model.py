@@ -74,6 +74,13 @@ class Opened:
         """Seed of the random operations."""
         return self.saved.description.seed if self.saved else 0
 
+    @property
+    def card(self) -> str:
+        """A sentence about the model; empty for a file without one."""
+        if self.sample is not None:
+            return self.sample.card
+        return self.backward.words if self.backward else self.model.converted_from
+
     def file_name(self, graph: str = ROOT) -> str:
         """Return a file name without ending for one of the model's graphs, valid on every file
         system.

@@ -39,6 +39,11 @@ class Look:
     """Key of the widget."""
     options: tuple[str, ...]
 
+    def shown(self) -> str:
+        """Return the chosen option; the first one before a choice."""
+        option = widget(self.key)
+        return option if option in self.options else self.options[0]
+
     def show(self, option: str) -> None:
         """Set the widget to an option; ignore a value that is not an option."""
         match = next(
@@ -53,15 +58,25 @@ class Look:
             place(self.key, option)
 
 
-LENS = Look("lens", "lens", ("Iterations", "Why", "Matrix", "Ask", "Export"))
-PANEL = Look(
-    "panel", "debugger_panel", ("Inspect", "Code", "Lesson", "Inputs", "Breakpoints", "Problems")
-)
-VIEW = Look("value", "inspector_view", ("Value", "Origin", "Ports", "Attributes"))
+HIDDEN, SHOWN = "", "shown"
+DOCK = Look("tab", "dock_tab", ("Iterations", "Node", "Code", "Setup"))
+"""Tabs of the dock."""
+DRAWER = Look("drawer", "drawer", (HIDDEN, "Problems", "Export", "Keyboard", "About"))
+"""What is shown over the dock."""
+STRIP = Look("strip", "strip_lanes", (HIDDEN, "Steps", "Matrix"))
+"""Lanes that the strip's handle opens."""
+CHAIN = Look("chain", "chain_shown", (HIDDEN, SHOWN))
+"""The proof below the verdict."""
+WIDE = Look("wide", "wide_shown", (HIDDEN, SHOWN))
+"""Table and matrix over the canvas."""
+FORMULA = Look("formula", "formula_shown", (HIDDEN, SHOWN))
+"""The field for a column that a formula computes."""
+ORIGIN = Look("origin", "origin_shown", (HIDDEN, SHOWN))
+"""The origin of the value on the page of a node."""
 TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
 CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
-LOOKS = (LENS, PANEL, VIEW, TIMELINE)
+LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE)
 
 
 def chosen() -> Mapping[str, str]:

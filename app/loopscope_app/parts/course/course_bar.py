@@ -12,7 +12,8 @@ from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.node_index import places
-from loopscope_app.parts.frame import key_sheet, style
+from loopscope_app.parts.dock import keyboard_drawer
+from loopscope_app.parts.frame import style
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
 
@@ -58,7 +59,10 @@ def show(session: UserSession, lesson: Lesson) -> None:
         _beside(lesson, -1, "previous", "" if large else "Previous", "chevron_left")
         _beside(lesson, 1, "next", "" if large else "Next", "chevron_right")
         if not large:
-            key_sheet.show()
+            with st.popover(
+                "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
+            ):
+                keyboard_drawer.show()
 
 
 def _pattern(session: UserSession, lesson: Lesson) -> str:

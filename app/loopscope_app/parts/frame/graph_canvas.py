@@ -18,9 +18,9 @@ from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overl
 from loopscope_app import canvas
 from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, unrolled_loops
 from loopscope_app.describe.loop_endings import loop_endings
-from loopscope_app.parts.inspector import inspector, origin
-from loopscope_app.state.user_session import UserSession, current, widget
-from loopscope_app.state.view_choices import PANEL, VIEW
+from loopscope_app.parts.inspector import node_in_view, origin
+from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import DOCK, HIDDEN, ORIGIN, SHOWN
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -123,13 +123,9 @@ def _times(session: UserSession) -> Mapping[str, float]:
 def _traced(
     session: UserSession, debugger: loopscope.Debugger | None
 ) -> tuple[ProvenanceStep, ...]:
-    """Return the provenance of the value whose origin the inspector shows, else an empty tuple."""
-    inspected = (
-        widget(PANEL.key) in (None, "Inspect")
-        and widget(VIEW.key) == "Origin"
-        and not session.learning.lesson
-    )
-    address = inspector.shown_value(session) if inspected else ""
+    """Return the provenance of the value whose origin the dock shows, else an empty tuple."""
+    is_open = ORIGIN.shown() == SHOWN and DOCK.shown() == "Node" and not session.learning.lesson
+    address = node_in_view.shown_value(session) if is_open else ""
     try:
         return origin.steps_to(debugger, address) if debugger is not None and address else ()
     except EngineError:
@@ -146,7 +142,7 @@ def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
 
 def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
     if event.kind == "untrace":
-        VIEW.show("Value")
+        ORIGIN.show(HIDDEN)
     elif event.kind == "breakpoint":
         breakpoint_actions.switch_at(view, event.address)
     else:

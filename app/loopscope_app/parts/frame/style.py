@@ -15,7 +15,10 @@ _SHEET, _VIEWS, _LESSONS, _LARGE = (
     _ASSETS / name for name in ("screens.css", "views.css", "learn.css", "large.css")
 )
 _DARK = f"@media (prefers-color-scheme: dark) {{ :root {{ {declarations('dark')} }} }}"
-_COLOURS = f":root {{ {declarations('light')} }}\n{_DARK}"
+_CHOSEN = "\n".join(
+    f':root[data-scheme="{theme}"] {{ {declarations(theme)} }}' for theme in ("light", "dark")
+)
+_COLOURS = f":root {{ {declarations('light')} }}\n{_DARK}\n{_CHOSEN}"
 """CSS variables of the colours. Components inherit them."""
 
 

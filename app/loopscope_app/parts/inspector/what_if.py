@@ -37,8 +37,6 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
     # open.
     popover = st.popover(
         "What if …",
-        icon=":material/alt_route:",
-        type="tertiary",
         key=opener(),
         on_change="rerun",
         help=_HELP,

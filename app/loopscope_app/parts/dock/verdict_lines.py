@@ -4,18 +4,23 @@ decided.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 import loopscope
 from loopscope.errors import AddressError, EngineError, ValueUnavailable
 from loopscope.explain import branches_of, verdict
-from loopscope.ir import Model, readable
+from loopscope.ir import readable
 from loopscope.view import short_name, value_preview
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
 from loopscope_app.describe.wording import name_of
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import CHAIN, HIDDEN, SHOWN
+
+_MOST_VALUES = 12
 
 _FIRST = (
     (
@@ -45,11 +50,56 @@ def show(session: UserSession, decided: str | None) -> None:
     lines += _of_gradient(session.run.debugger, decided) if decided else []
     failure = session.run.debugger.endless or session.run.debugger.failure
     if not failure or markup.sentence(failure) not in region:  # else it has been told
-        lines += _of_run(session.model.opened.model, session.run.debugger)
+        lines += _of_run(session.run.debugger)
     failed = session.run.debugger.state in ("failed", "limit")
-    with st.container(key="verdict", horizontal=True, vertical_alignment="top"):
+    with st.container(key="verdict"):
         markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
-        _to_the_first_odd(session.run.debugger)
+        with st.container(key="verdict_actions", horizontal=True, vertical_alignment="center"):
+            if region:
+                _chain_button()
+            _to_the_first_odd(session.run.debugger)
+    _values(session)
+
+
+def _chain_button() -> None:
+    """Show the button that opens or closes the proof of the verdict."""
+    is_open = CHAIN.shown() == SHOWN
+    st.button(
+        "Hide the chain" if is_open else "Show the chain",
+        key="verdict_chain",
+        type="tertiary",
+        on_click=CHAIN.show,
+        args=(HIDDEN if is_open else SHOWN,),
+        width="content",
+    )
+
+
+def _values(session: UserSession) -> None:
+    """Show the outputs of a finished run; before the first step, the inputs."""
+    opened, debugger = session.model.opened, session.run.debugger
+    if opened is None or debugger is None:
+        return
+    if debugger.cursor.kind == "finished" and debugger.state == "finished":
+        outputs = zip(opened.model.outputs, debugger.result.outputs, strict=True)
+        named = [
+            (short_name(next(iter(signature.names), signature.name)), array)
+            for signature, array in outputs
+        ]
+        _named_values("Outputs", named, "The model has no outputs.")
+    elif not debugger.steps:
+        inputs = [(short_name(name), value) for name, value in session.model.inputs.items()]
+        _named_values("Inputs", inputs, "The model has no inputs.")
+
+
+def _named_values(title: str, values: Sequence[tuple[str, object]], none: str) -> None:
+    chips = " ".join(
+        f'<code title="{markup.text(name)}">{markup.text(f"{name} = {value_preview(value)}", 120)}'
+        "</code>"
+        for name, value in values[:_MOST_VALUES]
+    )
+    more = f" and {len(values) - _MOST_VALUES:,} more" if len(values) > _MOST_VALUES else ""
+    words = f"{chips}{more}" if values else f'<span class="quiet">{none}</span>'
+    markup.show(f'<span class="quiet">{title}</span> {words}', "named_values")
 
 
 def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
@@ -131,17 +181,8 @@ def _of_region(debugger: loopscope.Debugger, address: str) -> str:
     return f"<b>{name}</b> {''.join(spans)}"
 
 
-def _of_run(model: Model, debugger: loopscope.Debugger) -> list[str]:
+def _of_run(debugger: loopscope.Debugger) -> list[str]:
     if debugger.state in ("failed", "limit"):
         place = f" at {readable(debugger.failed_address)}" if debugger.failed_address else ""
         return [f"<b>It stopped{markup.text(place)}:</b> {markup.sentence(debugger.failure)}"]
-    if debugger.cursor.kind != "finished":
-        return []
-    if not model.outputs:
-        return ["The model has no outputs."]
-    outputs = zip(model.outputs, debugger.result.outputs, strict=True)
-    summary = " · ".join(
-        f"{short_name(next(iter(signature.names), signature.name))} = {value_preview(array)}"
-        for signature, array in outputs
-    )
-    return [f'<b>Result</b> <span class="mono">{markup.text(summary, 400)}</span>']
+    return []

@@ -21,7 +21,7 @@ _charts: WeakKeyDictionary[
 ] = WeakKeyDictionary()
 
 
-def show(session: UserSession, loop: LoopInFocus | None) -> None:
+def show(session: UserSession, loop: LoopInFocus | None, key: str = KEY) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
         until_a_loop_runs.show(
@@ -40,7 +40,7 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
 
     column = matrix.column_of(loop.current) if loop.current is not None else None
     markup.show(words_of(matrix, chart), "quiet")
-    lanes.show(chart, key=KEY, cursor=column, wide=1, on_pick=picked)
+    lanes.show(chart, key=key, cursor=column, wide=1, on_pick=picked)
 
 
 def _go(matrix: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None:

@@ -1,9 +1,13 @@
-"""A formula for every iteration of the loop in focus, plotted and listed."""
+"""A formula over the iterations of the loop in focus: a column of the table, and a plot."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import streamlit as st
 
+import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import ExpressionResult, ask
 from loopscope.ir import decode
@@ -11,38 +15,57 @@ from loopscope.view import COLOURS, value_preview
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe import typed
 from loopscope_app.describe.iteration_table import loop_columns
-from loopscope_app.parts.run_views import until_a_loop_runs
-from loopscope_app.parts.widgets import markup, row_table
+from loopscope_app.parts.widgets import markup
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current, widget
 from loopscope_app.state.user_session import place as put
+from loopscope_app.state.view_choices import FORMULA, HIDDEN
 
-KEY, PLOT, TABLE = "ask", "ask_plot", "ask_table"
+KEY, PLOT = "ask", "ask_plot"
 COUNT = "i"
 
 
-def show(session: UserSession, loop: LoopInFocus | None) -> None:
-    debugger = session.run.debugger
-    if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(
-            session,
-            "you can ask for any expression over its values, one answer for each iteration.",
-        )
-        return
+@dataclass(frozen=True, slots=True)
+class FormulaCells:
+    """The column that a formula computes."""
+
+    title: str
+    texts: Mapping[int, str]
+    """Text of each computed iteration, by iteration number."""
+
+
+def cells(
+    session: UserSession, debugger: loopscope.Debugger, loop: LoopInFocus
+) -> FormulaCells | None:
+    """Return the column of the formula; None if there is none or it has an error."""
+    try:
+        answer = _answered(session, debugger, loop)
+    except EngineError:
+        return None
+    if answer is None:
+        return None
+    texts = dict(zip(answer.iterations, map(shown, answer.values), strict=True))
+    return FormulaCells(session.run.asked, texts)
+
+
+def show(session: UserSession, debugger: loopscope.Debugger, loop: LoopInFocus) -> None:
+    """Show the field of the formula, and its numbers over the iterations."""
     examples = suggestions(loop)
-    field, menu = st.columns([6, 1.3], vertical_alignment="bottom", gap="small")
+    field, menu, close = st.columns([5, 2, 0.8], vertical_alignment="bottom", gap="small")
     if widget(KEY) is None:
         put(KEY, session.run.asked)
-    formula = field.text_input(
-        "Ask", key=KEY, placeholder=examples[0], label_visibility="collapsed", on_change=_remember
+    field.text_input(
+        "Formula",
+        key=KEY,
+        placeholder=examples[0],
+        label_visibility="collapsed",
+        on_change=_remember,
     )
-    with menu.popover("Examples", width="stretch"):
+    with menu.popover("Examples", key="ask_examples", width="stretch"):
         markup.show(
-            "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> that of the iteration "
-            "before. "
-            "Other indices take elements. Names that are not identifiers go in `backticks`; the "
-            "end of a name is enough where only one "
-            "node has it.",
+            "A name is its value in iteration <b>i</b>; <b>name[i-1]</b> is its value in the "
+            "previous iteration. Other indices take elements. Names that are not identifiers go in "
+            "`backticks`. The end of a name is enough where only one node has it.",
             "quiet",
         )
         for number, example in enumerate(examples):
@@ -53,18 +76,36 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
                 on_click=_try,
                 args=(example,),
             )
-    if not (formula or "").strip():
-        markup.show(
-            "For each iteration: a difference, a norm, a comparison. Examples are at the right.",
-            "quiet",
-        )
-        return
+    close.button(
+        "Remove the column",
+        key="formula_close",
+        icon=":material/close:",
+        type="tertiary",
+        on_click=FORMULA.show,
+        args=(HIDDEN,),
+        help="Remove the column",
+    )
     try:
-        answer = ask(debugger, loop.address, typed.expression(debugger.model, str(formula)))
+        answer = _answered(session, debugger, loop)
     except EngineError as error:
         markup.show(f"{markup.chip('no answer', 'warn')} {markup.sentence(error)}")
         return
-    _answer(answer, loop.current)
+    if answer is None:
+        markup.show("For example a difference, a norm or a comparison, per iteration.", "quiet")
+    else:
+        _answer(answer, loop.current)
+
+
+def _answered(
+    session: UserSession, debugger: loopscope.Debugger, loop: LoopInFocus
+) -> ExpressionResult | None:
+    """Return the values of the formula; None for an empty one. Raise ``EngineError`` for another
+    that has no value.
+    """
+    formula = session.run.asked.strip()
+    if not formula:
+        return None
+    return ask(debugger, loop.address, typed.expression(debugger.model, formula))
 
 
 def _remember() -> None:
@@ -99,26 +140,13 @@ def _quoted(label: str) -> str:
 
 
 def _answer(answer: ExpressionResult, now: int | None) -> None:
-    position = answer.iterations.index(now) if now in answer.iterations else None
-    with st.container(key="ask_answer"):
-        if sum(number is not None for number in answer.numbers) > 1:
-            st.vega_lite_chart(
-                plot(answer, now),
-                height=150,
-                width="stretch",
-                key=PLOT,
-                on_select=lambda: _picked_point(answer),
-            )
-        cells = [
-            (f"{iteration:,}", shown(value))
-            for iteration, value in zip(answer.iterations, answer.values, strict=True)
-        ]
-        row_table.show(
-            ("iteration", "value"),
-            cells,
-            key=TABLE,
-            now=position,
-            on_pick=lambda number: _go(answer, answer.iterations[number]),
+    if sum(number is not None for number in answer.numbers) > 1:
+        st.vega_lite_chart(
+            plot(answer, now),
+            height=150,
+            width="stretch",
+            key=PLOT,
+            on_select=lambda: _picked_point(answer),
         )
     text = (
         [f"{len(answer.iterations):,} of {answer.total:,} iterations, evenly chosen"]

@@ -36,20 +36,15 @@ def show(session: UserSession, address: str | None) -> None:
         markup.show(markup.sentence(error), "quiet")
         return
     places = [place for fact in result.proof for place in _places(session, fact)]
-    facts, proof = st.columns([1, 1.4], gap="medium") if places else (st.container(), None)
-    with facts:
-        markup.show(
-            markup.facts(
-                _of_loop(result, result.pattern) if result.pattern else _of_if(debugger, result)
-            )
-        )
-        if not places and result.record.ended_by == "trip_count":
-            markup.show("No computed value decided: the count alone did.", "quiet")
-    if proof is not None:
-        with proof:
+    with st.container(key="decision_chain"):
+        if places:
             chain.show(
                 [line for line, _ in places], key=KEY, on_pick=lambda number: _go(places[number][1])
             )
+        elif result.record.ended_by == "trip_count":
+            markup.show("No computed value decided: the count alone did.", "quiet")
+        rows = _of_loop(result, result.pattern) if result.pattern else _of_if(debugger, result)
+        markup.show(markup.facts(rows))
 
 
 def _of_if(debugger: loopscope.Debugger, result: Verdict) -> list[tuple[str, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from loopscope_app.describe.controls import CONTROLS
 from loopscope_app.parts.widgets import markup
 
@@ -29,12 +27,9 @@ _OTHER = (
 
 
 def show() -> None:
-    with st.popover(
-        "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
-    ):
-        rows = [(_keys(control.shortcut), markup.text(control.meaning)) for control in CONTROLS]
-        rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
-        markup.show(markup.facts(rows))
+    rows = [(_keys(control.shortcut), markup.text(control.meaning)) for control in CONTROLS]
+    rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
+    markup.show(markup.facts(rows))
 
 
 def _keys(shortcut: str) -> str:

@@ -18,7 +18,7 @@ from loopscope.run_file import ENDING
 from loopscope.view import Folding, NodeData
 from loopscope_app.links.current_link import look
 from loopscope_app.page import page_of
-from loopscope_app.parts.run_views import node_colours
+from loopscope_app.parts.dock import node_colours
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession

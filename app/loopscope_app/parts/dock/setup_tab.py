@@ -1,0 +1,13 @@
+"""The Setup tab: the inputs of the run, breakpoints and watches."""
+
+from __future__ import annotations
+
+from loopscope_app.parts.dock import breakpoints_section, inputs_section
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import UserSession
+
+
+def show(session: UserSession) -> None:
+    markup.show(markup.section("Inputs"))
+    inputs_section.show(session)
+    breakpoints_section.show(session)
