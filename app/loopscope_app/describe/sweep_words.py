@@ -110,7 +110,9 @@ def separation_words(separation: Separation) -> str:
     matching = sum(rule.runs for rule in separation.rules)
     right = sum(rule.more for rule in separation.rules)
     share = "all" if right == matching > 1 else f"{right:,} of"
-    rule_words = f"{conditions}: {share} {_runs(matching)} are above {significant(separation.bound)}."
+    rule_words = (
+        f"{conditions}: {share} {_runs(matching)} are above {significant(separation.bound)}."
+    )
     if 2 * right > more:
         return f"{begin}. Most of them where {rule_words}"
     return f"{begin}. No single rule separates them. {rule_words}"

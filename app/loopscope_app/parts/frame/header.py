@@ -37,7 +37,8 @@ def show(session: UserSession) -> None:
         about = " · ".join(filter(None, (opened.card, model_size(opened.model))))
         with st.container(key="header_title"):
             markup.show(
-                f'<b title="{markup.text(about, 400)}">{markup.text(opened.title, 80)}</b>', "titles"
+                f'<b title="{markup.text(about, 400)}">{markup.text(opened.title, 80)}</b>',
+                "titles",
             )
         with st.container(key="header_inputs"):
             _choose(session, opened)

@@ -19,7 +19,7 @@ from loopscope_app.describe.differences import (
     parting_line,
 )
 from loopscope_app.parts.run_views import both_moments, difference_canvas, drift_view, two_tapes
-from loopscope_app.parts.widgets import lanes, markup, row_table
+from loopscope_app.parts.widgets import lanes, markup, row_table, view_room
 from loopscope_app.state.compare_choice import BY_ITERATION, INPUTS, PARTS, SHOWN, TABLE, VALUES
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, place, widget
@@ -78,7 +78,7 @@ def show_unfinished(session: UserSession, opened: Opened, compared: Compared) ->
     _begin_at_first(session, lines)
     titles = (title_of(session, opened), side_by_side.words_of(session, opened, compared.name))
     chart = two_tapes.steps_chart(titles, (compared.one, compared.other))
-    two_tapes.leave_room(chart)
+    view_room.leave(chart)
     lanes.show(chart, key=two_tapes.KEY, cursor=None, on_pick=lambda _: None)
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="compare_left"):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-import streamlit as st
-
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain import icicle
@@ -16,13 +14,11 @@ from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.tape_pair import chart_of, column_of, width_of
 from loopscope_app.parts.run_views import whole_run
-from loopscope_app.parts.widgets import lanes
+from loopscope_app.parts.widgets import lanes, view_room
 from loopscope_app.state.run_in_view import ShownDifference
 
 KEY = "compare_tapes"
 _MOST_LANES = 3
-_ROOM_OF_AXIS = 24
-"""Height of a chart in pixels, without its lanes."""
 _charts: WeakKeyDictionary[Drifted, dict[tuple[str, str, str], lanes.Chart | None]] = (
     WeakKeyDictionary()
 )
@@ -38,7 +34,7 @@ def show(
     """
     address = _address(lines, shown)
     chart = _chart(drifted, title, address)
-    leave_room(chart)
+    view_room.leave(chart)
     if chart is not None:
         lanes.show(
             chart,
@@ -47,12 +43,6 @@ def show(
             wide=1,
             on_pick=lambda pick: _pick(drifted, chart, address, int(pick.at)),
         )
-
-
-def leave_room(chart: lanes.Chart | None) -> None:
-    """Set the height that the list and the canvas below the chart can take."""
-    height = _ROOM_OF_AXIS + sum(lane.height + 3 for lane in chart.lanes) if chart else 0
-    st.html(f"<style>.st-key-view_page {{ --view-top: calc(14.7rem + {height}px); }}</style>")
 
 
 def _address(lines: list[DifferenceLine], shown: ShownDifference | None) -> str:
