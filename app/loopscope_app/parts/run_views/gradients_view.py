@@ -17,11 +17,13 @@ from loopscope_app.describe.gradient_words import branch_headline, headline, sen
 from loopscope_app.describe.number_words import significant
 from loopscope_app.parts.panels import backward_panel
 from loopscope_app.parts.run_views import adjoint_view, compared_page, run_canvas
-from loopscope_app.parts.widgets import markup, row_table
+from loopscope_app.parts.widgets import markup, row_table, view_room
 from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.user_session import UserSession
 
 PAIR, TABLE = "gradient_pair", "gradient_table"
+_ROWS = 10.5
+"""Height in rem of header, controls and a line."""
 _BAD = ("vanishes", "explodes", "is cut off", "does not flow", "is not a number")
 
 
@@ -33,6 +35,7 @@ def show(session: UserSession) -> None:
     pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
     walk = _chosen(pairs)
     if walk is None:
+        view_room.leave(None, _ROWS)
         _without_pair(session, debugger, branch_headline(branches))
     else:
         words = headline(walk) or _paired(walk)
@@ -40,6 +43,9 @@ def show(session: UserSession) -> None:
         compared_page.show_verdict(words, "bad" if is_bad else "good")
         cursor = adjoint_view.cursor_of(walk, loop_in_focus(session))
         adjoint_view.show(debugger, walk, _without_changes(session, walk), cursor)
+    if walk is None and debugger.state != "finished":
+        run_canvas.show(session)
+        return
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="gradient_left"):
         if walk is not None:

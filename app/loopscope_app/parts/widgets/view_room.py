@@ -8,7 +8,7 @@ from loopscope_app.describe.lane_chart import Chart
 
 _AXIS, _GAP = 24, 3
 """Height of a chart without its lanes, and below each lane, in pixels."""
-_USUAL_ROWS = 14.7
+_USUAL_ROWS = 13.2
 """Height in rem of header, controls and headline."""
 
 
