@@ -16,19 +16,24 @@ from loopscope_app.state.user_session import UserSession
 KEY = "fates"
 
 
-def show(session: UserSession, opened: Opened) -> None:
-    """Show the fate of each loop and branch, or the button that requests it."""
+def ask(session: UserSession, opened: Opened) -> None:
+    """Show the button that requests the fates, if the model has loops or branches."""
     runtime = runtime_of(opened.model)
-    if not runtime or not any(place.node.bodies for place in places(opened.model).values()):
-        return
-    fates = session.model.fates
-    if fates is None:
+    has_regions = any(place.node.bodies for place in places(opened.model).values())
+    if runtime and has_regions and session.model.fates is None:
         st.button(
-            f"Loops and branches in {runtime}",
+            f"Loops in {runtime}",
             key="fates_ask",
             on_click=timing.ask_runtime,
-            help=f"{runtime} compiles the model and lists what it runs in place of each loop",
+            help=f"{runtime} compiles the model and lists what it runs in place of each loop and "
+            "branch",
         )
+
+
+def show(session: UserSession) -> None:
+    """Show the fate of each loop and branch, once they are known."""
+    fates = session.model.fates
+    if fates is None:
         return
     markup.show(f"<b>Loops and branches in {markup.text(fates.runtime)}</b>")
     known = [region for region in fates.regions if region.became != "not told"]

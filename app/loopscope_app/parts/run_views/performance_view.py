@@ -41,10 +41,15 @@ def show(session: UserSession) -> None:
             clock_view.show(session, loop, bar)
         case _:
             whole_run.show(session, bar)
-    left, right = st.columns([1, 1], gap="medium")
+    with bar:
+        loop_fates.ask(session, opened)
+    if session.model.fates is None and (chosen != "Clock" or session.run.clock is None):
+        run_canvas.show(session)
+        return
+    left, right = st.columns([1, 1.4], gap="medium")
     with left, st.container(key="performance_left"):
         if chosen == "Clock":
             clock_view.show_costs(session)
-        loop_fates.show(session, opened)
+        loop_fates.show(session)
     with right:
         run_canvas.show(session)
