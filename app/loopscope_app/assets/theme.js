@@ -33,5 +33,6 @@ export default function ({ data, parentElement }) {
     label.append(choice, name);
     menu.append(label);
   }
-  parentElement.replaceChildren(menu);
+  parentElement.querySelector(".themes")?.remove();
+  parentElement.append(menu);
 }

@@ -51,10 +51,13 @@ def output_ports(model: Model, place: IndexedNode) -> tuple[NodePort, ...]:
     roles = [""] * len(names)
     for body in node.bodies[:1]:
         label = labels(body.graph)
-        for entry in body.outputs:
-            if 0 <= entry.external < len(names):
-                names[entry.external] = decode(label.get(entry.internal, names[entry.external]))
-                roles[entry.external] = output_role(body, entry)
+        mapped = sorted(
+            (entry for entry in body.outputs if entry.external != -1),
+            key=lambda entry: entry.external,
+        )
+        for number, entry in enumerate(mapped[: len(names)]):
+            names[number] = decode(label.get(entry.internal, names[number]))
+            roles[number] = output_role(body, entry)
     return tuple(
         NodePort(name, role, type_of(port))
         for name, role, port in zip(names, roles, node.outputs, strict=True)

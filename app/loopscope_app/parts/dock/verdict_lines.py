@@ -75,18 +75,18 @@ def _chain_button() -> None:
 
 
 def _values(session: UserSession) -> None:
-    """Show the outputs of a finished run; before the first step, the inputs."""
+    """Show the outputs of a finished run, else the inputs."""
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return
-    if debugger.cursor.kind == "finished" and debugger.state == "finished":
+    if debugger.state == "finished":
         outputs = zip(opened.model.outputs, debugger.result.outputs, strict=True)
         named = [
             (short_name(next(iter(signature.names), signature.name)), array)
             for signature, array in outputs
         ]
         _named_values("Outputs", named, "The model has no outputs.")
-    elif not debugger.steps:
+    else:
         inputs = [(short_name(name), value) for name, value in session.model.inputs.items()]
         _named_values("Inputs", inputs, "The model has no inputs.")
 

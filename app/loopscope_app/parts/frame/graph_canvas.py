@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.explain import ProvenanceStep
-from loopscope.ir import Model, readable
+from loopscope.explain import ProvenanceStep, verdict
+from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
 from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, unrolled_loops
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.parts.inspector import node_in_view, origin
+from loopscope_app.state.focus import decided_in_focus, loop_in_focus
 from loopscope_app.state.user_session import UserSession, current
 from loopscope_app.state.view_choices import DOCK, HIDDEN, ORIGIN, SHOWN
 
@@ -63,11 +64,26 @@ def show(session: UserSession) -> None:
         on_acts=partial(_on_acts, view),
         acted=session.canvas.acted,
         traced=readable(steps[0].address) if steps else "",
-        focus=session.canvas.selected,
+        focus=session.canvas.selected or _deciding(session, debugger),
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),
         run=canvas_sync.run_of(session, view),
     )
+
+
+def _deciding(session: UserSession, debugger: loopscope.Debugger | None) -> str:
+    """Return the address of what decided the end of a finished run; an empty text if nothing did.
+
+    The canvas brings it into view.
+    """
+    if debugger is None or debugger.cursor.kind != "finished":
+        return ""
+    decided = decided_in_focus(session, loop_in_focus(session))
+    try:
+        proof = verdict(debugger, decided).proof if decided else ()
+    except EngineError:
+        return ""
+    return Address.parse(proof[0].address).static if proof else ""
 
 
 def _overlay(

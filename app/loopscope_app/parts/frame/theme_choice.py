@@ -20,4 +20,4 @@ def show() -> None:
     """Draw the choice. A model without a link is lost when the page opens again."""
     opened = current().model.opened
     uploaded = opened is not None and not opened.link
-    _theme(key="theme_menu", data={"menu": True, "uploaded": uploaded}, height=32)
+    _theme(key="theme_menu", data={"menu": True, "uploaded": uploaded}, height=40)
