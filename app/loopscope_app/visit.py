@@ -17,9 +17,8 @@ from loopscope_app.screens import (
     many_runs_screen,
     performance_screen,
 )
-from loopscope_app.state import compare_choice
 from loopscope_app.state.user_session import current, keep
-from loopscope_app.state.view_choices import CLOCK_OF, DEBUG, LOOKS
+from loopscope_app.state.view_choices import DEBUG, KEPT
 
 _SCREENS = {
     DEBUG: debugger_screen,
@@ -29,8 +28,6 @@ _SCREENS = {
     "performance": performance_screen,
 }
 """The screen of each view, by its word."""
-_KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
-"""Keys of widgets that keep their values while another view or a long run hides them."""
 
 
 def show() -> None:
@@ -53,7 +50,7 @@ def show() -> None:
     if opened is None:
         gallery_screen.show(session)
         return
-    keep(*_KEPT)
+    keep(*KEPT)
     if session.learning.lesson:
         learn_screen.show(session)
     else:

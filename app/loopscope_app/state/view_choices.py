@@ -83,6 +83,9 @@ CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
 LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE, COMPARED, DIFFERENCES)
 
+KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
+"""Keys of widgets that keep their values while another view or a long run hides them."""
+
 
 def chosen() -> Mapping[str, str]:
     """Return the chosen options as words for the page's address, without defaults."""

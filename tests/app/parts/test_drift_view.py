@@ -157,5 +157,5 @@ def test_a_cell_shows_both_values(page: Page, server: str) -> None:
     expect(values).to_contain_text("for_each_token · iteration 11 › S", timeout=LONG)
     expect(values).to_contain_text("everything rounded to bf16", ignore_case=True)
     expect(values.locator("img.heat")).to_have_count(2)
-    page.locator(".st-key-compare_open button").click()
+    page.get_by_role("button", name="Open in Debug").click()
     expect(place(page)).to_contain_text("iteration 11", timeout=LONG)
