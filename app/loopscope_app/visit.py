@@ -18,9 +18,8 @@ from loopscope_app.screens import (
     many_runs_screen,
     performance_screen,
 )
-from loopscope_app.state.compare_choice import CHOICE, LOOP, PATTERN, TYPE, WHERE
 from loopscope_app.state.user_session import current, keep
-from loopscope_app.state.view_choices import CLOCK_OF, DEBUG, LOOKS
+from loopscope_app.state.view_choices import DEBUG, KEPT
 
 _SCREENS = {
     DEBUG: debugger_screen,
@@ -30,8 +29,6 @@ _SCREENS = {
     "performance": performance_screen,
 }
 """The screen of each view, by its word."""
-_KEPT = (*(look.key for look in LOOKS), CHOICE, PATTERN, TYPE, WHERE, LOOP, CLOCK_OF)
-"""Keys of widgets that keep their values while another view or a long run hides them."""
 
 
 def show() -> None:
@@ -54,7 +51,7 @@ def show() -> None:
     if opened is None:
         gallery_screen.show(session)
         return
-    keep(*_KEPT)
+    keep(*KEPT)
     if session.learning.lesson:
         learn_screen.show(session)
     else:

@@ -66,6 +66,7 @@ def _runs(session: UserSession) -> set[loopscope.Debugger]:
         session.run.stepped,
         session.run.original,
         session.run.scout,
+        session.run.compared_run,
         *(running.debuggers if running else ()),
     }
     debuggers |= {compared.one, compared.other} if compared else set()

@@ -21,9 +21,10 @@ from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
 from loopscope_app.state import recent
+from loopscope_app.state.compare_choice import CHOICE
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
-from loopscope_app.state.user_session import Message, UserSession
+from loopscope_app.state.user_session import Message, UserSession, place
 from loopscope_app.state.view_choices import VIEWS
 
 
@@ -120,6 +121,8 @@ def _report_missing_set(session: UserSession, name: str) -> None:
 def _show_view(session: UserSession, link: Link) -> None:
     if link.view in VIEWS:
         session.view = link.view
+    if link.view == "compare" and link.other_set:
+        place(CHOICE, link.other_set)
     if link.view == "many" and link.runs:
         running_many.run_described(link.runs)
 

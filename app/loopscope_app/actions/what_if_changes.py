@@ -13,14 +13,14 @@ from loopscope.ir import ElementType
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves, report_errors
 from loopscope_app.actions.runs import new_run, put
-from loopscope_app.actions.side_by_side import compare_with
+from loopscope_app.actions.side_by_side import run_beside
 from loopscope_app.actions.what_if_gradients import by_hand, with_copies
 from loopscope_app.describe.input_text import parse_element
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
-from loopscope_app.state.compare_choice import CHOICE, UNCHANGED
+from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
 
 MOST_CHANGES = 8
@@ -152,9 +152,10 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
 
 def show_outcome(session: UserSession) -> None:
     """Compare the run with the run without changes, unless the run takes long."""
+    place(KIND, INPUTS)
     place(CHOICE, UNCHANGED)
     if moves.settled(session):
-        compare_with(UNCHANGED, COMPARE_SECONDS)
+        run_beside(UNCHANGED, COMPARE_SECONDS)
 
 
 def restore(

@@ -79,6 +79,8 @@ class Link:
     """Word of the shown view; empty for the default. After reading, any text."""
     runs: str = ""
     """Description of the inputs of many runs."""
+    other_set: str = ""
+    """Input set of the other run in Compare."""
 
 
 def written(link: Link) -> dict[str, str]:
@@ -105,6 +107,7 @@ def written(link: Link) -> dict[str, str]:
         **link.looks,
         "ask": link.question if len(link.question) <= LONGEST_QUESTION else "",
         "view": link.view,
+        "other": link.other_set if len(link.other_set) <= LONGEST_RUNS else "",
         "runs": link.runs if len(link.runs) <= LONGEST_RUNS else "",
     }
     return {name: text for name, text in parameters.items() if text}
@@ -134,6 +137,7 @@ def read(parameters: Mapping[str, str]) -> Link:
         question=text("ask")[:LONGEST_QUESTION],
         view=text("view"),
         runs=text("runs")[:LONGEST_RUNS],
+        other_set=text("other")[:LONGEST_RUNS],
     )
 
 

@@ -17,6 +17,8 @@ THE_DATA = "data"
 class ManyRuns:
     """The sweeps of a session. Only ``loopscope_app.actions.running_many`` changes them."""
 
+    has_begun: bool = False
+    """True once the default inputs were run without a request."""
     words: str = ""
     """The requested inputs, in the syntax of ``loopscope sweep --inputs``."""
     file: str = ""
@@ -35,6 +37,7 @@ class ManyRuns:
         self.forget_comparison()
         if self.sweeping is not None:
             self.sweeping.stop()
+        self.has_begun = False
         self.sweeping, self.words, self.file = None, "", ""
         self.generation += 1
 

@@ -64,6 +64,8 @@ class Opened:
     """The saved run in the file; None for a model."""
     backward: Backward | None = None
     """The gradient of the model at ``link`` that this model is; None for the model itself."""
+    forward: Opened | None = None
+    """The model that this gradient is of; None for the model itself."""
     pending: bool = False
     """True for a large model that is drawn before it is checked: it has an empty report and no
     generated inputs yet.
@@ -229,7 +231,7 @@ def with_gradient(
     model = loopscope.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)
     title = f"Gradients of {opened.title}"
-    return Opened(opened.link, title, model, report, opened.sets, backward=backward)
+    return Opened(opened.link, title, model, report, opened.sets, backward=backward, forward=opened)
 
 
 def with_inputs(opened: Opened, path: str) -> Opened:

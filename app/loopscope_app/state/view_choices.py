@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loopscope_app.describe.backward import has_gradient
+from loopscope_app.state import compare_choice
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import place, widget
 
@@ -74,9 +75,16 @@ FORMULA = Look("formula", "formula_shown", (HIDDEN, SHOWN))
 ORIGIN = Look("origin", "origin_shown", (HIDDEN, SHOWN))
 """The origin of the value on the page of a node."""
 TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
+COMPARED = Look("with", compare_choice.KIND, compare_choice.KINDS)
+"""Kinds of the other run in Compare."""
+DIFFERENCES = Look("differences", compare_choice.SHOWN, compare_choice.PARTS)
+"""Parts of the differences in Compare."""
 CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
-LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE)
+LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE, COMPARED, DIFFERENCES)
+
+KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
+"""Keys of widgets that keep their values while another view or a long run hides them."""
 
 
 def chosen() -> Mapping[str, str]:

@@ -59,7 +59,7 @@ class AdjointFate:
             case _:
                 ends = ((self.start, self.begins), (self.last, self.last_place))
                 way = " to ".join(
-                    f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends
+                    f"{significant(norm, 2)} {_place(place, self.count)}" for norm, place in ends
                 )
                 pace = (
                     ""
@@ -132,12 +132,3 @@ def _pace(factor: float) -> str:
 
 def _place(place: int, count: int) -> str:
     return "at the end" if place == count else f"in {iteration_words(place)}"
-
-
-def short_number(value: float) -> str:
-    """Return a number with two digits, as a word of a sentence.
-
-    >>> short_number(1.0), short_number(3.14e-9), short_number(float("inf")), short_number(443.4)
-    ('1', '3.1e-9', 'infinity', '443')
-    """
-    return "infinity" if math.isinf(value) else significant(value, 2)

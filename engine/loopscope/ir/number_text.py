@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 _SMALLEST, _LARGEST = 1e-4, 1e6
 """Magnitudes between which a number is written without an exponent."""
 
 
-def significant(number: float, digits: int = 4) -> str:
+def significant(number: float | int | np.generic, digits: int = 4) -> str:
     """Return a number rounded to significant digits, without trailing zeros.
 
-    The integer part keeps all its digits below a million, where no exponent is used.
+    Integers are exact. The integer part of other numbers keeps all its digits below a million,
+    where no exponent is used.
 
     >>> significant(3.0), significant(0.123456), significant(-0.5), significant(12345.67)
     ('3', '0.1235', '-0.5', '12346')
     >>> significant(0.0001), significant(3e-10), significant(1234567.0), significant(1e20, 2)
     ('0.0001', '3e-10', '1.235e6', '1e20')
-    >>> significant(float("nan")), significant(float("-inf"))
-    ('NaN', '-inf')
+    >>> significant(float("nan")), significant(float("-inf")), significant(1234567), significant(True)
+    ('NaN', '-infinity', '1234567', 'true')
     """
-    text = f"{number:.{digits}g}"
+    if isinstance(number, bool | np.bool_):
+        return "true" if number else "false"
+    if isinstance(number, int | np.integer):
+        return str(int(number))
+    value = float(number)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value}inity"
+    text = f"{value:.{digits}g}"
     if "e" not in text:
-        return text if not math.isnan(number) else "NaN"
-    return f"{number:.0f}" if _SMALLEST <= abs(number) < _LARGEST else short_exponent(text)
+        return text
+    return f"{value:.0f}" if _SMALLEST <= abs(value) < _LARGEST else short_exponent(text)
 
 
 def short_exponent(text: str) -> str:

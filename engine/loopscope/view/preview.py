@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,7 +29,7 @@ def number_text(value: object) -> str:
     ('NaN', "b'abc'")
     """
     if isinstance(value, float):  # the most frequent type first; np.float64 is a float
-        return significant(value)
+        return _float_text(value)
     if isinstance(value, str):
         return f'"{neutral(value, _MAX_TEXT)}"'
     if value is None:  # an omitted input of an ONNX function
@@ -42,9 +43,13 @@ def number_text(value: object) -> str:
     if isinstance(value, (complex, np.complexfloating)):
         return neutral(f"{complex(value):.4g}", _MAX_TEXT)
     try:
-        return significant(float(value))  # type: ignore[arg-type]  # ml_dtypes' scalars convert
+        return _float_text(float(value))  # type: ignore[arg-type]  # ml_dtypes' scalars convert
     except (TypeError, ValueError):
         return neutral(repr(value), _MAX_TEXT)
+
+
+def _float_text(number: float) -> str:
+    return str(number) if math.isinf(number) else significant(number)
 
 
 def scalar_text(value: object) -> str:

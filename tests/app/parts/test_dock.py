@@ -13,11 +13,8 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope import builder
 from loopscope.explain.export import EXPORT_FORMATS
-from loopscope.ir import readable
-from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.parts.dock import export_drawer
 from loopscope_app.parts.widgets import lanes
-from loopscope_app.state.compare_choice import RUNTIME
 from loopscope_app.state.view_choices import DOCK, DRAWER, STRIP, VIEWS
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -150,64 +147,6 @@ def test_examples_can_be_asked(opened: Visit) -> None:
     app.button("ask_example_0").click().run()
     assert not app.exception
     assert "no answer" not in page_text(app)
-
-
-def test_two_runs_are_compared(opened: Visit) -> None:
-    app = looked(opened, "decoder", view="compare")
-    app.selectbox("compare_with").select("loses_confidence").run()
-    app.button("compare_run").click().run()
-    assert not app.exception
-    rows = sent(app, "compare")["rows"]
-    assert [row["title"] for row in rows] == [
-        "for_each_word · iteration 3 › is_confident",
-        "for_each_word · iteration 3 › confident_enough",
-    ]
-    table = next(one.value for one in app.dataframe if "place" in one.value)
-    assert list(table[""])[:2] == ["≠", "≠"]
-
-
-def test_the_run_before_can_be_compared_with(opened: Visit) -> None:
-    app = opened(model="sample:collatz")
-    app.selectbox[0].select("seventeen").run()
-    app.segmented_control("view_bar").set_value("compare").run()
-    app.selectbox("compare_with").select("").run()
-    app.button("compare_run").click().run()
-    assert not app.exception
-    assert sent(app, "compare")["rows"]
-
-
-def test_a_run_is_compared_with_the_runtime_itself(
-    opened: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
-    app = looked(opened, "decoder", view="compare")
-    app.selectbox("compare_with").select(RUNTIME).run()
-    assert "every value inside" in page_text(app)
-    app.button("compare_run").click().run()
-    assert not app.exception
-    assert "All outputs agree with OpenVINO" in page_text(app)
-    (row,) = sent(app, "fates")["rows"]
-    assert (row["title"], row["role"], row["value"]) == ("for_each_word", "Loop", "kept")
-    assert "1 inside them cannot be seen from outside." in page_text(app)
-
-
-def test_the_first_value_that_differs_is_shown(
-    opened: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = ValueDifference("main/for_each_word[2]/body/is_confident", 40, "1 <b>", "2")
-    report = ComparisonReport(
-        "OpenVINO 1", (ValueDifference("words", -1, "3", "4"),), first, 12, 3, {"never ran": 2}
-    )
-    monkeypatch.setattr("loopscope_app.actions.other_runs.differences", lambda _: report)
-    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 30.0)
-    app = looked(opened, "decoder", view="compare")
-    app.selectbox("compare_with").select(RUNTIME).run()
-    app.button("compare_run").click().run()
-    assert not app.exception
-    (row,) = sent(app, "against")["rows"]
-    assert (row["title"], row["value"]) == (readable(first.address), "1 <b> here  ≠  2 there")
-    assert "Output words: 3 here, 4 there" in page_text(app)
-    assert "Not compared: 2 never ran." in page_text(app)
 
 
 def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:

@@ -21,7 +21,7 @@ Visit = Callable[..., AppTest]
 
 
 def looked(opened: Visit, sample: str, step: str = "9999") -> AppTest:
-    app = opened(model=f"sample:{sample}", step=step, lens="timeline", timeline="schedule")
+    app = opened(model=f"sample:{sample}", step=step, view="performance", timeline="schedule")
     assert not app.exception
     return app
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import moves
-from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.user_session import UserSession, current, keep
+from loopscope_app.state.view_choices import KEPT
 
 
 def show(session: UserSession, draw: Callable[[UserSession], None]) -> None:
@@ -28,4 +29,5 @@ def _moment(draw: Callable[[UserSession], None], around: tuple[object, ...]) -> 
     session = current()
     if _around(session) != around:
         st.rerun()  # the whole page
+    keep(*KEPT)  # all views are the same fragment, which drops the widgets of the others
     draw(session)

@@ -12,8 +12,8 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import shorten
-from loopscope.explain import first_control_flow, short_number, walks_of
-from loopscope.ir import ElementType, readable_steps
+from loopscope.explain import first_control_flow, walks_of
+from loopscope.ir import ElementType, readable_steps, significant
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
 from loopscope_app.actions import views, what_if_changes
@@ -215,7 +215,7 @@ def _adjoint(compared: Compared) -> str:
             return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
         if mine.fate.last != was.fate.last:
             return (
-                f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} "
-                f"instead of {short_number(was.fate.last)}"
+                f"the gradient of {mine.name} arrives as {significant(mine.fate.last, 2)} "
+                f"instead of {significant(was.fate.last, 2)}"
             )
     return ""
