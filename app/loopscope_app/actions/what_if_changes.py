@@ -141,7 +141,7 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
     if session.model.opened is None or session.run.debugger is None:
         return
     if len(by_hand(session.run.debugger.plan, changes)) > limit:
-        raise InputError(f"at most {limit} values can be set by hand: undo one of them first")
+        raise InputError(f"at most {limit} values can be set by hand: undo one first")
     opened = session.model.opened
     inputs = bindings(opened.model, session.model.inputs)
     changed = new_run(opened, inputs, changes=changes)

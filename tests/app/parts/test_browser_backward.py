@@ -24,11 +24,11 @@ def test_a_gradient_is_computed_opened_again_and_left(page: Page, server: str) -
     open_sample(page, server, "for_loop", set="three_years", view="gradients")
     page.get_by_role("button", name="Compute").click()
     words = page.locator(".walked_back")
-    expect(words).to_contain_text("walks back iteration 2, the last of 3", timeout=LONG)
+    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
     expect(page.locator(".headline")).to_contain_text("The gradient flows: 1 at iteration 2")
     expect(page).to_have_url(re.compile(r"backward=.*step="))
     page.reload()
-    expect(words).to_contain_text("walks back iteration 2, the last of 3", timeout=LONG)
+    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
     page.get_by_role("button", name="Back to the model").click()
     expect(page.get_by_role("button", name="Compute")).to_be_visible(timeout=LONG)
     page.go_back()
@@ -44,9 +44,9 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
         step=f"{BACK}[3]/body/next_memory".replace("%", "%25"),
     )
     expect(
-        canvas.locator(".frame, .cluster, text").filter(has_text="walks back iteration 2").first
+        canvas.locator(".frame, .cluster, text").filter(has_text="gradient of iteration 2").first
     ).to_be_attached(timeout=LONG)
-    expect(canvas.locator("text").filter(has_text="walked back now").first).to_be_attached()
+    expect(canvas.locator("text").filter(has_text="gradient now").first).to_be_attached()
     # A click in the forward loop shows the iteration that is walked back, and leads to it.
     box(canvas, "main/for_each_sound/body/kept").dispatch_event("click")
     side = page.locator(".st-key-dock")
@@ -72,5 +72,5 @@ def test_a_click_on_the_norms_goes_to_where_that_iteration_is_walked_back(
     left = 155  # the names
     strip.click(position={"x": left + (box_of["width"] - left) * 1.5 / 7, "y": 20})
     expect(
-        page.locator(f"{CANVAS} text").filter(has_text="walks back iteration 1").first
+        page.locator(f"{CANVAS} text").filter(has_text="gradient of iteration 1").first
     ).to_be_attached(timeout=LONG)

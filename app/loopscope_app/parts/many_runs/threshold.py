@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from loopscope.errors import EngineError, neutral
+from loopscope.ir import significant
 from loopscope.sweeps import features_of, numbers, separation
 from loopscope_app.describe.sweep_columns import counts, drawable, in_words, said
 from loopscope_app.describe.sweep_words import separation_words
@@ -34,7 +35,7 @@ class Threshold:
     @property
     def above(self) -> str:
         """Condition of the runs above the bound, as a filter of the table."""
-        return f"{self.column} > {self.bound:g}"
+        return f"{self.column} > {significant(self.bound, 6)}"
 
 
 def choose(session: UserSession, sweeping: Sweeping) -> Threshold | None:

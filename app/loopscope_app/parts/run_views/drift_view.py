@@ -75,7 +75,7 @@ def _picture(session: UserSession, drifted: Drifted) -> None:
 
     _largest(drifted)
     more = f"&ensp;{left_out:,} rows with smaller differences are left out." if left_out else ""
-    within = f"up to the tolerance of {drifted.drift.tolerance:g}"
+    within = f"up to the tolerance of {significant(drifted.drift.tolerance, 6)}"
     legend = (
         f'<i class="key heat"></i>{within}, <i class="key heat over"></i>beyond'
         if drifted.drift.tolerance

@@ -12,7 +12,7 @@ import loopscope
 from loopscope.debug import value_names
 from loopscope.executor import LoopRegion, Program, Slot
 from loopscope.explain import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
-from loopscope.ir import decode, iteration_range, readable
+from loopscope.ir import decode, iteration_range, readable, significant
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
@@ -186,10 +186,10 @@ def _block(
     words = f"{iteration_range(span.iteration, last)} · {_steps(span)}"
     if value is None or colour is None:
         return (first, end, "odd" if span.iteration % 2 else "even", 0, name, words)
-    tooltip = f"{words} · {colour[2]} = {value:.6g}"
+    tooltip = f"{words} · {colour[2]} = {significant(value, 6)}"
     if not np.isfinite(value):
         return (first, end, "nan", 0, "NaN" if np.isnan(value) else "inf", tooltip)
-    return (first, end, "heat", round(scale.level(value), 3), f"{value:.6g}", tooltip)
+    return (first, end, "heat", round(scale.level(value), 3), f"{significant(value, 6)}", tooltip)
 
 
 def _steps(span: IcicleSpan) -> str:
