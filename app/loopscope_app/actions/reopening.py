@@ -65,6 +65,7 @@ def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
             moves.run_on()
     if link.node:
         selection.select(link.node)
+        view_choices.DOCK.show("Node")
     if link.unrolled:
         unrolled_loops.restore(session, link.unrolled)
     view_choices.choose(link.looks)

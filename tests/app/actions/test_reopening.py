@@ -61,7 +61,7 @@ def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
     assert told["lens"] == "timeline"
     assert list(json.loads(told["whatif"])) == ["main/for_each_word[2]/body/next_word"]
     assert json.loads(told["watches"]) == ["iteration + 1"]
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     assert len(app.checkbox) == 25, "a file has room for more than a link"
     assert [one.value for one in app.checkbox][:2] == [False, True]
     assert not app.info
@@ -114,7 +114,7 @@ def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(
 ) -> None:
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
-    app.segmented_control("lens").set_value("Compare").run()
+    app.segmented_control("view_bar").set_value("compare").run()
     app.selectbox("compare_with").select("random seed 0").run()
     app.button("compare_run").click().run()
     text = page_text(app)

@@ -49,7 +49,7 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
     expect(canvas.locator("text").filter(has_text="walked back now").first).to_be_attached()
     # A click in the forward loop shows the iteration that is walked back, and leads to it.
     box(canvas, "main/for_each_sound/body/kept").dispatch_event("click")
-    side = page.locator(".st-key-side")
+    side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_sound · iteration 2", timeout=LONG)
     expect(
         side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")

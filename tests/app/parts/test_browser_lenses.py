@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import open_sample, place
+from tests.app.browsing import open_sample
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) 
     page.get_by_text("Matrix", exact=True).click()
     press(page, "matrix", 0.98, 0.05)
     expect(page.locator(".crumbs")).to_contain_text("iteration 7, the last of 8")
-    expect(page.locator(".st-key-side")).to_contain_text("sequence")
+    expect(page.locator(".st-key-dock")).to_contain_text("sequence")
 
 
 @pytest.mark.parametrize("key", ["/", "Control+f"])
@@ -49,7 +49,7 @@ def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(
     expect(field).to_be_focused()
     page.keyboard.type("multiply sentence")
     page.keyboard.press("Enter")
-    expect(page.locator(".st-key-side")).to_contain_text("next_sentence_probability")
+    expect(page.locator(".st-key-dock")).to_contain_text("next_sentence_probability")
     page.get_by_text("Code", exact=True).click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("next_sentence_probability")
     page.locator(".st-key-code .row.live", has_text="is_confident = ").click()

@@ -39,7 +39,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
             "collatz.loopscope"
         )
         page.get_by_role("radio", name="Breakpoints").click()
-        expect(page.locator(".st-key-side")).to_contain_text("iteration")
+        expect(page.locator(".st-key-dock")).to_contain_text("iteration")
         settled(page)  # until then the arrow keys are the tabs' own
         page.keyboard.press("ArrowLeft")
         expect(place(page)).to_contain_text("step 30", ignore_case=True)

@@ -42,7 +42,7 @@ def test_a_newcomer_sees_a_loop_run(page: Page, server: str) -> None:
 def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "decoder", step="3")
     canvas.locator(".box", has_text="scores_of_next_word").first.click()
-    side = page.locator(".st-key-side")
+    side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_word · iteration 0 › scores_of_next_word")
     expect(canvas.locator(".box.selected")).to_have_count(1)
     expect(page).to_have_url(re.compile("node=main"))
@@ -101,7 +101,7 @@ def test_tab_leaves_the_table_of_iterations_in_both_directions(page: Page, serve
 def test_space_switches_what_keys_have_led_to(page: Page, server: str) -> None:
     open_sample(page, server, "if_add")
     page.get_by_role("radio", name="Inputs").click()
-    switch = page.locator(".st-key-side [data-testid=stCheckbox] input").first
+    switch = page.locator(".st-key-dock [data-testid=stCheckbox] input").first
     expect(switch).to_be_attached(timeout=LONG)
     before = switch.is_checked()
     page.keyboard.press("Tab")

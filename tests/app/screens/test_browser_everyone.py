@@ -64,7 +64,7 @@ def sought(page: Page) -> None:
     expect(page.locator(".st-key-find .hit").first).to_be_visible()
 
 
-LENS, SIDE, CONTENT = ".st-key-lens_bar", ".st-key-side", ".st-key-lens_content"
+LENS, SIDE, CONTENT = ".st-key-lens_bar", ".st-key-dock", ".st-key-lens_content"
 COLLATZ = {
     "the keys": (pressed("Keys"),),
     "what a node came from": (key("Escape"), finished, chosen(SIDE, "Origin")),
@@ -123,7 +123,7 @@ def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) ->
     assert serious(page, rules) == []
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    for group, names in ((".st-key-lens_bar", LENSES), (".st-key-side", TABS)):
+    for group, names in ((".st-key-lens_bar", LENSES), (".st-key-dock", TABS)):
         for name in names:
             page.locator(group).get_by_role("radio", name=name).first.click()
             settled(page)
@@ -247,7 +247,7 @@ def test_the_canvas_by_keyboard_alone(page: Page, server: str) -> None:
     expect(place(page)).to_contain_text("step 0")  # walking is not stepping
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    expect(page.locator(".st-key-side")).to_contain_text("Parameter-1")
+    expect(page.locator(".st-key-dock")).to_contain_text("Parameter-1")
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")

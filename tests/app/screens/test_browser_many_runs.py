@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import loopscope
 from loopscope import builder
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, place
 
 pytestmark = pytest.mark.browser
 

@@ -84,9 +84,9 @@ def test_panels_fold_to_a_strip_by_key_and_by_pointer(page: Page, server: str) -
     expect(page.locator(".st-key-lens_content")).to_be_visible()
     settled(page)  # a choice takes the focus once more when the script has run
     page.locator(SIDE).press("ArrowLeft")
-    expect(page.locator(".st-key-side")).to_be_visible()
+    expect(page.locator(".st-key-dock")).to_be_visible()
     page.locator(SIDE).press("ArrowRight")
-    expect(page.locator(".st-key-side")).to_be_hidden()
+    expect(page.locator(".st-key-dock")).to_be_hidden()
     expect(place(page)).to_contain_text("step 0")
 
 
@@ -96,7 +96,7 @@ def test_the_picture_alone_with_transport_and_verdict_on_it(page: Page, server: 
     before = box(canvas)
     page.keyboard.press("f")
     assert (box(canvas)["width"], box(canvas)["height"]) == (1440, 900)
-    expect(page.locator(".st-key-side")).to_be_hidden()
+    expect(page.locator(".st-key-dock")).to_be_hidden()
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     for floating in (".st-key-transport", ".verdict"):
@@ -108,7 +108,7 @@ def test_the_picture_alone_with_transport_and_verdict_on_it(page: Page, server: 
     assert first["y"] >= bar["y"] + bar["height"] - 1
     page.keyboard.press("Escape")
     assert box(canvas) == pytest.approx(before, abs=1)
-    expect(page.locator(".st-key-side")).to_be_visible()
+    expect(page.locator(".st-key-dock")).to_be_visible()
 
 
 def test_a_letter_that_is_typed_is_no_command(page: Page, server: str) -> None:

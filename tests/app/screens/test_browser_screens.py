@@ -17,7 +17,7 @@ from tests.app.browsing import CANVAS, LONG, nest, open_address, open_sample, pl
 pytestmark = pytest.mark.browser
 SCREENS = [(1280, 800), (1920, 1080)]
 ROWS = ".st-key-loop_rows tbody tr"
-WHOLE = (".st-key-transport", CANVAS, ".st-key-side", ".st-key-lens", ".verdict")
+WHOLE = (".st-key-transport", CANVAS, ".st-key-dock", ".st-key-lens", ".verdict")
 HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain]'); return page.scrollHeight - page.clientHeight; }"
 
 
@@ -151,7 +151,7 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
     page.keyboard.press("End")
     page.get_by_role("button", name="First NaN").click(timeout=LONG)
     expect(place(page)).to_contain_text("looking back")
-    expect(page.locator(".st-key-side .value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
+    expect(page.locator(".st-key-dock .value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)

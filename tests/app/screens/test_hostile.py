@@ -64,7 +64,7 @@ def test_hostile_names_are_only_shown(page: Page, server: str, tmp_path: Path) -
         canvas.locator(".box").nth(box).click(force=True)
         page.wait_for_timeout(300)
     set_by_hand(page)
-    look_at_all(page, page.locator(".st-key-side").get_by_role("radio"))
+    look_at_all(page, page.locator(".st-key-dock").get_by_role("radio"))
     look_at_all(page, page.get_by_role("radio"))
     assert foreign == []
 

@@ -16,7 +16,7 @@ from loopscope.explain import first_control_flow, short_number, walks_of
 from loopscope.ir import ElementType, readable_steps
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
-from loopscope_app.actions import what_if_changes
+from loopscope_app.actions import views, what_if_changes
 from loopscope_app.actions.what_if_gradients import by_hand, copies, is_on_the_way_back
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
@@ -123,6 +123,14 @@ def show(session: UserSession) -> None:
             )
         if session.run.compared is not None and session.run.compared.name == UNCHANGED:
             markup.show(markup.text(outcome(session.run.compared), 200))
+            st.button(
+                "Compare",
+                key="what_if_compare",
+                type="tertiary",
+                on_click=views.show,
+                args=("compare",),
+                help="The run beside the run without this",
+            )
         if session.model.opened and session.model.opened.link and not has_room(session.run.changes):
             markup.show("This change is too long for the page's link.", "quiet")
 

@@ -1,4 +1,4 @@
-"""The lenses below the canvas without a browser: what they draw, and where a click goes."""
+"""The dock and the strip without a browser: what they draw, and where a click goes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope import builder
 from loopscope.explain.export import EXPORT_FORMATS
-from loopscope.ir import readable
-from loopscope.peers import ComparisonReport, ValueDifference
-from loopscope_app.parts.run_views import export_view
+from loopscope_app.parts.dock import export_drawer
 from loopscope_app.parts.widgets import lanes
-from loopscope_app.state.compare_choice import RUNTIME
-from loopscope_app.state.view_choices import LENS
+from loopscope_app.state.view_choices import DOCK, DRAWER, STRIP, VIEWS
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.runs import finished
@@ -28,28 +25,43 @@ Visit = Callable[..., AppTest]
 CHART = lanes.Chart("two lanes", "step", 10, [lanes.Lane("one", []), lanes.Lane("two", [])])
 
 
-def looked(opened: Visit, lens: str, sample: str, **address: str) -> AppTest:
+def looked(opened: Visit, sample: str, **address: str) -> AppTest:
+    """The app with a moment of a sample."""
     app = opened(model=f"sample:{sample}", **address)
-    app.segmented_control("lens").set_value(lens).run()
     assert not app.exception
     return app
 
 
-@pytest.mark.parametrize("lens", LENS.options)
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("step", ["", "9", "9999"])
-def test_every_lens_shows_every_moment(opened: Visit, lens: str, step: str) -> None:
-    looked(opened, lens, "slice_and_concatenate", step=step)
+def test_every_view_shows_every_moment(opened: Visit, view: str, step: str) -> None:
+    looked(opened, "slice_and_concatenate", step=step, view=view)
 
 
-@pytest.mark.parametrize("lens", ["Iterations", "Matrix", "Ask"])
-def test_a_model_without_a_loop_is_not_said_to_have_one(opened: Visit, lens: str) -> None:
-    app = looked(opened, lens, "if_add")
+@pytest.mark.parametrize(
+    "choice",
+    [(look.name, option.lower()) for look in (DOCK, DRAWER, STRIP) for option in look.options],
+)
+@pytest.mark.parametrize("step", ["", "9", "9999"])
+def test_every_tab_and_drawer_shows_every_moment(
+    opened: Visit, choice: tuple[str, str], step: str
+) -> None:
+    name, option = choice
+    looked(opened, "slice_and_concatenate", step=step, **{name: option})
+
+
+@pytest.mark.parametrize("words", [{"tab": "iterations"}, {"strip": "matrix", "step": "9"}])
+def test_a_model_without_a_loop_is_not_said_to_have_one(
+    opened: Visit, words: dict[str, str]
+) -> None:
+    app = looked(opened, "if_add", **words)
+    app.segmented_control("dock_tab").set_value("Iterations").run()
     assert "This model has no loop" in page_text(app)
     assert "Once a loop runs" not in page_text(app)
 
 
 def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
-    app = looked(opened, "Timeline", "count_primes", step="100")
+    app = looked(opened, "count_primes", step="100", strip="steps")
     drawn = sent(app, "whole_run")
     assert [lane["name"] for lane in drawn["lanes"]] == [
         "main",
@@ -63,7 +75,7 @@ def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
 
 
 def test_the_timeline_can_be_coloured_by_a_value(opened: Visit) -> None:
-    app = looked(opened, "Timeline", "for_loop", step="9999")
+    app = looked(opened, "for_loop", step="9999", strip="steps")
     app.selectbox("whole_run_colour").select("balance of for_each_year").run()
     levels = [block[3] for block in sent(app, "whole_run")["lanes"][1]["blocks"]]
     assert levels[0] == 0
@@ -75,17 +87,17 @@ def test_breakpoints_are_marked(opened: Visit) -> None:
     app.session_state["loopscope"].run.onward.go_on(
         20
     )  # a breakpoint that is set while the run goes on to its end would end it there
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
-    app.segmented_control("lens").set_value("Timeline").run()
+    app.button("strip_open").click().run()
     assert [mark["kind"] for mark in sent(app, "whole_run")["marks"]] == [
         "stop"
     ] * 5  # of the whole run, also after step 45
 
 
 def test_the_matrix_marks_shapes_and_the_iteration(opened: Visit) -> None:
-    app = looked(opened, "Matrix", "growing_sequence", step="9999")
+    app = looked(opened, "growing_sequence", step="9999", strip="matrix")
     drawn = sent(app, "matrix")
     names = [lane["name"] for lane in drawn["lanes"]]
     assert names[:3] == ["sequence", "shape", "iteration"]
@@ -111,33 +123,34 @@ def test_a_click_is_a_place_of_the_chart_or_nothing(data: Any, pick: lanes.Pick 
 
 
 def test_a_question_is_answered_for_each_iteration(opened: Visit) -> None:
-    app = looked(opened, "Ask", "for_loop", step="9999")
+    app = looked(opened, "for_loop", step="9999", formula="shown")
     app.text_input("ask").set_value("balance[i] - balance[i-1]").run()
     assert not app.exception
-    cells = sent(app, "ask_table")["cells"]
-    assert cells[:2] == [["0", "–"], ["1", "50.0"]]
-    assert len(cells) == 10
+    drawn = sent(app, "loop_table")
+    assert drawn["titles"][-1] == "balance[i] - balance[i-1]"
+    assert [row[-1] for row in drawn["cells"]][:2] == ["–", "50.0"]
+    assert len(drawn["cells"]) == 10
 
 
 @pytest.mark.parametrize(
     "text", ["nothing", "balance +", "open('x')", "balance[i-99]", "`", "a" * 3000]
 )
 def test_a_question_without_an_answer_is_told_why(opened: Visit, text: str) -> None:
-    app = looked(opened, "Ask", "for_loop", step="9999")
+    app = looked(opened, "for_loop", step="9999", formula="shown")
     app.text_input("ask").set_value(text).run()
     assert not app.exception
     assert "no answer" in page_text(app)
 
 
 def test_examples_can_be_asked(opened: Visit) -> None:
-    app = looked(opened, "Ask", "keras_gru", step="9999")
+    app = looked(opened, "keras_gru", step="9999", formula="shown")
     app.button("ask_example_0").click().run()
     assert not app.exception
     assert "no answer" not in page_text(app)
 
 
 def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
-    app = looked(opened, "Why", "growing_sequence", step="9999")
+    app = looked(opened, "growing_sequence", step="9999", chain="shown")
     rows = sent(app, "proof")["rows"]
     assert rows[0]["role"] == "Less"
     assert {row["value"] for row in rows[1:]} == {"55", "50"}
@@ -146,7 +159,8 @@ def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
 def test_the_branch_of_an_if_is_proved_while_it_runs(opened: Visit) -> None:
     app = opened(model="sample:early_exit", step="5")
     assert "early_exit/then" in app.session_state["loopscope"].run.debugger.cursor.address
-    assert app.segmented_control("lens").value == "Why"
+    assert app.segmented_control("dock_tab").value == "Node"
+    app.button("verdict_chain").click().run()
     assert sent(app, "proof")["rows"][0]["role"] == "Greater"
     assert "took the then branch" in page_text(app)
 
@@ -163,34 +177,32 @@ def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path)
         ).SerializeToString()
     )
     app = opened(model=str(path), step="99")
-    assert app.segmented_control("lens").value == "Timeline"
+    assert app.segmented_control("dock_tab").value == "Node"
+    app.button("strip_open").click().run()
     assert "No loop and no branch has run" in page_text(app)
     assert long not in page_text(app)
 
 
 @pytest.mark.parametrize("ending", EXPORT_FORMATS)
 def test_the_trace_can_be_taken_away(opened: Visit, ending: str) -> None:
-    app = looked(opened, "Export", "for_loop", step="9999")
+    app = looked(opened, "for_loop", step="9999", drawer="export")
     app.segmented_control("export_format").set_value(ending).run()
     assert not app.exception
-    assert export_view.written(finished("for_loop"), ending)[:1]
+    assert export_drawer.written(finished("for_loop"), ending)[:1]
 
 
 @pytest.mark.parametrize("name", ["loop 5 True", "nested ifs True True", "scan", "sequences"])
-def test_every_lens_shows_onnx_models(opened: Visit, tmp_path: Path, name: str) -> None:
+def test_every_tab_shows_onnx_models(opened: Visit, tmp_path: Path, name: str) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(next(case for case in CASES if case.name == name).model().SerializeToString())
     app = opened(model=str(path), step="9999")
-    for lens in LENS.options:
-        app.segmented_control("lens").set_value(lens).run()
-        assert not app.exception, app.exception
-    for panel in ("Code", "Inspect"):
-        app.segmented_control("debugger_panel").set_value(panel).run()
+    for tab in DOCK.options:
+        app.segmented_control("dock_tab").set_value(tab).run()
         assert not app.exception, app.exception
 
 
 def test_a_long_hostile_name_stays_a_short_text(opened: Visit) -> None:
-    app = looked(opened, "Timeline", "for_loop", step="9999")
+    app = looked(opened, "for_loop", step="9999", strip="steps")
     assert not app.exception
     names = lanes.Chart("x", "step", 1, [lanes.Lane("\u202eevil" * 5000, [])])
     assert len(lanes.message(names, "k")["lanes"][0]["name"]) <= lanes.LONGEST_NAME
