@@ -118,7 +118,7 @@ def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> N
     pair = next(
         number for number, pair in enumerate(run.drifted.drift.pairs) if pair.one.endswith("/right")
     )
-    assert run.drifted.there(Spot(pair, 1)) != run.drifted.one.value(
+    assert run.drifted.there(Spot(pair, 1)) != run.drifted.run.value(
         "main/swap_each_round[1]/body/right"
     )
 
