@@ -52,7 +52,7 @@ def show() -> None:
         gallery_screen.show(session)
         return
     keep(*KEPT)
-    if session.learning.lesson:
+    if session.learning.lesson and not session.view:
         learn_screen.show(session)
     else:
         _SCREENS[shown_view(session, opened)].show(session)

@@ -21,7 +21,8 @@ class Compared:
     """Input set of the other run; empty for the previous inputs; ``UNCHANGED`` for the current
     inputs without changes.
     """
-    one: loopscope.Debugger
+    run: loopscope.Debugger
+    """The run here, on the current inputs."""
     other: loopscope.Debugger
 
 
@@ -35,7 +36,8 @@ class Drifted:
     """Description of the other run."""
     drift: Drift
     sentence: str
-    one: loopscope.Debugger
+    run: loopscope.Debugger
+    """The run here, on the current inputs."""
     other: loopscope.Debugger | None
     """The other run; None for a runtime, which has only ``values``."""
     values: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
@@ -71,7 +73,7 @@ class Drifted:
             (
                 index
                 for index, number in enumerate(rows)
-                if self.one.timeline.address(pair.program, number) == graph
+                if self.run.timeline.address(pair.program, number) == graph
             ),
             0,
         )
@@ -86,7 +88,7 @@ class Drifted:
         if number is None:
             return None
         try:
-            _, row = self.one.rows_of(parsed)
+            _, row = self.run.rows_of(parsed)
         except EngineError:
             return None
         rows = np.flatnonzero(self.drift.pairs[number].rows.left == row)

@@ -28,8 +28,10 @@ class DifferenceLine:
     name: str
     iteration: str
     """Iteration of the innermost loop; empty outside loops."""
-    here: str
-    there: str
+    left: str
+    """Value or decision of the run here."""
+    right: str
+    """Value or decision of the other run."""
     address: str
     """Address in the run here, with iterations; empty for an output."""
     step: int
@@ -44,14 +46,14 @@ class DifferenceLine:
         if not self.name.endswith("(iterations)"):
             return self.address
         counts = [
-            int(text.replace(",", "")) for text in (self.here, self.there) if text[:1].isdigit()
+            int(text.replace(",", "")) for text in (self.left, self.right) if text[:1].isdigit()
         ]
         return f"{self.address}[{max(min(counts, default=1) - 1, 0)}]/body"
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
         """Cells of a table: value, iteration, here, there."""
-        return self.name, self.iteration, self.here, self.there
+        return self.name, self.iteration, self.left, self.right
 
 
 def lines_of(drifted: Drifted, *, inputs: frozenset[str] = frozenset()) -> list[DifferenceLine]:
@@ -95,12 +97,12 @@ def _order(pair: MatchedSlots, inputs: frozenset[str]) -> tuple[int, bool]:
 def _value_line(drifted: Drifted, pair: MatchedSlots) -> DifferenceLine:
     assert pair.first is not None
     moment, spot = pair.first, spot_of(drifted.drift, pair, pair.first)
-    here, there = both_texts(drifted, spot, moment.address)
+    left, right = both_texts(drifted, spot, moment.address)
     return DifferenceLine(
         _name(pair.one),
         "" if moment.iteration is None else f"{moment.iteration:,}",
-        here,
-        there,
+        left,
+        right,
         moment.address,
         moment.step,
         spot,
@@ -111,7 +113,7 @@ def _value_line(drifted: Drifted, pair: MatchedSlots) -> DifferenceLine:
 def both_texts(drifted: Drifted, spot: Spot, address: str) -> tuple[str, str]:
     """Return both values as short texts: a number, or the element that differs most."""
     try:
-        left, right = drifted.one.value(address), drifted.there(spot)
+        left, right = drifted.run.value(address), drifted.there(spot)
     except EngineError:
         return "?", "?"
     return _texts(np.asarray(left), np.asarray(right))
@@ -141,14 +143,14 @@ def parting_line(parting: Divergence | RunDifference) -> DifferenceLine:
     """Return a loop with another iteration count, or an If that takes another branch."""
     nested, name = place_in_loop(parting.address), _name(parting.address)
     if parting.kind == "iterations":
-        here, there = (_without_noun(text) for text in (parting.one, parting.other))
+        left, right = (_without_noun(text) for text in (parting.one, parting.other))
         name, iteration = f"{name} (iterations)", ""
     else:
-        here, there = (_branch(text) for text in (parting.one, parting.other))
+        left, right = (_branch(text) for text in (parting.one, parting.other))
         name = f"{name} (branch)" if parting.kind == "branch" else name
         iteration = f"{nested.iteration:,}" if nested is not None else ""
     return DifferenceLine(
-        name, iteration, here, there, parting.address, parting.step, None, parting.sentence
+        name, iteration, left, right, parting.address, parting.step, None, parting.sentence
     )
 
 
@@ -176,28 +178,28 @@ def _name(address: str) -> str:
 
 def _output_lines(drifted: Drifted) -> Iterator[DifferenceLine]:
     """Yield the outputs that differ by more than the tolerance, for two runs of one model."""
-    one, other = drifted.one, drifted.other
-    if other is None or len(one.model.outputs) != len(other.model.outputs):
+    run, other = drifted.run, drifted.other
+    if other is None or len(run.model.outputs) != len(other.model.outputs):
         return
-    yield from output_lines(one, other, drifted.drift.tolerance)
+    yield from output_lines(run, other, drifted.drift.tolerance)
 
 
 def output_lines(
-    one: loopscope.Debugger, other: loopscope.Debugger, tolerance: float
+    run: loopscope.Debugger, other: loopscope.Debugger, tolerance: float
 ) -> Iterator[DifferenceLine]:
     """Yield the outputs that differ by more than the tolerance; none before both runs finish."""
-    if one.state != "finished" or other.state != "finished":
+    if run.state != "finished" or other.state != "finished":
         return
-    outputs = zip(one.model.outputs, one.result.outputs, other.result.outputs, strict=False)
+    outputs = zip(run.model.outputs, run.result.outputs, other.result.outputs, strict=False)
     for signature, left, right in outputs:
         if not same_value(left, right, tolerance):
             name = elided(next(iter(signature.names), signature.name), _LONGEST_NAME)
-            here, there = (
+            left, right = (
                 _texts(left, right)
                 if isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
                 else (value_preview(left), value_preview(right))
             )
-            yield DifferenceLine(f"{name} (output)", "", here, there, "", one.steps)
+            yield DifferenceLine(f"{name} (output)", "", left, right, "", run.steps)
 
 
 def same_value(left: object, right: object, tolerance: float = 0.0) -> bool:
@@ -221,12 +223,12 @@ def headline(model: Model, lines: Sequence[DifferenceLine], drift: Drift | None 
     if first is None:
         return ""
     place = f"**First difference: {_place(model, first)}**"
-    parts = [f"{place}, {first.here} here, {first.there} there."]
+    parts = [f"{place}, {first.left} here, {first.right} there."]
     counts = [line for line in lines if line.name.endswith("(iterations)")]
     branch = [line for line in lines if line.name.endswith("(branch)")]
     if counts:
         loop = "The loop" if _loop_count(model) == 1 else f"`{readable(counts[0].address)}`"
-        runs = f"{loop} runs **{counts[0].here}** times here and **{counts[0].there}** times there"
+        runs = f"{loop} runs **{counts[0].left}** times here and **{counts[0].right}** times there"
         parts.append(f"{runs}{_branch_words(branch, first)}.")
     elif branch and branch[0] is not first:
         parts.append(f"The first branch that differs is {_branch_place(branch[0])}.")

@@ -32,20 +32,22 @@ def chart_of(drifted: Drifted, title: str, address: str, other_address: str) -> 
     ``other_address`` is the place in the other run. ``title`` describes the run here. Return None
     outside loops.
     """
-    here = place_in_loop(address)
-    if here is None:
+    place = place_in_loop(address)
+    if place is None:
         return None
-    there, spot = place_in_loop(other_address), drifted.spot_at(address)
-    counts = [iteration_count(drifted.one, here.loop), 0]
-    if drifted.other is not None and there is not None:
-        counts[1] = iteration_count(drifted.other, there.loop)
+    beside, spot = place_in_loop(other_address), drifted.spot_at(address)
+    counts = [iteration_count(drifted.run, place.loop), 0]
+    if drifted.other is not None and beside is not None:
+        counts[1] = iteration_count(drifted.other, beside.loop)
     elif spot is not None:
         counts[1] = _common_count(drifted, spot)
     extent = max(*counts, 1)
     width = -(-extent // MOST_COLUMNS)
-    taken = branches(drifted.one, here.loop)
-    name = _colouring(taken, here.rest)
-    taken_there = branches(drifted.other, there.loop) if drifted.other is not None and there else {}
+    taken = branches(drifted.run, place.loop)
+    name = _colouring(taken, place.rest)
+    taken_there = (
+        branches(drifted.other, beside.loop) if drifted.other is not None and beside else {}
+    )
     lanes = [
         _tape(title, counts[0], taken.get(name), width),
         _tape(drifted.title, counts[1], taken_there.get(name), width),
@@ -54,7 +56,7 @@ def chart_of(drifted: Drifted, title: str, address: str, other_address: str) -> 
     columns = range(0, extent, width)
     ticks = [f"{begin:,}" for begin in columns]
     what = f", coloured by {decode(name)}" if name else ""
-    label = f"Iterations of {decode(here.loop.rpartition('/')[2])} in both runs{what}"
+    label = f"Iterations of {decode(place.loop.rpartition('/')[2])} in both runs{what}"
     return Chart(label, "iteration", len(ticks), [*lanes, *course], ticks=ticks)
 
 
@@ -109,18 +111,18 @@ def _course(
     """Return the lane with both curves of a number; none for a tensor, which has no curve."""
     places = place_in_loop(address), place_in_loop(other_address)
     columns = range(0, extent, width)
-    here = _numbers(drifted.one, places[0], columns)
-    there = (
+    left = _numbers(drifted.run, places[0], columns)
+    right = (
         _numbers(drifted.other, places[1], columns)
         if drifted.other is not None
         else _runtime_numbers(drifted, spot, columns)
     )
-    known = [number for number in (*here, *there) if number is not None]
+    known = [number for number in (*left, *right) if number is not None]
     if len(known) < 2:
         return _errors(drifted, spot, width, len(columns))
     low, high = min(known), max(known)
     blocks: list[Block] = [
-        (column, column + 1, "none", 0, "", _both_words(begin, here[column], there[column]))
+        (column, column + 1, "none", 0, "", _both_words(begin, left[column], right[column]))
         for column, begin in enumerate(columns)
     ]
     name = decode(address.rpartition("/")[2].partition(":")[0])
@@ -129,8 +131,8 @@ def _course(
             name,
             blocks,
             _COURSE,
-            line=_levels(here, low, high),
-            second_line=_levels(there, low, high),
+            line=_levels(left, low, high),
+            second_line=_levels(right, low, high),
             note=f"{name}: the run here as a line, the other run as a dashed line",
             verdict=f"{significant(low, 3)} to {significant(high, 3)}",
         )
@@ -201,6 +203,6 @@ def _levels(numbers: Sequence[float | None], low: float, high: float) -> list[fl
     ]
 
 
-def _both_words(iteration: int, here: float | None, there: float | None) -> str:
-    texts = ["–" if number is None else significant(number) for number in (here, there)]
+def _both_words(iteration: int, left: float | None, right: float | None) -> str:
+    texts = ["–" if number is None else significant(number) for number in (left, right)]
     return f"{iteration_words(iteration)}: {texts[0]} here, {texts[1]} there"

@@ -118,7 +118,7 @@ def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> N
     pair = next(
         number for number, pair in enumerate(run.drifted.drift.pairs) if pair.one.endswith("/right")
     )
-    assert run.drifted.there(Spot(pair, 1)) != run.drifted.one.value(
+    assert run.drifted.there(Spot(pair, 1)) != run.drifted.run.value(
         "main/swap_each_round[1]/body/right"
     )
 
@@ -159,3 +159,14 @@ def test_a_cell_shows_both_values(page: Page, server: str) -> None:
     expect(values.locator("img.heat")).to_have_count(2)
     page.get_by_role("button", name="Open in Debug").click()
     expect(place(page)).to_contain_text("iteration 11", timeout=LONG)
+
+
+@pytest.mark.browser
+def test_a_rounding_chosen_at_a_node_opens_compare(page: Page, server: str) -> None:
+    open_sample(page, server, "linear_attention", step="9999", node="main/for_each_token/body/S")
+    page.locator(".st-key-dock").get_by_test_id("stPopoverButton").first.click()
+    page.get_by_role("combobox", name="What if this were rounded").click()
+    page.get_by_role("option", name="the whole model").click()
+    page.get_by_role("button", name="Round and compare").click()
+    expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-compare_round_what input")).to_have_value("*")

@@ -14,6 +14,7 @@ from loopscope.ir import type_name
 from loopscope.ops import is_tensor
 from loopscope.view import has_nan, scalar_text, value_preview
 from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.parts.inspector import difference, value_history
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
@@ -158,7 +159,7 @@ def _bars(bars: list[dict[str, float]]) -> dict[str, object]:
 
 def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
     """Return how much changed since the same place one iteration earlier, as words."""
-    nest = value_history.innermost(address)
+    nest = place_in_loop(address)
     before = (
         value_history.value_at(debugger, nest, nest.iteration - 1)
         if nest and nest.iteration

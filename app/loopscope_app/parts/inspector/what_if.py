@@ -138,7 +138,7 @@ def show(session: UserSession) -> None:
 def _reached(session: UserSession) -> set[str]:
     """Return the changes that the run reaches; all of them until the run ends."""
     ahead = (
-        session.run.compared.one
+        session.run.compared.run
         if session.run.compared and session.run.compared.name == UNCHANGED
         else session.run.debugger
     )
@@ -166,7 +166,7 @@ def outcome(compared: Compared) -> str:
     """Return the effect of a change as a phrase: the iteration count of a loop, else the first
     difference.
     """
-    steps = compared.one.steps + compared.other.steps
+    steps = compared.run.steps + compared.other.steps
     cached = _outcomes.get(compared.other)
     if cached is None or cached[0] != steps:
         cached = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
@@ -175,9 +175,9 @@ def outcome(compared: Compared) -> str:
 
 def _iterations(compared: Compared) -> str:
     """Return the first loop of the main graph with another iteration count, or an empty text."""
-    main = compared.one.plan.main
+    main = compared.run.plan.main
     for label in (main.instructions[number].label for number in main.regions):
-        left, right = (run.record(f"main/{label}") for run in (compared.one, compared.other))
+        left, right = (run.record(f"main/{label}") for run in (compared.run, compared.other))
         if (
             left is not None
             and right is not None
@@ -197,7 +197,7 @@ def _count(record: ControlFlowRecord) -> str:
 
 
 def _parted(compared: Compared) -> str:
-    difference = first_control_flow(compared.one, compared.other)
+    difference = first_control_flow(compared.run, compared.other)
     if difference is None:
         return _adjoint(compared) or "the same operations run, with other values"
     return f"{_place(difference.address)}: {difference.one} instead of {difference.other}"
@@ -205,7 +205,7 @@ def _parted(compared: Compared) -> str:
 
 def _adjoint(compared: Compared) -> str:
     """Return the first adjoint that changes, or an empty text."""
-    walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
+    walks = zip(walks_of(compared.run), walks_of(compared.other), strict=False)
     for mine, was in (
         (mine, was)
         for left, right in walks

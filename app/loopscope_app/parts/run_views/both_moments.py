@@ -19,9 +19,9 @@ _PICTURE_LEAST = 4
 
 def show(drifted: Drifted, spot: Spot) -> None:
     pair = drifted.drift.pairs[spot.pair]
-    moment = pair.moment(drifted.one, spot.row)
+    moment = pair.moment(drifted.run, spot.row)
     try:
-        left, right = np.asarray(drifted.one.value(moment.address)), np.asarray(drifted.there(spot))
+        left, right = np.asarray(drifted.run.value(moment.address)), np.asarray(drifted.there(spot))
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
@@ -29,7 +29,8 @@ def show(drifted: Drifted, spot: Spot) -> None:
     apart = (
         "equal"
         if not moment.relative
-        else f"{significant(moment.relative, 2)} of the largest magnitude apart{cosine_words(moment)}"
+        else f"{significant(moment.relative, 2)} of the largest magnitude apart"
+        + cosine_words(moment)
     )
     matched = "" if pair.how == "name" and pair.one == pair.other else f", matched by {pair.how}"
     with st.container(key="both_moments"):

@@ -50,8 +50,8 @@ def show(
     """
     lines = _lines.get(drifted)
     if lines is None:
-        found = lines_of(drifted, inputs=_other_inputs(session, drifted))
-        lines = _lines[drifted] = [*found, *outputs]
+        values = lines_of(drifted, inputs=_other_inputs(session, drifted))
+        lines = _lines[drifted] = [*values, *outputs]
     kind = "bad" if lines else "good"
     words = headline(opened.model, lines, drifted.drift) or drifted.sentence
     show_verdict(verdict or words, kind)
@@ -67,17 +67,17 @@ def show(
 
 def show_unfinished(session: UserSession, opened: Opened, compared: Compared) -> None:
     """Show the first differences of two runs of which one did not finish."""
-    for name, run in (("The run here", compared.one), ("The other run", compared.other)):
+    for name, run in (("The run here", compared.run), ("The other run", compared.other)):
         if run.state != "finished":
             why = markup.sentence(run.failure or "it was stopped")
             markup.show(f"{markup.chip('unfinished', 'bad')} {name} did not finish: {why}")
     lines = unfinished_lines(compared)
-    steps = min(compared.one.steps, compared.other.steps)
+    steps = min(compared.run.steps, compared.other.steps)
     equal = f"Both runs agree for all {steps:,} steps that both executed."
     show_verdict(headline(opened.model, lines) or equal, "bad" if lines else "good")
     _begin_at_first(session, lines)
     titles = (title_of(session, opened), side_by_side.words_of(session, opened, compared.name))
-    chart = two_tapes.steps_chart(titles, (compared.one, compared.other))
+    chart = two_tapes.steps_chart(titles, (compared.run, compared.other))
     view_room.leave(chart)
     lanes.show(chart, key=two_tapes.KEY, cursor=None, on_pick=lambda _: None)
     left, right = st.columns([1, 1], gap="medium")
@@ -89,16 +89,16 @@ def show_unfinished(session: UserSession, opened: Opened, compared: Compared) ->
 
 def unfinished_lines(compared: Compared) -> list[DifferenceLine]:
     """Return the first different value and the first different decision of two runs."""
-    steps = compared.one.steps + compared.other.steps
+    steps = compared.run.steps + compared.other.steps
     cached = _unfinished.get(compared.other)
     if cached is None or cached[0] != steps:
-        result = compare(compared.one, compared.other)
-        found = [entry for entry in (result.first_value, result.first_control_flow) if entry]
+        result = compare(compared.run, compared.other)
+        firsts = [entry for entry in (result.first_value, result.first_control_flow) if entry]
         cached = _unfinished[compared.other] = (
             steps,
             [
-                *map(parting_line, found),
-                *output_lines(compared.one, compared.other, 0.0),
+                *map(parting_line, firsts),
+                *output_lines(compared.run, compared.other, 0.0),
             ],
         )
     return cached[1]

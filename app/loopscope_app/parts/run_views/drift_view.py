@@ -102,7 +102,7 @@ def _largest(drifted: Drifted) -> None:
 
 
 def _show_cell(drifted: Drifted, spot: Spot) -> None:
-    moment = drifted.drift.pairs[spot.pair].moment(drifted.one, spot.row)
+    moment = drifted.drift.pairs[spot.pair].moment(drifted.run, spot.row)
     side_by_side.show_cell(moment.address, moment.step, spot)
 
 

@@ -1,4 +1,4 @@
-"""What the model's runtime runs in place of each loop and branch."""
+"""The fate of each loop and branch in the model's runtime."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _steps(drifted: Drifted, title: str) -> lanes.Chart | None:
     """Return both runs over their steps; None for a runtime, which has no steps."""
     if drifted.other is None:
         return None
-    return steps_chart((title, drifted.title), (drifted.one, drifted.other))
+    return steps_chart((title, drifted.title), (drifted.run, drifted.other))
 
 
 def steps_chart(
@@ -89,9 +89,9 @@ def _pick(drifted: Drifted, chart: lanes.Chart, address: str, column: int) -> No
     place = place_in_loop(address)
     if place is None:
         return
-    there = place.at(column * width_of(chart))
+    moved = place.at(column * width_of(chart))
     try:
-        step = moment_of(drifted.one, there)
+        step = moment_of(drifted.run, moved)
     except EngineError:
         return
-    side_by_side.show_difference(there, step, drifted.spot_at(there))
+    side_by_side.show_difference(moved, step, drifted.spot_at(moved))

@@ -13,6 +13,6 @@ _USUAL_ROWS = 13.2
 
 
 def leave(chart: Chart | None, rows: float = _USUAL_ROWS) -> None:
-    """Leave room for a chart and for ``rows``, the height in rem of what else is above the list."""
+    """Leave room above the list for a chart and for ``rows``, a height in rem."""
     height = _AXIS + sum(lane.height + _GAP for lane in chart.lanes) if chart is not None else 0
     st.html(f"<style>.st-key-view_page {{ --view-top: calc({rows}rem + {height}px); }}</style>")
