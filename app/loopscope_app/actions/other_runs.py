@@ -109,7 +109,7 @@ def compare_with_model(session: UserSession, opened: Opened, seconds: float) -> 
     """Compare with another model on the current inputs."""
     other = session.model.other
     if other is None:
-        raise InputError("expected another model: a file of this machine, or an upload")
+        raise InputError("expected another model: a path on this computer, or an upload")
     inputs = bindings_of_other(opened.model, session.model.inputs, other.model)
     runs = [
         _run(opened, bindings(opened.model, session.model.inputs), seconds),

@@ -44,7 +44,7 @@ def _length(dependences: Dependences, plan: Schedule, workers: int) -> str:
     operations = f"{counted(work, 'operation')} of {times(len(dependences.begins))}"
     summary = f"**{_ticks(plan.length)}** for {operations}"
     if workers == 1:
-        return f"{summary}: one worker runs one operation at a time, whatever the window."
+        return f"{summary}: one worker runs one operation at a time, for any window."
     return f"{summary}, {_factor(plan.work, plan.length)} one operation at a time."
 
 

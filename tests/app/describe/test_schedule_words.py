@@ -17,7 +17,7 @@ NEITHER_GAINS = (
 )
 SAID = {
     ("counter_ahead", "main/while_below_n", 10, 1): [
-        "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
+        "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, for any window.",
         "With enough workers: 100 ticks.",
         "`i` and `x` go side by side.",
     ],

@@ -50,7 +50,7 @@ def beside(
         app.button("compare_run").click().run()
         assert not app.exception
         if found := _PRINTED.findall(capsys.readouterr().out):
-            assert "a source program runs code of this machine" in app.error[0].value
+            assert "a source program runs code on this computer" in app.error[0].value
             app.text_input("compare_source_code").set_value(found[-1]).run()
             app.button("compare_run").click().run()
             assert not app.exception

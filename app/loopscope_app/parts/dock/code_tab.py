@@ -97,9 +97,9 @@ def _take_away(
     inputs = inputs if all(isinstance(array, np.ndarray | np.generic) for array in inputs) else []
     packed = bool(code.weights) or not all(map(fits_in_code, inputs))
     st.download_button(
-        "Download as a file that runs"
+        "Download as runnable Python"
         if not packed
-        else "Download as a file that runs, with its weights",
+        else "Download as runnable Python, with weights",
         lambda: packed_file(plan, root, inputs, name),
         file_name=f"{name}.zip" if packed else f"{name}.py",
         icon=":material/download:",

@@ -71,7 +71,7 @@ def show(session: UserSession) -> None:
             key=f"export_download_{ending}",
             on_click="ignore",
         )
-    left_out = " Values that were not kept are left out." if debugger.plan.lacks_weights else ""
+    left_out = " Values that are not stored are left out." if debugger.plan.lacks_weights else ""
     markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.{left_out}", "quiet")
 
 
@@ -82,19 +82,19 @@ def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger
         "Without weights",
         key="take_away_without_weights",
         help=(
-            "This run then holds the model's structure and the values of its run. What weights "
-            "feed and had no room says “not kept”."
+            "The file contains the model's structure and the values of the run, not its weights. "
+            "Values that need a weight and are not stored are marked as not kept."
         ),
     )
     st.download_button(
-        "This run",
+        "Save run (.loopscope)",
         lambda: saved_run(debugger, shown, opened.document, weights=not bare),
         file_name=f"{opened.file_name()}{ENDING}",
         icon=":material/save:",
         key="take_away_run",
         on_click="ignore",
         help=(
-            "Model, inputs, breakpoints, watches, what was set by hand, and this moment, as one "
+            "Model, inputs, breakpoints, watches, values set by hand, and this moment, as one "
             "file that Loopscope opens again"
         ),
     )
@@ -104,21 +104,21 @@ def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger
     """Show the button for an HTML file that opens at this moment, and the note in it."""
     folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
     note = st.text_input(
-        "A note on the page",
+        "Note (shown on the page)",
         key="take_away_note",
-        placeholder="A note on the page",
+        placeholder="Note (shown on the page)",
         label_visibility="collapsed",
     )
     st.download_button(
-        "One page",
+        "Web page (.html)",
         lambda: page(debugger, opened.title, note, folding, root, data),
         file_name=f"{opened.file_name()}.html",
         icon=":material/public:",
         key="take_away_page",
         on_click="ignore",
         help=(
-            "This picture with all moments that have run, tables and verdicts, as one HTML file "
-            "that opens offline in any browser"
+            "This picture with all moments of the run, tables and verdicts, as one HTML file "
+            "that opens offline, at this moment, in any browser"
         ),
     )
 

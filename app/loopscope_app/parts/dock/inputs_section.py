@@ -36,7 +36,7 @@ def show(session: UserSession) -> None:
     name = f"inputs_name_{session.run.generation}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Run with these",
+            "Run",
             key="inputs_run",
             type="primary",
             icon=":material/replay:",
@@ -44,32 +44,32 @@ def show(session: UserSession) -> None:
             args=(name,),
         )
         st.text_input(
-            "Keep as",
+            "Save as (optional)",
             key=name,
-            placeholder="a name, if you like",
+            placeholder="name",
             max_chars=input_draft.LONGEST_NAME,
             width=180,
-            help="Keeps these inputs as a set to return to and to compare with, until you leave "
-            "this page",
+            help="Adds these inputs to the list of inputs until you leave this page. Compare and "
+            "Many runs offer them too.",
         )
     if session.run.debugger is not None and any(
         array is not session.model.inputs.get(key) for key, array in session.model.draft.items()
     ):
-        markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")
+        markup.show("Not run yet: the graph shows the run with the previous inputs.", "quiet")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Make up",
+            "Generate",
             key="inputs_random",
             icon=":material/casino:",
             on_click=input_draft.make_up,
             args=(seed,),
-            help="Random values; the same seed gives the same values",
+            help="Random values, the same for the same seed. A number that the model compares with a constant gets that constant.",
         )
         st.number_input("Seed", 0, 2**31 - 1, 0, key=seed, width=110)
     st.file_uploader(
         "Values from a file",
         type=["npz", "npy"],
-        help="An .npz with arrays by the inputs' names or positions, or an .npy that is named "
+        help="An .npz with arrays by name or position of the inputs, or an .npy that is named "
         "after its input",
         key=files,
         on_change=input_draft.upload_inputs,

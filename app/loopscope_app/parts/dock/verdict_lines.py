@@ -26,7 +26,7 @@ _FIRST = (
     "Press <kbd>→</kbd> to run the first operation: its value appears on its wire.",
     (
         '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> '
-        "everything, <kbd>←</kbd> goes back.</span>"
+        "everything, <kbd>←</kbd> steps back.</span>"
     ),
 )
 
@@ -125,9 +125,9 @@ def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
     left = [result for result in searches.values() if not result.is_certain]
     if left:
         sentences = " ".join(result.sentence for result in left)
-        words = markup.plain(f"{sentences} This looks at the rest, for up to 20 seconds each.")
+        words = markup.plain(f"{sentences} Search the rest, for up to 20 seconds each.")
         st.button(
-            "Look for NaN",
+            "Find first NaN",
             key="verdict_look",
             icon=":material/search:",
             help=words,

@@ -102,7 +102,7 @@ def _foot(query: str, count: int, shown: int, with_values: bool) -> str:
         kinds = ", element type or value" if with_values else " or element type"
         return f"Nothing has “{query[:60]}” in its name, operation, shape{kinds}."
     more = f", the best {shown} are shown" if count > shown else ""
-    return f"{count:,} node{'s' if count != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter goes there"
+    return f"{count:,} node{'s' if count != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter opens it"
 
 
 def read_pick(data: object) -> tuple[str, int] | None:

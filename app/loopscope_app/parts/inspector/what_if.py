@@ -53,7 +53,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
         with st.form(f"form_{key}", border=False):
             _field(key, markup.plain(name_of(address), 60), array)
             st.form_submit_button(
-                "Run from here with it",
+                "Run from here",
                 key="what_if_run",
                 type="primary",
                 icon=":material/alt_route:",
@@ -112,7 +112,7 @@ def show(session: UserSession) -> None:
             words = f"{place} = {value_preview(value)}" + (
                 ", on the way back too" if address in again else ""
             )
-            words += "" if address in reached else " (never comes there)"
+            words += "" if address in reached else " (never reached)"
             st.button(
                 markup.plain(words, 90),
                 key=f"what_if_undo_{number}",
@@ -199,7 +199,7 @@ def _count(record: ControlFlowRecord) -> str:
 def _parted(compared: Compared) -> str:
     difference = first_control_flow(compared.run, compared.other)
     if difference is None:
-        return _adjoint(compared) or "the same operations run, with other values"
+        return _adjoint(compared) or "the same operations run with other values"
     return f"{_place(difference.address)}: {difference.one} instead of {difference.other}"
 
 
@@ -212,7 +212,7 @@ def _adjoint(compared: Compared) -> str:
         for mine, was in zip(left.adjoints, right.adjoints, strict=True)
     ):
         if mine.fate.kind != was.fate.kind:
-            return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
+            return f"the gradient of {mine.name} {mine.fate.kind}; without the change it {was.fate.kind}"
         if mine.fate.last != was.fate.last:
             return (
                 f"the gradient of {mine.name} arrives as {significant(mine.fate.last, 2)} "

@@ -37,7 +37,7 @@ MOST_TICKS = 100
 _LEAST_TOP, _MOST_TOP = 20, 200
 """Bounds of the last window that can be chosen."""
 _HOW = (
-    "Number and colour of a block are its iteration; a click goes there. An operation begins when "
+    "Number and colour of a block are its iteration; a click opens it. An operation begins when "
     "its operands and the condition of its iteration are computed. It takes one tick, or as many "
     "as the model or you choose. Of the operations that are ready, the one with the longest chain "
     "behind it runs first."
