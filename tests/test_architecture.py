@@ -229,7 +229,7 @@ def test_descriptions_and_the_codec_know_no_streamlit() -> None:
 
 
 def test_only_actions_write_a_session() -> None:
-    """The rest of app reads what it is given as ``session``, or asks ``current()`` for."""
+    """The rest of app reads what it is given as ``session``, or tests ``current()`` for."""
     writers = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for room in set(APP) - {"actions", "state", "command"}

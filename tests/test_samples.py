@@ -15,8 +15,9 @@ import pytest
 import loopscope
 import loopscope_samples
 from loopscope.ir.equal import difference
+from loopscope.ir.walk import graphs
 from loopscope.timeline.control_flow import ControlFlowRecord
-from loopscope_samples import InputSet, Sample, make, samples
+from loopscope_samples import SECTIONS, InputSet, Sample, Size, make, samples
 from loopscope_samples.recipes import by_hand, data_sets, decoders, savings, seed_page, training
 from loopscope_samples.recipes.recipe import Recipe
 
@@ -368,3 +369,20 @@ def test_input_sets_name_the_models_inputs(sample: Sample) -> None:
             assert element_type is not None
             assert array.dtype == element_type.dtype
             assert inputs[name].shape.contains(array.shape)
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.name)
+def test_the_counts_of_a_card_are_those_of_the_file(sample: Sample) -> None:
+    nodes = [
+        node
+        for place in graphs(loopscope.read_model(sample.model))
+        for node in place.graph.nodes
+        if node.type not in ("Parameter", "Result", "Const")
+    ]
+    loops, ifs = sum(node.is_loop for node in nodes), sum(node.type == "If" for node in nodes)
+    assert sample.counts == Size(len(nodes), loops, ifs)
+
+
+def test_every_section_has_samples_and_three_are_to_start_with() -> None:
+    assert [sample.section for sample in samples()].count(SECTIONS[0]) == 3
+    assert {sample.section for sample in samples()} == set(SECTIONS)

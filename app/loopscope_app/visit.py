@@ -6,9 +6,29 @@ import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import open_link
-from loopscope_app.parts.frame import page_address, style
-from loopscope_app.screens import debugger_screen, gallery_screen, learn_screen, many_runs_screen
-from loopscope_app.state.user_session import current
+from loopscope_app.parts.frame import page_address, style, theme_choice
+from loopscope_app.parts.frame.view_row import shown_view
+from loopscope_app.parts.panels import drop_anywhere
+from loopscope_app.screens import (
+    compare_screen,
+    debugger_screen,
+    gallery_screen,
+    gradients_screen,
+    learn_screen,
+    many_runs_screen,
+    performance_screen,
+)
+from loopscope_app.state.user_session import current, keep
+from loopscope_app.state.view_choices import DEBUG, KEPT
+
+_SCREENS = {
+    DEBUG: debugger_screen,
+    "compare": compare_screen,
+    "many": many_runs_screen,
+    "gradients": gradients_screen,
+    "performance": performance_screen,
+}
+"""The screen of each view, by its word."""
 
 
 def show() -> None:
@@ -19,6 +39,7 @@ def show() -> None:
         initial_sidebar_state="collapsed",
     )
     style.apply()
+    theme_choice.apply()
     canvas.prepare()
     session = current()
     if not session.arrived:
@@ -26,11 +47,13 @@ def show() -> None:
     elif page_address.moved():
         page_address.forget()
         open_link.follow(session)
-    if session.model.opened is None:
+    opened = session.model.opened
+    if opened is None:
         gallery_screen.show(session)
-    elif session.many.shown:
-        many_runs_screen.show(session)
-    elif session.learning.lesson:
+        return
+    keep(*KEPT)
+    if session.learning.lesson and not session.view:
         learn_screen.show(session)
     else:
-        debugger_screen.show(session)
+        _SCREENS[shown_view(session, opened)].show(session)
+    drop_anywhere.show()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopscope import builder
     from loopscope.checks.check import check
+    from loopscope.checks.costs import costs
     from loopscope.checks.diagnostic import InvalidModel
     from loopscope.comparison.drift import drift
     from loopscope.debug.debugger import Debugger
@@ -81,6 +82,7 @@ __all__ = [
     "check_gradient",
     "compare",
     "cut",
+    "costs",
     "drift",
     # changing
     "gradients",
@@ -125,6 +127,7 @@ _MODULE_OF_NAME = {
     "check_gradient": "finite_differences",
     "compare": "explain.compare",
     "cut": "transform.cut",
+    "costs": "checks.costs",
     "drift": "comparison.drift",
     "gradients": "transform.with_gradients",
     "load": "run_file.loading",

@@ -17,6 +17,7 @@ from loopscope.debug.session import Session
 from loopscope.errors import InputError
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, OutputRef, Signature
+from loopscope.ir.number_text import significant
 from loopscope.ir.prune import pruned
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.transform.in_double_precision import in_double_precision
@@ -49,8 +50,8 @@ class GradientDifference:
     def __str__(self) -> str:
         place = f"[{','.join(map(str, self.place))}]" if self.place else ""
         return (
-            f"{self.name!r}{place}: the gradient is {self.gradient:.6g}, "
-            f"central differences give {self.by_differences:.6g}"
+            f"{self.name!r}{place}: the gradient is {significant(self.gradient, 6)}, "
+            f"central differences give {significant(self.by_differences, 6)}"
         )
 
 
@@ -73,7 +74,7 @@ class GradientCheck:
         if self.ok:
             return (
                 f"the gradient agrees with central differences in {self.compared} elements, "
-                f"the largest difference is {self.largest:.1e}"
+                f"the largest difference is {significant(self.largest, 2)}"
             )
         shown = "; ".join(map(str, self.wrong[:5]))
         more = f"; and {len(self.wrong) - 5} more" if len(self.wrong) > 5 else ""

@@ -64,6 +64,29 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """Numbers on a sample's card, bodies included. Inputs, outputs and constants are not
+    operations.
+    """
+
+    operations: int
+    loops: int
+    ifs: int
+
+
+SECTIONS = (
+    "Start here",
+    "Loops",
+    "Branches",
+    "Sequences and data",
+    "From real exporters",
+    "Training",
+    "Runtimes",
+)
+"""Headings of the gallery, in order."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One model of the gallery."""
 
@@ -79,6 +102,9 @@ class Sample:
     """The framework in one word."""
     teaches: str
     """What it is an example for, in a few words."""
+    section: str
+    """Its heading in the gallery, one of ``SECTIONS``."""
+    counts: Size
     lesson: str
     question: Question
     pitfalls: tuple[str, ...]
@@ -126,6 +152,8 @@ def _sample(folder: Path, entry: Mapping[str, Any]) -> Sample:
         patterns=tuple(entry["patterns"]),
         source=entry["source"],
         teaches=entry["teaches"],
+        section=entry["section"],
+        counts=Size(**entry["counts"]),
         lesson=entry["lesson"],
         question=Question(**entry["question"]),
         pitfalls=tuple(entry["pitfalls"]),

@@ -16,3 +16,9 @@ def sent(app: AppTest, key: str) -> Any:
     raise AssertionError(
         f"no component {key}: {[one.proto.id for one in app.get('bidi_component')]}"
     )
+
+
+def in_drawer(app: AppTest, name: str) -> AppTest:
+    """The app with a drawer open, as its entry in the menu opens it."""
+    app.session_state["drawer"] = name
+    return app.run()

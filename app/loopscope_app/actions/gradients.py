@@ -9,9 +9,9 @@ import numpy as np
 from loopscope.explain import ties
 from loopscope.ir import labels
 from loopscope.view import reveal
-from loopscope_app.actions import models, moves
+from loopscope_app.actions import models, moves, views
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.actions.report_errors import clear_and_show_errors
+from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.describe.backward import Backward
 from loopscope_app.state.background_run import Differentiating
 from loopscope_app.state.open_model import Opened, with_gradient
@@ -49,6 +49,27 @@ def walk_back(target_key: str, sources_key: str) -> None:
     )
 
 
+@clear_and_show_errors
+def leave() -> None:
+    """Open the model that the shown gradient is of again, on the same inputs."""
+    session = current()
+    gradient = session.model.opened
+    if gradient is None or gradient.forward is None:
+        return
+    name, inputs, forward = session.model.input_set, session.model.inputs, gradient.forward
+    moves.stop_if_running(session)
+    with_room(lambda: models.show_model(forward, name))
+    if not name:
+        models.use_inputs(inputs)
+    views.show("gradients")
+
+
+@show_errors
+def run() -> None:
+    """Run to the end, so that all gradients exist."""
+    moves.go(lambda debugger: debugger.run())
+
+
 def begin(
     session: UserSession, opened: Opened, request: Backward, then: Callable[[Opened], None]
 ) -> None:
@@ -70,6 +91,7 @@ def _show(
     with_room(lambda: models.show_model(gradient, name))
     if inputs:
         models.use_inputs(inputs)
+    views.show("gradients")
     unfold_both(session)
     moves.go(lambda debugger: debugger.run())
 

@@ -83,7 +83,7 @@ def _matching_input(file: str, model: Model) -> str:
     example = shorten(f"{names[0]}.npy", 60)
     raise InputError(
         f"{shorten(file, 60)} is a single array, and the model has {len(names)} inputs: "
-        f"name the file after one of them, such as {example}, or save all of them with numpy.savez"
+        f"name the file after one of them, such as {example}, or save all arrays with numpy.savez"
     )
 
 

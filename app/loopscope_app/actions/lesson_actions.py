@@ -8,7 +8,7 @@ import numpy as np
 
 import loopscope
 from loopscope.errors import InputError, ReadError, shorten
-from loopscope.ir import Model, Signature
+from loopscope.ir import Model, Signature, significant
 from loopscope_app.actions import models, moves, report_errors
 from loopscope_app.describe import lessons
 from loopscope_app.describe.answers import is_number
@@ -178,7 +178,7 @@ def typed(array: np.ndarray) -> str | None:
 
 
 def _number_text(item: object) -> str:
-    return f"{item:.6g}" if isinstance(item, float) else str(item)
+    return f"{significant(item, 6)}" if isinstance(item, float) else str(item)
 
 
 def opened_lesson(session: UserSession) -> Lesson | None:

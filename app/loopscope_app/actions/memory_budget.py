@@ -66,10 +66,11 @@ def _runs(session: UserSession) -> set[loopscope.Debugger]:
         session.run.stepped,
         session.run.original,
         session.run.scout,
+        session.run.compared_run,
         *(running.debuggers if running else ()),
     }
-    debuggers |= {compared.one, compared.other} if compared else set()
-    debuggers |= {drifted.one, drifted.other} if drifted else set()
+    debuggers |= {compared.run, compared.other} if compared else set()
+    debuggers |= {drifted.run, drifted.other} if drifted else set()
     return {run for run in debuggers if run is not None}
 
 

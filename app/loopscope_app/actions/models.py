@@ -15,6 +15,7 @@ from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.moves import stop_if_running
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import start
+from loopscope_app.describe.first_steps import ALL_STEPS, FIRST_SAMPLE
 from loopscope_app.state import open_model as opening
 from loopscope_app.state import recent
 from loopscope_app.state.launch import must_be_local
@@ -26,6 +27,8 @@ from loopscope_app.state.user_session import Message, UserSession, current, widg
 @show_errors
 def open_sample(name: str) -> None:
     with_room(lambda: show_model(opening.open_sample(name)))
+    session = current()
+    session.learning.first_run = name == FIRST_SAMPLE and session.learning.first_steps < ALL_STEPS
 
 
 @clear_and_show_errors
@@ -92,6 +95,7 @@ def close() -> None:
     session.model.opened = session.run.debugger = session.run.running = None
     session.canvas.playing = False
     session.many.forget()
+    session.view = ""
     session.model.inputs, session.canvas.selected, session.canvas.root = {}, "", ROOT
     st.query_params.clear()
 
@@ -102,6 +106,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     stop_if_running(session)
     session.learning.lesson = ""
     session.many.forget()
+    session.view = ""
     session.model.opened, session.run.debugger, session.run.running = opened, None, None
     session.canvas.selected, session.canvas.root, session.message = "", ROOT, None
     session.canvas.folding, session.canvas.boxes = default_folding(opened.model), VISIBLE_NODES
@@ -110,7 +115,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
         None,
         None,
     )
-    session.model.node_data = None
+    session.model.node_data = session.model.agreement = None
     session.model.unprepared, session.model.once_prepared = False, None
     session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
     if not opened.pending:

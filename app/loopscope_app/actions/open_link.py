@@ -19,19 +19,22 @@ from loopscope_app.actions import (
     running_many,
 )
 from loopscope_app.actions.memory_budget import with_room
+from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
 from loopscope_app.state import recent
+from loopscope_app.state.compare_choice import CHOICE
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
-from loopscope_app.state.user_session import Message, UserSession
+from loopscope_app.state.user_session import Message, UserSession, place
+from loopscope_app.state.view_choices import VIEWS
 
 
 def arrive(session: UserSession) -> None:
     """Show what the page's address names on the first visit, else the model of the command line."""
-    session.arrived = True
+    is_first, session.arrived = not session.arrived, True
     link = read(st.query_params.to_dict())
     if link.lesson:
-        session.learning.large = link.large
+        session.learning.large = link.large if is_first else session.learning.large
         lesson_actions.open_lesson(link.lesson, link.input_set)
     elif model := link.model or LAUNCH.link:
         try:
@@ -39,6 +42,7 @@ def arrive(session: UserSession) -> None:
                 raise InputError(link.backward.expected)
             opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
             with_room(partial(models.show_model, opened, link.input_set))
+            session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
             if link.backward is not None:
                 return gradients.begin(
                     session, opened, link.backward, partial(_show_gradient, session, link)
@@ -74,7 +78,7 @@ def _restore(session: UserSession, link: Link) -> None:
             reopening.restore_saved(session)
         else:
             reopening.restore(session, link)
-        _show_many_runs(session, link)
+        _show_view(session, link)
         _report_missing_set(session, link.input_set)
 
 
@@ -115,17 +119,19 @@ def _report_missing_set(session: UserSession, name: str) -> None:
         session.message = Message(message, "info")
 
 
-def _show_many_runs(session: UserSession, link: Link) -> None:
-    if link.many:
-        session.many.shown = True
-        if link.runs:
-            running_many.run_described(link.runs)
+def _show_view(session: UserSession, link: Link) -> None:
+    if link.view in VIEWS:
+        session.view = link.view
+    if link.view == "compare" and link.other_set:
+        place(CHOICE, link.other_set)
+    if link.view == "many" and link.runs:
+        running_many.run_described(link.runs)
 
 
 def follow(session: UserSession) -> None:
     """Show what the address names after a step in the browser's history.
 
-    That is another model, another screen of this model, or the gallery.
+    That is another model, another view of this model, or the gallery.
     """
     link, opened = read(st.query_params.to_dict()), session.model.opened
     same = (
@@ -135,7 +141,7 @@ def follow(session: UserSession) -> None:
         == (opened.link, opened.backward, opened.operators)
     )
     if same and not session.learning.lesson:
-        session.many.shown = link.many
+        session.view = link.view
     elif st.query_params.get("model") or st.query_params.get("lesson"):
         arrive(session)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import loopscope
-from loopscope.comparison import COMPARED, Spot, drift
+from loopscope.comparison import COMPARED, drift
 from loopscope.errors import EngineError, InputError, shorten
 from loopscope.ops import NARROWER
 from loopscope.peers import (
@@ -18,31 +18,32 @@ from loopscope.peers import (
     source_alone,
     source_of,
 )
-from loopscope_app.actions import moves, selection
+from loopscope_app.actions import moves, views
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
+from loopscope_app.actions.report_errors import clear_and_show_errors
 from loopscope_app.actions.runs import new_run
+from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.signatures import bindings, bindings_of_other
 from loopscope_app.state import open_model as opening
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import (
-    CHOICE,
+    BY_ITERATION,
     CODE,
+    KIND,
     LOOP,
     MODEL,
     PATTERN,
     ROUNDED,
     RUNTIME,
+    SHOWN,
     TYPE,
     WHERE,
 )
 from loopscope_app.state.launch import must_be_local
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.run_in_view import Drifted
 from loopscope_app.state.source_confirmation import confirm
 from loopscope_app.state.uploads import Files, has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import LENS
 
 EVERYTHING = "*"
 
@@ -108,7 +109,7 @@ def compare_with_model(session: UserSession, opened: Opened, seconds: float) -> 
     """Compare with another model on the current inputs."""
     other = session.model.other
     if other is None:
-        raise InputError("expected another model: a file of this machine, or an upload")
+        raise InputError("expected another model: a path on this computer, or an upload")
     inputs = bindings_of_other(opened.model, session.model.inputs, other.model)
     runs = [
         _run(opened, bindings(opened.model, session.model.inputs), seconds),
@@ -172,7 +173,8 @@ def _begin(
     work: Callable[[Callable[[], bool]], None],
     after: str,
 ) -> None:
-    session.run.drifted = session.run.spot = None
+    session.run.drifted = session.run.difference = None
+    session.run.compared_run, session.run.compared_with = runs[0], None
     place(LOOP, None)
     session.run.running = Comparing(runs, work, after=after)
     session.run.running.done(PATIENCE)
@@ -204,29 +206,18 @@ def _choose(other: Opened) -> None:
     session = current()
     session.model.other = other
     if session.run.drifted is not None and session.run.drifted.name == MODEL:
-        session.run.drifted = session.run.spot = None
-
-
-@show_errors
-def pick(spot: Spot) -> None:
-    """Show both values of one iteration; the run moves to that moment."""
-    session = current()
-    drifted = session.run.drifted
-    if drifted is not None:
-        session.run.spot = spot
-        moment = drifted.drift.pairs[spot.pair].moment(drifted.one, spot.row)
-        moves.seek(moment.step)
-        selection.reveal_place(moment.address)
+        session.run.drifted = session.run.difference = None
 
 
 def show_values_of(loop: str) -> None:
-    """Show the values of one loop in the picture."""
+    """Show the errors of the values of one loop by iteration."""
     place(LOOP, loop)
+    place(SHOWN, BY_ITERATION)
 
 
 def show_rounded(pattern: str, to: str) -> None:
     """Set the widgets of Compare to a rounding."""
-    place(CHOICE, ROUNDED)
+    place(KIND, ROUNDED)
     place(PATTERN, pattern)
     place(TYPE, to)
-    LENS.show("Compare")
+    views.show("compare")

@@ -23,7 +23,7 @@ from loopscope_app.links.codec import MOST, Link, Unreadable, read
 from loopscope_app.state import view_choices
 from loopscope_app.state.launch import limits
 from loopscope_app.state.open_model import AS_SAVED
-from loopscope_app.state.user_session import Message, UserSession, widget
+from loopscope_app.state.user_session import Message, UserSession
 
 
 def says_more(link: Link) -> bool:
@@ -65,10 +65,11 @@ def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
             moves.run_on()
     if link.node:
         selection.select(link.node)
+        view_choices.DOCK.show("Node")
     if link.unrolled:
         unrolled_loops.restore(session, link.unrolled)
     view_choices.choose(link.looks)
-    if session.run.changes and widget(view_choices.LENS.key) == "Compare":
+    if session.run.changes:
         what_if_changes.show_outcome(session)
     session.run.asked = link.question
 

@@ -1,4 +1,4 @@
-"""Actions of the screen Many runs."""
+"""Actions of the view Many runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from loopscope.debug import convert_input
 from loopscope.errors import EngineError, InputError
 from loopscope.ir import Model
 from loopscope.sweeps import Samples, completed, of_table, samples_of, samples_said
-from loopscope_app.actions import models
-from loopscope_app.actions.moves import stop_if_running
+from loopscope_app.actions import models, moves, views
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.describe.input_words import input_words
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.links.codec import LONGEST_RUNS
 from loopscope_app.state.background_sweep import Sweeping, bounds
@@ -22,21 +22,16 @@ from loopscope_app.state.many_runs import THE_DATA
 from loopscope_app.state.open_model import Opened, open_upload
 from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, widget
+from loopscope_app.state.view_choices import DEBUG
 
 
 @show_errors
-def show() -> None:
-    """Show the screen; a run under way is stopped."""
+def begin_default(words: str) -> None:
+    """Run the default inputs of the view once, unless inputs were run or stopped before."""
     session = current()
-    stop_if_running(session)
-    session.canvas.playing, session.message = False, None
-    session.many.shown = True
-
-
-@show_errors
-def leave() -> None:
-    """Go back to the debugger."""
-    current().many.shown, current().message = False, None
+    if session.many.sweeping is None and not session.many.has_begun and words:
+        session.many.has_begun = True
+        run_described(words)
 
 
 @clear_and_show_errors
@@ -67,8 +62,8 @@ def run_described(words: str) -> None:
 
 @show_errors
 def run_data_set() -> None:
-    """Run the data set of the sample, and show the screen."""
-    show()
+    """Run the data set of the sample, and show the view."""
+    views.show("many")
     run_described(THE_DATA)
 
 
@@ -181,16 +176,17 @@ def is_over(session: UserSession) -> bool:
 
 @show_errors
 def open_sample(number: int) -> None:
-    """Open the run of one sample in the debugger, as an input set."""
+    """Open the finished run of one sample in Debug, under the name of its inputs."""
     session, sweeping = current(), current().many.sweeping
     opened = session.model.opened
     if sweeping is None or opened is None or not 0 <= number < sweeping.sweep.count:
         return
     inputs = inputs_of(sweeping, number)
-    name = f"sample_{number}"
+    name = input_words(opened.model, inputs, session.model.inputs) or f"run {number}"
     session.model.opened = replace(opened, sets={**opened.sets, name: inputs})
-    session.many.shown = False
+    views.show(DEBUG)
     models.use_inputs(inputs, name)
+    moves.go(lambda debugger: debugger.run())
 
 
 def inputs_of(sweeping: Sweeping, number: int) -> dict[str, np.ndarray]:

@@ -76,8 +76,8 @@ def _forget(session: UserSession) -> None:
     session.run.generation += 1
     session.run.held_against_file = False
     session.canvas.playing, session.run.compared, session.run.other_runtime = False, None, None
-    session.run.source = None
-    session.run.drifted = session.run.spot = session.run.clock = None
+    session.run.source = session.run.compared_run = session.run.compared_with = None
+    session.run.drifted = session.run.difference = session.run.clock = None
     session.model.refused, session.canvas.previews = {}, {}
     session.canvas.prefetch_from = session.canvas.prefetched = session.run.scout = (
         session.canvas.pictured

@@ -14,6 +14,7 @@ from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.canvas import CanvasEvent
 from loopscope_app.describe.node_index import places
 from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import DOCK
 
 FEWEST_BOXES = 20
 """Number of boxes up to which a picture is not folded further."""
@@ -63,6 +64,7 @@ def on_canvas(event: CanvasEvent) -> None:
     match event.kind:
         case "select":
             select(event.address)
+            DOCK.show("Node")
         case "clear":
             select("")
         case "fold":
@@ -105,6 +107,7 @@ def choose_found(address: str, number: int) -> None:
     ):
         session.canvas.picked = number
         reveal_place(address)
+        DOCK.show("Node")
 
 
 def check_for(titles: Iterable[str]) -> None:

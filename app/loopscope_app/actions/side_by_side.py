@@ -4,23 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from loopscope_app.actions import other_runs
+import loopscope
+from loopscope.comparison import Spot, drift, spot_of
+from loopscope.view import default_folding, reveal, toggle
+from loopscope_app import canvas
+from loopscope_app.actions import moves, other_runs, selection, views
 from loopscope_app.actions.moves import settled
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import new_run
+from loopscope_app.describe.both_runs import Compared, Drifted
+from loopscope_app.describe.input_words import input_words
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
-from loopscope_app.state.compare_choice import BEFORE, MODEL, ROUNDED, RUNTIME, SOURCE, UNCHANGED
+from loopscope_app.state.compare_choice import (
+    BEFORE,
+    BY_ITERATION,
+    CHOICE,
+    INPUTS,
+    KIND,
+    MODEL,
+    ROUNDED,
+    RUNTIME,
+    SHOWN,
+    SOURCE,
+    TABLE,
+    UNCHANGED,
+    VALUES,
+)
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.run_in_view import Compared
-from loopscope_app.state.user_session import PATIENCE, UserSession, current
+from loopscope_app.state.run_in_view import ShownDifference
+from loopscope_app.state.user_session import PATIENCE, UserSession, current, place, widget
+from loopscope_app.state.view_choices import DEBUG
 
 MOST_SECONDS = 20.0
 """Time limit of each of the two runs."""
 _DRIFT_SECONDS = 120.0
 """Time limit of each run if all values are compared, on a user's own machine."""
-_DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
+_KINDS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
     RUNTIME: other_runs.compare_with_runtime,
     MODEL: other_runs.compare_with_model,
     ROUNDED: other_runs.compare_rounded,
@@ -28,36 +49,109 @@ _DRIFTS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
 }
 
 
-@show_errors
-def compare_with(name: str, seconds: float = MOST_SECONDS) -> None:
-    """Compare the current inputs and changes with another run.
+@clear_and_show_errors
+def compare() -> None:
+    """Compare the current inputs and changes with the run that the widgets of Compare choose."""
+    compare_with(str(widget(KIND)))
 
-    ``name`` is another input set, the previous inputs, the run without changes, or a kind of
-    comparison.
+
+@show_errors
+def compare_with(kind: str) -> None:
+    """Compare with a run of a kind."""
+    session = current()
+    opened = session.model.opened
+    if opened is None or not settled(session):
+        return
+    if kind in _KINDS:
+        _KINDS[kind](session, opened, MOST_SECONDS if LAUNCH.server else _DRIFT_SECONDS)
+    else:
+        _compare_inputs(session, opened, str(widget(CHOICE) or ""))
+
+
+@show_errors
+def run_beside(name: str, seconds: float = MOST_SECONDS) -> None:
+    """Run the current inputs with and without changes, or other inputs, without comparing values.
+
+    ``name`` is another input set, the previous inputs, or the run without changes.
     """
     session = current()
-    if session.model.opened is None or not settled(session):
-        return
-    if name in _DRIFTS:
-        _DRIFTS[name](
-            session, session.model.opened, MOST_SECONDS if LAUNCH.server else _DRIFT_SECONDS
-        )
-        return
-    opened = session.model.opened
+    if session.model.opened is not None and settled(session):
+        runs = _both(session, session.model.opened, name, seconds)
+
+        def work(_: Callable[[], bool]) -> None:
+            session.run.compared = Compared(name, *runs)
+
+        session.run.compared = None
+        _begin(session, Comparing(list(runs), work))
+
+
+def _compare_inputs(session: UserSession, opened: Opened, name: str) -> None:
+    """Compare every value of two runs exactly, if both finish."""
+    runs = _both(session, opened, name, MOST_SECONDS)
+    title = words_of(session, opened, name)
+
+    def work(stopped: Callable[[], bool]) -> None:
+        session.run.compared = Compared(name, *runs)
+        if all(run.state == "finished" for run in runs):
+            result = drift(*runs, tolerance=0.0, stopped=stopped)
+            session.run.drifted = Drifted(INPUTS, title, result, result.sentence, *runs)
+
+    session.run.compared = session.run.drifted = session.run.difference = None
+    session.run.compared_run, session.run.compared_with = runs[0], name
+    _begin(
+        session,
+        Comparing(list(runs), work, after="both runs are done, their values are being compared"),
+    )
+
+
+def _both(
+    session: UserSession, opened: Opened, name: str, seconds: float
+) -> tuple[loopscope.Debugger, loopscope.Debugger]:
     sets = {**opened.sets, BEFORE: session.model.before, UNCHANGED: session.model.inputs}
-    runs = [
+    left, right = (
         new_run(opened, bindings(opened.model, inputs), seconds=seconds, changes=changes)
         for inputs, changes in ((session.model.inputs, session.run.changes), (sets[name], None))
-    ]
-    left, right = runs
+    )
+    return left, right
 
-    def work(_: Callable[[], bool]) -> None:
-        session.run.compared = Compared(name, left, right)
 
-    session.run.compared = None
-    session.run.running = Comparing(runs, work)
+def _begin(session: UserSession, comparing: Comparing) -> None:
+    session.run.running = comparing
     session.run.running.done(PATIENCE)
     settled(session)
+
+
+def words_of(session: UserSession, opened: Opened, name: str) -> str:
+    """Return the description of other inputs: the numbers that differ from the current inputs, else
+    the name of the set.
+    """
+    if name == UNCHANGED:
+        return "without what was set by hand"
+    inputs = session.model.before if name == BEFORE else opened.sets.get(name, {})
+    words = input_words(opened.model, inputs, session.model.inputs)
+    if name == BEFORE:
+        return f"{words} (previous inputs)" if words else "previous inputs"
+    text = opened.sample.text_of(name) if opened.sample else ""
+    return words or text or name.replace("_", " ")
+
+
+def words_here(session: UserSession, opened: Opened) -> str:
+    """Return the description of the current inputs beside the chosen other inputs."""
+    if session.run.changes:
+        return "with what was set by hand"
+    chosen = str(widget(CHOICE) or "")
+    others = session.model.before if chosen == BEFORE else opened.sets.get(chosen, {})
+    words = input_words(opened.model, session.model.inputs, others or {})
+    name = session.model.input_set
+    return words or (name.replace("_", " ") if name in opened.sets else "") or "this run"
+
+
+@clear_and_show_errors
+def show_beside(name: str) -> None:
+    """Show Compare with another input set of the model."""
+    place(KIND, INPUTS)
+    place(CHOICE, name)
+    views.show("compare")
 
 
 @clear_and_show_errors
@@ -65,3 +159,72 @@ def round_this(pattern: str, to: str) -> None:
     """Compare the run with itself, with the values that a pattern names rounded."""
     other_runs.show_rounded(pattern, to)
     compare_with(ROUNDED)
+
+
+def show_difference(address: str, step: int, spot: Spot | None = None) -> None:
+    """Show one difference on the canvas of Compare; the run that is stepped through stays."""
+    session = current()
+    opened = session.model.opened
+    if opened is not None and address:
+        before = session.run.difference
+        folding = before.folding if before else default_folding(opened.model)
+        session.run.difference = ShownDifference(
+            address, step, spot, reveal(opened.model, folding, address)
+        )
+
+
+def show_cell(address: str, step: int, spot: Spot) -> None:
+    """Show one value of one iteration with both sides."""
+    show_difference(address, step, spot)
+    place(SHOWN, VALUES)
+
+
+def show_table() -> None:
+    """Show the table of first differences."""
+    place(SHOWN, TABLE)
+
+
+def show_iterations() -> None:
+    """Show the errors by iteration."""
+    place(SHOWN, BY_ITERATION)
+
+
+@show_errors
+def open_in_debug() -> None:
+    """Go to the shown difference in the run that is stepped through."""
+    difference = current().run.difference
+    if difference is not None:
+        views.show(DEBUG)
+        moves.seek(difference.step)
+        selection.reveal_place(difference.address)
+
+
+@show_errors
+def on_canvas(event: canvas.CanvasEvent) -> None:
+    """Carry out an event of the canvas of Compare.
+
+    Bodies fold here. What needs more room opens in Debug.
+    """
+    session = current()
+    opened, difference = session.model.opened, session.run.difference
+    if opened is None or difference is None:
+        return
+    match event.kind:
+        case "fold":
+            difference.folding = toggle(opened.model, difference.folding, event.address)
+        case "too_dense":
+            difference.folding = default_folding(opened.model, max_boxes=selection.FEWEST_BOXES)
+        case "select":
+            _show_first_of(session, event.address)
+        case "open" | "unroll":
+            open_in_debug()
+            selection.on_canvas(event)
+
+
+def _show_first_of(session: UserSession, address: str) -> None:
+    """Show the first difference of the value at a static address, if it has one."""
+    drifted = session.run.drifted
+    for pair in drifted.drift.pairs if drifted is not None else ():
+        if drifted is not None and pair.one == address and pair.first is not None:
+            spot = spot_of(drifted.drift, pair, pair.first)
+            show_difference(pair.first.address, pair.first.step, spot)

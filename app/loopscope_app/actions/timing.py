@@ -1,10 +1,10 @@
-"""Action of Measure: run the model again and time each operation and iteration."""
+"""Actions of Performance: time each operation, and request what a runtime runs instead of loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopscope.peers import Runtime, clock, runtime_of
+from loopscope.peers import Runtime, clock, fates, runtime_of
 from loopscope_app.actions.moves import settled
 from loopscope_app.actions.report_errors import clear_and_show_errors
 from loopscope_app.describe.signatures import bindings
@@ -39,6 +39,24 @@ def measure() -> None:
         )
 
     session.run.clock = None
+    session.run.running = Comparing([], work, doing="Measuring")
+    session.run.running.done(PATIENCE)
+    settled(session)
+
+
+@clear_and_show_errors
+def ask_runtime() -> None:
+    """Request what the model's runtime runs in place of each loop and branch."""
+    session = current()
+    opened = session.model.opened
+    if opened is None or not settled(session):
+        return
+
+    def work(stopped: Callable[[], bool]) -> None:
+        session.model.fates = fates(
+            opened.model, seconds=MOST_SECONDS, document=opened.document, stopped=stopped
+        )
+
     session.run.running = Comparing([], work, doing="Measuring")
     session.run.running.done(PATIENCE)
     settled(session)

@@ -13,16 +13,15 @@ from loopscope.ir import ElementType
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves, report_errors
 from loopscope_app.actions.runs import new_run, put
-from loopscope_app.actions.side_by_side import compare_with
+from loopscope_app.actions.side_by_side import run_beside
 from loopscope_app.actions.what_if_gradients import by_hand, with_copies
 from loopscope_app.describe.input_text import parse_element
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
-from loopscope_app.state.compare_choice import CHOICE, UNCHANGED
+from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import LENS
 
 MOST_CHANGES = 8
 EDITABLE = 1024
@@ -142,7 +141,7 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
     if session.model.opened is None or session.run.debugger is None:
         return
     if len(by_hand(session.run.debugger.plan, changes)) > limit:
-        raise InputError(f"at most {limit} values can be set by hand: undo one of them first")
+        raise InputError(f"at most {limit} values can be set by hand: undo one first")
     opened = session.model.opened
     inputs = bindings(opened.model, session.model.inputs)
     changed = new_run(opened, inputs, changes=changes)
@@ -153,10 +152,10 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
 
 def show_outcome(session: UserSession) -> None:
     """Compare the run with the run without changes, unless the run takes long."""
+    place(KIND, INPUTS)
     place(CHOICE, UNCHANGED)
-    LENS.show("Compare")
     if moves.settled(session):
-        compare_with(UNCHANGED, COMPARE_SECONDS)
+        run_beside(UNCHANGED, COMPARE_SECONDS)
 
 
 def restore(

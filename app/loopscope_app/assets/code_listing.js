@@ -42,7 +42,7 @@ export class CodeListing {
     this.body.setAttribute("role", "region");
     this.body.setAttribute("aria-label", "The body as code");
     this.copy = element("button", "copy", "Copy");
-    this.copy.title = "Copy as a file that runs";
+    this.copy.title = "Copy as runnable Python";
     this.copy.addEventListener("click", async () => {
       try {
         const { head = "", lines = [] } = this.data ?? {};

@@ -64,6 +64,8 @@ export type Lane = {
   pick: boolean;
   blocks: Block[];
   line: (number | null)[] | null;
+  /** Of a second run, dashed. */
+  second_line: (number | null)[] | null;
 };
 
 /** Of one lane, by its number; -1 or none for all. */

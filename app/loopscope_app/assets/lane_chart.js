@@ -14,6 +14,7 @@ const ROOM = 8;
 /** The height of a lane that has room for a verdict under its name. */
 const TWO_LINES = 36;
 const HALF_A_LINE = 9;
+const DASHES = [5, 3];
 /** Before the first word of Python. @type {Chart} */
 const NO_CHART = { key: "", label: "", lanes: [], marks: [], extent: 1, first: 0, unit: "", ticks: null };
 
@@ -180,6 +181,7 @@ export class LaneChart {
     for (const block of lane.blocks) this.block(pen, look, lane, block, top);
     const wordless = lane.blocks.every((block) => !block[4]);
     if (lane.line && (wordless || this.room / this.data.extent < 34)) this.line(pen, look, lane.line, top, lane.height);
+    if (lane.second_line) this.line(pen, look, lane.second_line, top, lane.height, DASHES);
   }
 
   /**
@@ -204,6 +206,8 @@ export class LaneChart {
         return [look.stop, look.on.failed];
       case "shape":
         return [faded(look.shapes[level % look.shapes.length], look.dark ? 0.33 : 0.22), look.text];
+      case "none":
+        return ["transparent", look.text];
       case "even":
         return [faded(look.high, 0.2), look.text];
       case "odd":
@@ -243,9 +247,11 @@ export class LaneChart {
    * @param {(number | null)[]} levels
    * @param {number} top
    * @param {number} height
+   * @param {number[]} dashes of a second run
    */
-  line(pen, look, levels, top, height) {
+  line(pen, look, levels, top, height, dashes = []) {
     pen.beginPath();
+    pen.setLineDash(dashes);
     let begun = false;
     for (const [number, level] of levels.entries()) {
       if (level !== null) {
@@ -255,9 +261,10 @@ export class LaneChart {
       }
       begun = level !== null;
     }
-    pen.strokeStyle = look.curve;
-    pen.lineWidth = 1.3;
+    pen.strokeStyle = dashes.length ? look.now : look.curve;
+    pen.lineWidth = dashes.length ? 1.8 : 1.3;
     pen.stroke();
+    pen.setLineDash([]);
   }
 
   /**

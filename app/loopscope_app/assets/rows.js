@@ -15,10 +15,15 @@ class Table {
   shown = [];
   /** @type {number | undefined} */
   followed = undefined;
+  /** The row that the arrow keys have chosen. @type {number | undefined} */
+  aimed = undefined;
 
   /** @param {HTMLElement} host */
   constructor(host) {
     this.frame = element("div", "frame");
+    // One stop for Tab; arrows choose a row, Enter goes there.
+    this.frame.tabIndex = 0;
+    this.frame.setAttribute("role", "group");
     this.head = element("thead");
     this.body = element("tbody");
     const table = element("table");
@@ -26,7 +31,31 @@ class Table {
     this.frame.append(table);
     host.append(this.frame);
     this.body.addEventListener("click", (event) => this.pick(event));
-    this.body.addEventListener("keydown", (event) => event.key === "Enter" && this.pick(event));
+    this.frame.addEventListener("keydown", (event) => this.pressed(event));
+    this.frame.addEventListener("blur", () => this.aim(undefined));
+  }
+
+  /**
+   * Keys that the table does not use stay the page's.
+   * @param {KeyboardEvent} event
+   */
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const last = this.body.rows.length - 1;
+    const row = this.aimed ?? this.followed ?? 0;
+    if (event.key === "ArrowDown") this.aim(Math.min(row + (this.aimed === undefined ? 0 : 1), last));
+    else if (event.key === "ArrowUp") this.aim(Math.max(row - 1, 0));
+    else if (event.key === "Enter" && this.aimed !== undefined) this.send(this.aimed);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** @param {number | undefined} row that the arrow keys have chosen */
+  aim(row) {
+    this.aimed = row;
+    for (const [number, line] of [...this.body.rows].entries()) line.classList.toggle("aimed", number === row);
+    if (row !== undefined) this.bringIntoView(row);
   }
 
   /** @param {Event} event */
@@ -43,13 +72,16 @@ class Table {
       const line = element("tr");
       line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
       this.head.replaceChildren(line);
+      this.frame.setAttribute(
+        "aria-label",
+        `Iterations: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`,
+      );
     }
     while (this.body.rows.length > cells.length) this.body.deleteRow(-1);
     cells.forEach((row, number) => {
       const text = JSON.stringify(row);
       if (this.shown[number] === text && this.body.rows[number]) return;
       const line = element("tr");
-      line.tabIndex = 0;
       line.append(
         ...row.map((cell) =>
           Object.assign(element("td", cell === "then" || cell === "else" ? cell : "", cell), { title: cell }),
@@ -69,6 +101,11 @@ class Table {
   follow(number) {
     if (this.followed === number) return;
     this.followed = number;
+    this.bringIntoView(number);
+  }
+
+  /** @param {number} number */
+  bringIntoView(number) {
     const line = this.body.rows[number];
     if (!line) return;
     const top = line.offsetTop - this.head.offsetHeight;

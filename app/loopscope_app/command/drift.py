@@ -25,7 +25,7 @@ from loopscope.comparison import (
 )
 from loopscope.debug import run_stopped
 from loopscope.errors import AddressError, InputError
-from loopscope.ir import Model, is_trace
+from loopscope.ir import Model, is_trace, significant
 from loopscope.peers import RuntimeDrift, drift_from_runtime, drift_of_opened
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
@@ -202,7 +202,7 @@ def _lines(result: Drift) -> Iterator[str]:
     for pair in over[:_PRINTED_ROWS]:
         growth = f", {pair.growth.words}" if pair.growth else ""
         match = "" if pair.one == pair.other else f" (beside {pair.other}, by {pair.how})"
-        error = f"{pair.worst.relative:.2g}{cosine_words(pair.worst)}"
+        error = f"{significant(pair.worst.relative, 2)}{cosine_words(pair.worst)}"
         yield f"  {pair.worst.address}{match}: {error}{growth}"
     if len(over) > _PRINTED_ROWS:
         yield f"  and {len(over) - _PRINTED_ROWS:,} more over the tolerance"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from loopscope.comparison import Precision, precision
-from loopscope.ir import Model
+from loopscope.ir import Model, significant
 from loopscope.ops import NARROWER
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
@@ -72,10 +72,10 @@ def _lines(result: Precision) -> Iterator[str]:
     unrounded = set(result.stay)
     for cost in result.costs[:_PRINTED_COSTS]:
         mark = ", stays" if cost.candidate in unrounded else ""
-        yield f"  {cost.error:.2g}  {cost.candidate.address} ({cost.candidate.kind}){mark}"
+        yield f"  {significant(cost.error, 2)}  {cost.candidate.address} ({cost.candidate.kind}){mark}"
     if len(result.costs) > _PRINTED_COSTS:
         more = len(result.costs) - _PRINTED_COSTS
-        yield f"  and {more:,} more, each at most {result.costs[_PRINTED_COSTS].error:.2g}"
+        yield f"  and {more:,} more, each at most {significant(result.costs[_PRINTED_COSTS].error, 2)}"
     if result.names:
         yield f"nncf.IgnoredScope(names={json.dumps(list(result.names))})"
     if result.inside:

@@ -15,9 +15,11 @@ from typing import Any
 from urllib.parse import quote
 
 from loopscope.errors import InputError, listed, shorten
+from loopscope.ir import significant
 from loopscope.read import what_is_at
 from loopscope_app.command import progress
 from loopscope_app.command.web_model import Download, is_web_address
+from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
 from loopscope_samples import sample, samples
@@ -74,6 +76,8 @@ def _serve(options: argparse.Namespace) -> int:
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
+    LAUNCH.compares = not options.server
+    LAUNCH.first_run = options.sample == FIRST_SAMPLE
     address = "0.0.0.0" if options.server else "127.0.0.1"
     port = free_port(address, options.port)
     url = f"http://localhost:{port}" + (
@@ -108,7 +112,7 @@ def bounds() -> str:
     seconds = settings("", 0)["server.disconnectedSessionTTL"]
     return (
         f"One run: at most {(limits_of_run.memory_bytes or 0) >> 20} MB of values,"
-        f" {limits_of_run.iterations:,} iterations, {limits_of_run.seconds:g} s at a time.\n"
+        f" {limits_of_run.iterations:,} iterations, {significant(limits_of_run.seconds, 6)} s at a time.\n"
         f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; stored until its session ends,"
         f" {seconds} s after its page.\n"
         f"All sessions: at most {budget() / 2**30:.1f} GB; above that, the runs that were idle"

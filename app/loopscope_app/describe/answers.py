@@ -77,7 +77,7 @@ def _loop_answer(result: Verdict, question: Question) -> QuizAnswer:
     count = result.record.iterations or 0
     return QuizAnswer(
         None if endless else float(count),
-        "it never ends by itself" if endless else times(count),
+        "it never ends" if endless else times(count),
         "",
         result.sentence,
         result.proof,
@@ -95,8 +95,8 @@ def _total_answer(debugger: loopscope.Debugger, static: str, about: str) -> Quiz
     )
     counts = np.asarray(table.counts if isinstance(table, LoopTable) else [], dtype=np.int64)
     total, never = int(counts.sum()), int((counts == 0).sum())
-    runs = f"`{name_of(static)}` began {_times_text(len(counts))}" + (
-        f", and {never:,} of them had no iteration" if never else ""
+    runs = f"`{name_of(static)}` started {_times_text(len(counts))}" + (
+        f", {never:,} without an iteration" if never else ""
     )
     longest = f"; the longest took {int(counts.max()):,}" if len(counts) else ""
     return QuizAnswer(float(total), times(total), f"{runs}{longest}.")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from loopscope.ir import REAL_FLOATS, ROOT, Model, PartialShape, Signature
 from loopscope_app.describe.node_index import places
 
 _MOST_CONSTANTS = 300
+_differentiable: WeakKeyDictionary[Model, bool] = WeakKeyDictionary()
+"""Answers of ``has_gradient``; an open model never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,13 @@ class Backward:
         'how loss changes with x, w'
         """
         return f"how {' + '.join(self.of)} changes with {', '.join(self.with_respect_to)}"
+
+
+def has_gradient(model: Model) -> bool:
+    """Return True if a model has a float output, and a float input or constant."""
+    if model not in _differentiable:
+        _differentiable[model] = bool(targets(model) and sources(model))
+    return _differentiable[model]
 
 
 def targets(model: Model) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ class TransportButton:
 
     name: str
     icon: str
+    """Name of the icon; empty for a button with only a text."""
     move: Move
     shortcut: str
     meaning: str
@@ -41,7 +42,7 @@ CONTROLS = (
     ),
     TransportButton(
         "step",
-        "chevron_right",
+        "",
         loopscope.Debugger.step,
         "Right",
         "Run one operation, going into bodies",
@@ -71,12 +72,13 @@ CONTROLS = (
         "keyboard_double_arrow_left",
         loopscope.Debugger.previous_iteration,
         "Shift+Left",
-        "To the beginning of the iteration before",
+        "To the beginning of the previous iteration",
+        "Previous iteration",
         back=True,
     ),
     TransportButton(
         "next",
-        "keyboard_double_arrow_right",
+        "",
         loopscope.Debugger.next_iteration,
         "Shift+Right",
         "To the beginning of the next iteration",
@@ -84,7 +86,7 @@ CONTROLS = (
     ),
     TransportButton(
         "run",
-        "play_arrow",
+        "",
         loopscope.Debugger.run,
         "End",
         "Run to the next breakpoint, or to the end",
@@ -92,3 +94,5 @@ CONTROLS = (
     ),
 )
 BY_NAME = {control.name: control for control in CONTROLS}
+MORE = ("over", "into", "out", "previous")
+"""Names of the moves behind the caret of the transport."""

@@ -36,7 +36,7 @@ def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
     unknown = [key for key in arrays if key not in by_key]
     if unknown:
         expected = listed(list(signatures(model)))
-        raise InputError(f"the file holds {listed(unknown)}, the model's inputs are {expected}")
+        raise InputError(f"the file contains {listed(unknown)}: expected the inputs {expected}")
     return {by_key[key]: array for key, array in arrays.items()}
 
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import loopscope
 from loopscope.errors import EngineError, NotKept
 from loopscope.explain import Margin, margin_at
-from loopscope.ir import IF, Address, decode, labels
+from loopscope.ir import IF, Address, decode, labels, significant
 from loopscope.view import NOT_KEPT_TEXT, short_name, value_preview
 from loopscope_app.describe.node_index import IndexedNode
 
@@ -152,7 +152,7 @@ def margin_words(margin: Margin) -> str:
     ('0.0004, otherwise in bf16', '0.25')
     """
     otherwise = f", otherwise in {' and '.join(margin.otherwise)}" if margin.otherwise else ""
-    return f"{margin.distance:.2g}{otherwise}"
+    return f"{significant(margin.distance, 2)}{otherwise}"
 
 
 def preview(debugger: loopscope.Debugger, address: str) -> str:

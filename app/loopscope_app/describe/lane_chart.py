@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from loopscope.errors import neutral
 
 LONGEST_NAME = 80
-Kind = Literal["idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
+Kind = Literal["none", "idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
 Block = (
     tuple[float, float, Kind, float, str, str]
     | tuple[float, float, Kind, float, str, str, int, int]
@@ -31,6 +31,8 @@ class Lane:
     height: int = 22
     line: Sequence[float | None] | None = None
     """Levels from 0 to 1, one for each unit of the axis, drawn as a curve."""
+    second_line: Sequence[float | None] | None = None
+    """Levels of a second run, drawn as a dashed curve."""
     strong: bool = False
     note: str = ""
     """Tooltip of the name."""

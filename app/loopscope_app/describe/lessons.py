@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,6 +58,8 @@ class Lesson:
     name: str
     """Name in links."""
     title: str
+    topic: str
+    """Heading of the list of lessons; lessons of a topic follow each other."""
     sample: str
     inputs: str
     """The first input set."""
@@ -75,6 +78,13 @@ class Lesson:
 def lessons() -> tuple[Lesson, ...]:
     """Return all lessons in teaching order."""
     return tuple(_lesson(entry) for entry in tomllib.loads(FILE.read_text("utf-8"))["lesson"])
+
+
+def topics() -> dict[str, tuple[Lesson, ...]]:
+    """Return the lessons by topic, in teaching order."""
+    return {
+        topic: tuple(group) for topic, group in groupby(lessons(), key=lambda entry: entry.topic)
+    }
 
 
 def lesson(name: str) -> Lesson | None:
@@ -98,6 +108,7 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
     return Lesson(
         name=entry["name"],
         title=entry["title"],
+        topic=entry["topic"],
         sample=entry["sample"],
         inputs=entry["inputs"],
         address=entry["address"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopscope.explain import Matrix, MatrixCell, MatrixRow
-from loopscope.ir import iteration_words
+from loopscope.ir import iteration_words, significant
 from loopscope.view import value_preview
 from loopscope_app.describe.lane_chart import Block, Chart, Kind, Lane, Mark
 
@@ -103,7 +103,7 @@ def _block(
     kind: Kind = "nan" if cell.odd else "idle" if cell.number is None else "heat"
     strength = 0.0 if cell.number is None else round(level(cell.number, low, high), 3)
     mean = (
-        f" · mean {cell.number:.5g}"
+        f" · mean {significant(cell.number, 5)}"
         if cell.number is not None and cell.shape and cell.shape != (1,)
         else ""
     )

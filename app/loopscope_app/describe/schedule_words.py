@@ -44,7 +44,7 @@ def _length(dependences: Dependences, plan: Schedule, workers: int) -> str:
     operations = f"{counted(work, 'operation')} of {times(len(dependences.begins))}"
     summary = f"**{_ticks(plan.length)}** for {operations}"
     if workers == 1:
-        return f"{summary}: one worker runs one operation at a time, whatever the window."
+        return f"{summary}: one worker runs one operation at a time, for any window."
     return f"{summary}, {_factor(plan.work, plan.length)} one operation at a time."
 
 
@@ -52,6 +52,7 @@ def _window_words(
     dependences: Dependences, plan: Schedule, window: int, workers: int, ticks_of: TicksOf
 ) -> Iterator[str]:
     """Yield the gain of overlapping iterations, and of more workers."""
+    saves_nothing = False
     if window > 1 and workers > 1:
         serial = schedule(dependences, 1, workers, ticks_of).length
         if serial > plan.length:
@@ -61,15 +62,20 @@ def _window_words(
                 f"this window makes it {factor} that."
             )
         else:
-            yield "Overlapping iterations saves nothing here."
+            saves_nothing = True
     unlimited = schedule(dependences, window, None, ticks_of).length
+    overlapping = "Overlapping iterations saves nothing here"
     if unlimited < plan.length:
+        yield from (f"{overlapping}.",) if saves_nothing else ()
         yield f"With enough workers: {_ticks(unlimited)}."
     elif (
         window < len(dependences.begins)
         and schedule(dependences, len(dependences.begins), None, ticks_of).length < plan.length
     ):
+        yield from (f"{overlapping}.",) if saves_nothing else ()
         yield "More workers save nothing, a wider window does."
+    elif saves_nothing:
+        yield (f"{overlapping}; neither do more workers: each operation waits for the one before.")
     else:
         yield "More workers save nothing: each operation waits for the one before."
 

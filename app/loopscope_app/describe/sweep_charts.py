@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from loopscope.errors import neutral
-from loopscope.ir import readable
+from loopscope.ir import readable, significant
 from loopscope.sweeps import RowLayout, numbers
 from loopscope.view import COLOURS
 from loopscope_app.describe.sweep_columns import said, short_names
@@ -22,8 +22,11 @@ _MAX_BARS, _MAX_POINTS, _MAX_CELLS = 60, 2000, 60
 _MAX_TITLE, _MAX_LABEL, _MAX_ADDRESS = 60, 28, 200
 
 
-def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
-    """Return the distribution of a count over the runs; None if no run has a value."""
+def histogram(rows: pa.Table, name: str, theme: Theme, bound: float) -> Chart | None:
+    """Return the distribution of a count over the runs; None if no run has a value.
+
+    Bars that begin above ``bound`` have the colour of runs above it.
+    """
     values, samples = _finite(rows, name)
     if not len(values):
         return None
@@ -41,6 +44,7 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
             "runs": len(members),
             "count": _span(edges[bar], edges[bar + 1], whole=whole),
             "sample": int(samples[members[0]]),
+            "is": _side(values[members].max(), bound),
         }
         for bar in range(len(edges) - 1)
         if len(members := np.flatnonzero(bar_of_value == bar))
@@ -59,11 +63,10 @@ def histogram(rows: pa.Table, name: str, theme: Theme) -> Chart | None:
         "x": x,
         "x2": {"field": "to"},
         "y": {"field": "runs", "type": "quantitative"},
+        "color": _sides(theme, bound),
         "tooltip": tooltip,
     }
-    return _chart(
-        bars, {"type": "bar", "color": _colour("curve", theme), "cursor": "pointer"}, encoding
-    )
+    return _chart(bars, {"type": "bar", "cursor": "pointer"}, encoding)
 
 
 def _edges(low: float, high: float, *, whole: bool) -> np.ndarray:
@@ -86,7 +89,7 @@ def _span(low: float, high: float, *, whole: bool) -> str:
     """
     if whole:
         return f"{low:,.0f}" if high - low == 1 else f"{low:,.0f} – {high - 1:,.0f}"
-    return f"{low:.4g} – {high:.4g}"
+    return f"{significant(low)} – {significant(high)}"
 
 
 def branches(rows: pa.Table, layout: RowLayout, theme: Theme) -> Chart | None:
@@ -154,8 +157,11 @@ def _branch_bar(rows: pa.Table, address: str, way: str, name: str) -> dict[str, 
     }
 
 
-def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | None:
-    """Return a count against a column: evenly chosen runs, and those with the extreme counts."""
+def scatter(rows: pa.Table, name: str, against: str, theme: Theme, bound: float) -> Chart | None:
+    """Return a count against a column: evenly chosen runs, and those with the extreme counts.
+
+    Points above ``bound`` have a colour of their own.
+    """
     columns = np.stack([numbers(rows, against), numbers(rows, name)])
     finite = np.flatnonzero(np.isfinite(columns).all(axis=0))
     if not len(finite):
@@ -164,7 +170,12 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
     places = np.unique(np.concatenate([_evenly(finite), extremes]))
     samples = rows["sample"].to_numpy()
     points = [
-        {"x": float(columns[0, row]), "y": float(columns[1, row]), "sample": int(samples[row])}
+        {
+            "x": float(columns[0, row]),
+            "y": float(columns[1, row]),
+            "sample": int(samples[row]),
+            "is": _side(columns[1, row], bound),
+        }
         for row in places
     ]
     x, y = (
@@ -176,16 +187,36 @@ def scatter(rows: pa.Table, name: str, against: str, theme: Theme) -> Chart | No
         "filled": True,
         "size": 34 if len(points) < 400 else 14,
         "cursor": "pointer",
-        "color": _colour("curve", theme),
     }
     tooltip = [
         {"field": "x", "title": _title(against)},
         {"field": "y", "title": _title(name)},
         _OPENS,
     ]
-    return _chart(
-        points, mark | {"opacity": 0.75}, {"x": x, "y": y, "tooltip": tooltip}, nearest=True
-    )
+    encoding = {"x": x, "y": y, "color": _sides(theme, bound), "tooltip": tooltip}
+    return _chart(points, mark | {"opacity": 0.75}, encoding, nearest=True)
+
+
+def _side(value: float, bound: float) -> str:
+    """Return the side of the threshold of a value, as in the legend.
+
+    >>> _side(51, 50), _side(50, 50)
+    ('above 50', 'up to 50')
+    """
+    return f"{'above' if value > bound else 'up to'} {significant(bound)}"
+
+
+def _sides(theme: Theme, bound: float) -> Chart:
+    """Return the colours of both sides of the threshold, with a legend."""
+    sides = [_side(bound, bound), _side(np.inf, bound)]
+    colours = [_colour("curve", theme), _colour("less", theme)]
+    return {
+        "field": "is",
+        "type": "nominal",
+        "scale": {"domain": sides, "range": colours},
+        "title": None,
+        "legend": {"orient": "top", "offset": 2, "padding": 0},
+    }
 
 
 def one_against_other(
@@ -258,9 +289,13 @@ def _axis(field: str, title: str, values: np.ndarray) -> Chart:
     }
 
 
-def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Chart | None:
+def heat_map(
+    rows: pa.Table, name: str, axes: Sequence[str], theme: Theme, bound: float
+) -> Chart | None:
     """Return the largest count for each cell of two inputs of a grid; None if fewer than two inputs
     vary.
+
+    Cells up to ``bound`` are paler.
     """
     varying = [axis for axis in axes if len(np.unique(numbers(rows, axis))) > 1][:2]
     if len(varying) < 2:
@@ -300,6 +335,8 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
         "title": None,
         "legend": {"orient": "right"},
     }
+    test = f"datum.count > {float(bound)!r}"
+    opacity = {"condition": {"test": test, "value": 1.0}, "value": 0.35}
     tooltip = [
         {"field": "x", "title": _title(varying[0])},
         {"field": "y", "title": _title(varying[1])},
@@ -309,7 +346,7 @@ def heat_map(rows: pa.Table, name: str, axes: Sequence[str], theme: Theme) -> Ch
     return _chart(
         data,
         {"type": "rect", "cursor": "pointer"},
-        {"x": x, "y": y, "color": colour, "tooltip": tooltip},
+        {"x": x, "y": y, "color": colour, "opacity": opacity, "tooltip": tooltip},
     )
 
 
@@ -323,7 +360,7 @@ def _cells(values: np.ndarray) -> tuple[np.ndarray, list[float]]:
     return indices // share, [float(value) for value in different[::share]]
 
 
-_OPENS = {"field": "sample", "title": "a click opens sample"}
+_OPENS = {"field": "sample", "title": "click to open run"}
 
 
 def height_of_branches(chart: Chart) -> int:

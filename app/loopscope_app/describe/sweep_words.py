@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.errors import counted
-from loopscope.ir import readable
-from loopscope.sweeps import SweepSummary
+from loopscope.ir import readable, significant
+from loopscope.sweeps import Separation, SweepSummary
 from loopscope_app.describe.sweep_columns import said
 from loopscope_app.describe.wording import times
 
@@ -66,6 +66,57 @@ def findings(summary: SweepSummary) -> Iterator[SweepFinding]:
         )
 
 
+def headline(summary: SweepSummary) -> str:
+    """Return the verdict on the loop with the most iterations, with names in backticks.
+
+    Return an empty text if no loop ran.
+    """
+    ran = [(address, loop) for address, loop in summary.loops.items() if loop.most is not None]
+    if not ran:
+        return ""
+    address, loop = max(ran, key=lambda entry: entry[1].most or 0)
+    name = "The loop" if len(summary.loops) == 1 else f"`{readable(address)}`"
+    if loop.least == loop.most:
+        return f"**{name} runs {loop.most:,} times in each run.**"
+    average = significant(loop.total / loop.runs, 3)
+    longest = _inputs_text(loop.most_inputs).removeprefix(", ")
+    where = f" for {longest}" if longest else ""
+    return (
+        f"**{name} runs {loop.least:,} to {loop.most:,} times**, {average} on average; "
+        f"{loop.most:,}{where}."
+    )
+
+
+def separation_words(separation: Separation) -> str:
+    """Return what separates the runs above a threshold, as sentences.
+
+    >>> separation_words(Separation("iterations main/loop", 50.0, 500, 52, ()))
+    '52 of 500 runs are above 50; no input separates them from the others.'
+    >>> separation_words(Separation("then main/if", 0.0, 500, 0, ()))
+    'No run is above 0 in then main/if.'
+    """
+    bound, runs, more = significant(separation.bound), separation.runs, separation.more
+    if not separation.column.startswith("iterations "):
+        bound = f"{bound} in {separation.column}"
+    if not more:
+        return f"No run is above {bound}."
+    if more == runs:
+        return f"All {runs:,} runs are above {bound}."
+    begin = f"{more:,} of {_runs(runs)} {'is' if more == 1 else 'are'} above {bound}"
+    if not separation.rules:
+        return f"{begin}; no input separates them from the others."
+    conditions = " or ".join(" and ".join(rule.conditions) for rule in separation.rules)
+    matching = sum(rule.runs for rule in separation.rules)
+    right = sum(rule.more for rule in separation.rules)
+    share = "all" if right == matching > 1 else f"{right:,} of"
+    rule_words = (
+        f"{conditions}: {share} {_runs(matching)} are above {significant(separation.bound)}."
+    )
+    if 2 * right > more:
+        return f"{begin}. Most of them where {rule_words}"
+    return f"{begin}. No single rule separates them. {rule_words}"
+
+
 def _unreached(summary: SweepSummary) -> Iterator[SweepFinding]:
     """Yield branches that no run took, and Ifs that no run reached; many of them in one
     sentence.
@@ -100,7 +151,7 @@ def _inputs_text(inputs: Mapping[str, Any]) -> str:
     ', n = 27, x = 0.34211'
     """
     texts = (
-        f"{name} = {value:.6g}" if isinstance(value, float) else f"{name} = {value}"
+        f"{name} = {significant(value, 5) if isinstance(value, int | float) else value}"
         for name, value in inputs.items()
     )
     return f", {', '.join(texts)}" if inputs else ""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from loopscope.ir import significant
 from loopscope.ops.stored import plain
 from loopscope.view import channels, number_text
 
@@ -86,11 +87,9 @@ def short(number: float) -> str:
     """Return a statistic in about nine characters.
 
     >>> short(3.0), short(0.123456789), short(float("nan")), short(1e20)
-    ('3', '0.12346', 'NaN', '1e+20')
+    ('3', '0.12346', 'NaN', '1e20')
     """
-    if math.isnan(number):
-        return "NaN"
-    return f"{number:.5g}"
+    return f"{significant(number, 5)}"
 
 
 def difference(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from loopscope.errors import counted
-from loopscope.ir import decode
+from loopscope.ir import Model, decode, is_trace, recorded_values
 from loopscope.timeline import ControlFlowRecord
+from loopscope_app.describe.node_index import places
 
 DEVICES = ("f16", "bf16")
 """Types that devices compute in instead of f32."""
@@ -42,6 +43,14 @@ def narrower_type(name: str) -> str:
     ('int4 per group', 'bf16')
     """
     return _GROUPED.get(name, name)
+
+
+def model_size(model: Model) -> str:
+    """Return the format of a model and its number of nodes."""
+    if is_trace(model):
+        return f"trace · {counted(recorded_values(model), 'value')}"
+    kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
+    return f"{kind} · {counted(len(places(model)), 'node')}"
 
 
 def times(count: int) -> str:

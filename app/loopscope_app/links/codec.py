@@ -14,11 +14,11 @@ import numpy as np
 from loopscope.debug import Pause
 from loopscope.ir import ROOT
 from loopscope_app.describe.backward import Backward
+from loopscope_app.links.earlier_words import in_current_words
 
 SAMPLE = "sample:"
 """Prefix of a sample's name, in the field that otherwise is the path of a model."""
 _LARGE_TYPE = "large"
-_MANY_SCREEN = "runs"
 _MAX_LENGTH = 1200
 """Length limit of a parameter with a list or a table."""
 LONGEST_QUESTION = 400
@@ -77,10 +77,12 @@ class Link:
     """
     question: str = ""
     """Formula for the trace."""
-    many: bool = False
-    """True for the screen Many runs."""
+    view: str = ""
+    """Word of the shown view; empty for the default. After reading, any text."""
     runs: str = ""
     """Description of the inputs of many runs."""
+    other_set: str = ""
+    """Input set of the other run in Compare."""
 
 
 def written(link: Link) -> dict[str, str]:
@@ -107,7 +109,8 @@ def written(link: Link) -> dict[str, str]:
         "watches": _packed(_with_room(_texts(link.watches))),
         **link.looks,
         "ask": link.question if len(link.question) <= LONGEST_QUESTION else "",
-        "screen": _MANY_SCREEN if link.many else "",
+        "view": link.view,
+        "other": link.other_set if len(link.other_set) <= LONGEST_RUNS else "",
         "runs": link.runs if len(link.runs) <= LONGEST_RUNS else "",
     }
     return {name: text for name, text in parameters.items() if text}
@@ -115,6 +118,7 @@ def written(link: Link) -> dict[str, str]:
 
 def read(parameters: Mapping[str, str]) -> Link:
     """Return the link that query parameters describe. They are untrusted and checked."""
+    parameters = in_current_words(parameters)
 
     def text(name: str) -> str:
         return parameters.get(name, "")
@@ -135,8 +139,9 @@ def read(parameters: Mapping[str, str]) -> Link:
         watches=tuple(map(_watch, _listed(text("watches")))),
         looks=parameters,
         question=text("ask")[:LONGEST_QUESTION],
-        many=text("screen") == _MANY_SCREEN,
+        view=text("view"),
         runs=text("runs")[:LONGEST_RUNS],
+        other_set=text("other")[:LONGEST_RUNS],
     )
 
 

@@ -6,7 +6,8 @@ import loopscope
 from loopscope.debug import Pause
 from loopscope_app.links.codec import Link, Window, has_room_for, written
 from loopscope_app.state import view_choices
-from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND
+from loopscope_app.state.user_session import UserSession, widget
 
 
 def current_link(session: UserSession) -> Link | None:
@@ -71,9 +72,17 @@ def _link(session: UserSession, model: str) -> Link:
         watches=watches(debugger) if debugger else (),
         looks=view_choices.chosen(),
         question=session.run.asked,
-        many=session.many.shown,
-        runs=session.many.words if session.many.shown else "",
+        view=session.view,
+        other_set=_other_set(session),
+        runs=session.many.words,
     )
+
+
+def _other_set(session: UserSession) -> str:
+    """Return the input set of the other run while Compare shows one."""
+    opened, chosen = session.model.opened, str(widget(CHOICE) or "")
+    is_shown = session.view == "compare" and widget(KIND) == INPUTS and opened is not None
+    return chosen if is_shown and opened is not None and chosen in opened.sets else ""
 
 
 def pauses(debugger: loopscope.Debugger) -> tuple[Pause, ...]:

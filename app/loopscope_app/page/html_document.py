@@ -11,6 +11,7 @@ from pathlib import Path
 
 import loopscope
 from loopscope.errors import EngineError
+from loopscope.ir import significant
 from loopscope.view import Folding, NodeData, declarations, default_folding
 from loopscope_app.bundle import bundle
 from loopscope_app.page.paged_run import PagedRun, packed, paged_run
@@ -74,7 +75,7 @@ def page_of(
             raise BytesBound(
                 f"the page has {len(document.encode()) / 2**20:.1f} MB with "
                 f"{len(content.moments.steps)} moments of the run, "
-                f"more than the {most_bytes / 2**20:.3g} MB that it may have: allow more megabytes"
+                f"more than the {significant(most_bytes / 2**20, 3)} MB that it may have: allow more megabytes"
             )
         content = smaller
 

@@ -99,8 +99,9 @@ class Moments:
         }
 
     def _by_moment(self, track: dict[str, object]) -> dict[str, object]:
-        ticks = track["ticks"]
-        assert isinstance(ticks, list)
+        begins, ends = track["begins"], track["ends"]
+        assert isinstance(begins, list)
+        assert isinstance(ends, list)
         first, last = track["first"], track["last"]
         assert isinstance(first, int)
         assert isinstance(last, int)
@@ -108,7 +109,8 @@ class Moments:
             **track,
             "first": self.at(first),
             "last": self.at(last),
-            "ticks": [self.at(tick) for tick in ticks],
+            "begins": [self.at(step) for step in begins],
+            "ends": [self.at(step) for step in ends],
         }
 
 

@@ -50,7 +50,7 @@ class PagedRun:
         parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
         if count <= steps:
             parts.append(
-                f"this page holds {count:,} of the {steps + 1:,} moments of the run, to stay small"
+                f"this page contains {count:,} of the {steps + 1:,} moments of the run, to limit its size"
             )
         if not self.pictures.complete:
             ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"
@@ -59,7 +59,7 @@ class PagedRun:
             )
         if not self.with_values:
             parts.append("values of the run are left out")
-        return " · ".join([*parts, f"made by Loopscope {VERSION}"])
+        return " · ".join([*parts, f"written by Loopscope {VERSION}"])
 
     def beside(self) -> str:
         """Return HTML with the verdicts and a section for each loop."""

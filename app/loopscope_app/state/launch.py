@@ -30,6 +30,11 @@ class Launch:
     server: bool = False
     """True if users are at other machines: they must not name paths of this machine."""
 
+    compares: bool = False
+    """True if opened models are compared with their runtimes in the background."""
+    first_run: bool = False
+    """True if the first steps are shown on arrival at their sample."""
+
     @property
     def link(self) -> str:
         """Name of the first model in the page's address: on a server without its folder."""

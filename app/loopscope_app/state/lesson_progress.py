@@ -20,6 +20,10 @@ class Learning:
     """Names of the lessons with a checked prediction."""
     large: bool = False
     """True for text that is readable from the last row of a lecture hall."""
+    first_run: bool = False
+    """True while the card of the first steps is on the screen."""
+    first_steps: int = 0
+    """Number of first steps that were done in this session."""
 
     def restart(self) -> None:
         """Drop predictions and answers before another run."""

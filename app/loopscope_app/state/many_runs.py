@@ -17,8 +17,8 @@ THE_DATA = "data"
 class ManyRuns:
     """The sweeps of a session. Only ``loopscope_app.actions.running_many`` changes them."""
 
-    shown: bool = False
-    """True if the screen shows them instead of one run."""
+    has_begun: bool = False
+    """True once the default inputs were run without a request."""
     words: str = ""
     """The requested inputs, in the syntax of ``loopscope sweep --inputs``."""
     file: str = ""
@@ -37,7 +37,8 @@ class ManyRuns:
         self.forget_comparison()
         if self.sweeping is not None:
             self.sweeping.stop()
-        self.sweeping, self.words, self.file, self.shown = None, "", "", False
+        self.has_begun = False
+        self.sweeping, self.words, self.file = None, "", ""
         self.generation += 1
 
     def forget_comparison(self) -> None:

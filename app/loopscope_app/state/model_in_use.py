@@ -10,6 +10,7 @@ import numpy as np
 from loopscope.checks import EVERYBODY, Runtime
 from loopscope.peers import Fates
 from loopscope.view import NodeData
+from loopscope_app.state.agreement import Agreement
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.uploads import Uploads
 
@@ -30,6 +31,8 @@ class ModelInUse:
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     fates: Fates | None = None
     """Loops and branches as the model's runtime runs them, once they are known."""
+    agreement: Agreement | None = None
+    """The comparison of the model with its runtime, which begins when the model opens."""
     node_data: NodeData | None = None
     """A user's data about nodes, shown as colors."""
     other: Opened | None = None

@@ -66,6 +66,8 @@ class Opened:
     """The gradient of the model at ``link`` that this model is; None for the model itself."""
     operators: tuple[str, ...] = ()
     """Addresses of operators of the model at ``link`` that this model has as loops."""
+    forward: Opened | None = None
+    """The model that this gradient is of; None for the model itself."""
     pending: bool = False
     """True for a large model that is drawn before it is checked: it has an empty report and no
     generated inputs yet.
@@ -75,6 +77,13 @@ class Opened:
     def seed(self) -> int:
         """Seed of the random operations."""
         return self.saved.description.seed if self.saved else 0
+
+    @property
+    def card(self) -> str:
+        """A sentence about the model; empty for a file without one."""
+        if self.sample is not None:
+            return self.sample.card
+        return self.backward.words if self.backward else self.model.converted_from
 
     def file_name(self, graph: str = ROOT) -> str:
         """Return a file name without ending for one of the model's graphs, valid on every file
@@ -224,7 +233,7 @@ def with_gradient(
     model = loopscope.gradients(opened.model, backward.of, backward.with_respect_to, going=going)
     report = check(model, CATALOGUE)
     title = f"Gradients of {opened.title}"
-    return Opened(opened.link, title, model, report, opened.sets, backward=backward)
+    return Opened(opened.link, title, model, report, opened.sets, backward=backward, forward=opened)
 
 
 def with_loops(opened: Opened, operators: Sequence[str]) -> Opened:

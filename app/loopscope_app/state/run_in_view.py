@@ -8,55 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import loopscope
-from loopscope.comparison import Drift, Spot
-from loopscope.errors import EngineError
+from loopscope.comparison import Spot
 from loopscope.peers import Clock, ComparisonReport, SourceAlone, SourceReport
-from loopscope.view import Track
+from loopscope.view import Folding, Track
+from loopscope_app.describe.both_runs import Compared, Drifted
 from loopscope_app.describe.specialised_model import SpecialisedModel
 from loopscope_app.state.background_run import Fitting, Onward, Running
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
-    """Two runs of one model, besides the run that the user steps through."""
+@dataclass(slots=True)
+class ShownDifference:
+    """The difference that Compare shows on its canvas, in its tapes and with both values."""
 
-    name: str
-    """Input set of the other run; empty for the previous inputs; ``UNCHANGED`` for the current
-    inputs without changes.
-    """
-    one: loopscope.Debugger
-    other: loopscope.Debugger
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drifted:
-    """Differences between a run on the current inputs and another run, by value and iteration."""
-
-    name: str
-    """Kind of the other run, as in ``Compared``: another model, rounded values, or a runtime."""
-    title: str
-    """Description of the other run."""
-    drift: Drift
-    sentence: str
-    one: loopscope.Debugger
-    other: loopscope.Debugger | None
-    """The other run; None for a runtime, which has only ``values``."""
-    values: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
-    """Values from a runtime by address without iterations, one row for each row of the pair."""
-
-    def there(self, spot: Spot) -> np.ndarray:
-        """Return the other run's value. Raise ``EngineError`` if it is neither stored nor
-        computable.
-        """
-        pair = self.drift.pairs[spot.pair]
-        if self.other is None and pair.one not in self.values:
-            raise EngineError(
-                f"{self.title} returned only a fingerprint of this value, which is too large to be "
-                "compared whole; the fingerprints agree"
-            )
-        if self.other is None:
-            return np.asarray(self.values[pair.one][spot.row])
-        return self.other.value(pair.address_beside(self.other, spot.row))
+    address: str
+    """Address in the run here, with iterations."""
+    step: int
+    spot: Spot | None
+    """Value and row; None for loops and branches."""
+    folding: Folding
+    """Folding of the canvas of Compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +62,13 @@ class RunInView:
     scout: loopscope.Debugger | None = None
     """Run ahead of the debugger, from which the canvas prefetches steps."""
     compared: Compared | None = None
+    compared_with: str | None = None
+    """Other inputs that Compare began to compare last, also if that was stopped."""
     drifted: Drifted | None = None
-    spot: Spot | None = None
-    """Value and iteration whose two sides are shown."""
+    compared_run: loopscope.Debugger | None = None
+    """Run on the current inputs of the last comparison; the canvas of Compare shows it."""
+    difference: ShownDifference | None = None
+    """Difference that Compare shows."""
     other_runtime: ComparisonReport | None = None
     """Comparison with the model's runtime, once requested."""
     source: SourceReport | SourceAlone | None = None

@@ -38,7 +38,7 @@ def confirm(program: str, entered: str) -> None:
         sys.stdout.write(f"Loopscope: to run the source program {name}, enter {new} in the page\n")
         sys.stdout.flush()
     wrong = "this code does not belong to the program"
-    reason = wrong if entered.strip() else "a source program runs code of this machine"
+    reason = wrong if entered.strip() else "a source program runs code on this computer"
     raise InputError(
         f"{reason}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, "
         "then press Compare again"

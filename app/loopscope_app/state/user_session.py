@@ -42,6 +42,8 @@ class UserSession:
     canvas: CanvasView = field(default_factory=CanvasView)
     learning: Learning = field(default_factory=Learning)
     many: ManyRuns = field(default_factory=ManyRuns)
+    view: str = ""
+    """Word of the shown view, as in ``view_choices.VIEWS``; empty for the default."""
     arrived: bool = False
     """True once the page's address was read."""
     message: Message | None = None

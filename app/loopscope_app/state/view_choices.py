@@ -1,5 +1,5 @@
-"""Choices of a view: each is a widget, and a word in the page's address unless it is the
-default.
+"""Views of a model and choices inside of them. Each is a word in the page's address, unless it is
+the default.
 """
 
 from __future__ import annotations
@@ -7,18 +7,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopscope.ir import is_trace
+from loopscope_app.describe.backward import has_gradient
+from loopscope_app.state import compare_choice
+from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import place, widget
+
+DEBUG = "debug"
+VIEWS: Mapping[str, str] = {
+    DEBUG: "Debug",
+    "compare": "Compare",
+    "many": "Many runs",
+    "gradients": "Gradients",
+    "performance": "Performance",
+}
+"""Titles of the views by their word in the page's address. The default is first."""
+
+
+def offered_views(opened: Opened) -> tuple[str, ...]:
+    """Return the words of the views that a model can have."""
+    if not opened.report.ok:
+        return (DEBUG,)
+    if is_trace(opened.model):
+        return (DEBUG, "compare")
+    return tuple(view for view in VIEWS if view != "gradients" or has_gradient(opened.model))
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A choice between views."""
+    """A choice inside a view. Its widget stores the chosen option."""
 
     name: str
     """Name in the page's address."""
     key: str
     """Key of the widget."""
     options: tuple[str, ...]
+
+    def shown(self) -> str:
+        """Return the chosen option; the first one before a choice."""
+        option = widget(self.key)
+        return option if option in self.options else self.options[0]
 
     def show(self, option: str) -> None:
         """Set the widget to an option; ignore a value that is not an option."""
@@ -34,19 +62,36 @@ class Look:
             place(self.key, option)
 
 
-LENS = Look("lens", "lens", ("Iterations", "Why", "Timeline", "Matrix", "Ask", "Compare", "Export"))
-PANEL = Look(
-    "panel", "debugger_panel", ("Inspect", "Code", "Lesson", "Inputs", "Breakpoints", "Problems")
-)
-VIEW = Look("view", "inspector_view", ("Value", "Origin", "Ports", "Attributes"))
+HIDDEN, SHOWN = "", "shown"
+DOCK = Look("tab", "dock_tab", ("Iterations", "Node", "Code", "Setup"))
+"""Tabs of the dock."""
+DRAWER = Look("drawer", "drawer", (HIDDEN, "Problems", "Export", "Keyboard", "About"))
+"""What is shown over the dock."""
+STRIP = Look("strip", "strip_lanes", (HIDDEN, "Steps", "Matrix"))
+"""Lanes that the strip's handle opens."""
+CHAIN = Look("chain", "chain_shown", (HIDDEN, SHOWN))
+"""The proof below the verdict."""
+WIDE = Look("wide", "wide_shown", (HIDDEN, SHOWN))
+"""Table and matrix over the canvas."""
+FORMULA = Look("formula", "formula_shown", (HIDDEN, SHOWN))
+"""The field for a column that a formula computes."""
+ORIGIN = Look("origin", "origin_shown", (HIDDEN, SHOWN))
+"""The origin of the value on the page of a node."""
 TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
+COMPARED = Look("with", compare_choice.KIND, compare_choice.KINDS)
+"""Kinds of the other run in Compare."""
+DIFFERENCES = Look("differences", compare_choice.SHOWN, compare_choice.PARTS)
+"""Parts of the differences in Compare."""
 CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
-LOOKS = (LENS, PANEL, VIEW, TIMELINE)
+LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE, COMPARED, DIFFERENCES)
+
+KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
+"""Keys of widgets that keep their values while another view or a long run hides them."""
 
 
 def chosen() -> Mapping[str, str]:
-    """Return the chosen views as words for the page's address, without defaults."""
+    """Return the chosen options as words for the page's address, without defaults."""
     options = {look.name: (str(widget(look.key) or ""), look.options[0]) for look in LOOKS}
     return {
         name: option.lower()
@@ -56,6 +101,6 @@ def chosen() -> Mapping[str, str]:
 
 
 def choose(words: Mapping[str, str]) -> None:
-    """Choose the views that the page's address names."""
+    """Choose the options that the page's address names."""
     for look in LOOKS:
         look.show(words.get(look.name, ""))

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from loopscope.checks import text
 from loopscope.checks.check import advice, check, own_runtimes
+from loopscope.checks.costs import Cost, ModelCosts, costs
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from loopscope.checks.input_facts import compared_constants, misfits
+from loopscope.checks.mac_formulas import macs_of_node
 from loopscope.checks.rule import Rule
 from loopscope.checks.rules import ADVICE, BY_CODE
 
@@ -15,8 +17,10 @@ __all__ = [
     "ADVICE",
     "BY_CODE",
     "EVERYBODY",
+    "Cost",
     "Diagnostic",
     "Group",
+    "ModelCosts",
     "Report",
     "Rule",
     "Runtime",
@@ -24,6 +28,8 @@ __all__ = [
     "advice",
     "check",
     "compared_constants",
+    "costs",
+    "macs_of_node",
     "misfits",
     "own_runtimes",
     "text",

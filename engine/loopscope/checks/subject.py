@@ -72,6 +72,8 @@ class Subject:
 
     model: Model
     catalogue: Catalogue
+    parameters: Mapping[LayerId, Known] | None = None
+    """Knowledge about the model's inputs that replaces their declarations."""
 
     @cached_property
     def places(self) -> tuple[PlacedGraph, ...]:
@@ -80,7 +82,7 @@ class Subject:
 
     @cached_property
     def propagated(self) -> Propagated:
-        return propagate(self.model, self.catalogue)
+        return propagate(self.model, self.catalogue, self.parameters)
 
     @cached_property
     def _operations(self) -> dict[tuple[str, str], Operation | None]:

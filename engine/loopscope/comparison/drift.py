@@ -34,6 +34,7 @@ from loopscope.errors import EngineError, elided
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
+from loopscope.ir.number_text import significant
 from loopscope.ir.readable import readable
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.native.run_once import never
@@ -99,7 +100,7 @@ class Drift:
             parts.append(
                 "An output has another shape, or is finite on one side only."
                 if math.isinf(self.outputs)
-                else f"The outputs are at most {self.outputs:.2g} apart."
+                else f"The outputs are at most {significant(self.outputs, 2)} apart."
             )
         return " ".join(part for part in (*parts, self.choice, self._unrounded) if part)
 
@@ -125,9 +126,11 @@ class Drift:
                 return "No value could be compared."
             if not worst.worst.relative:
                 return f"All {values:,} values are equal."
-            error = f"{worst.worst.relative:.2g}, of {place_words(worst, worst.worst)}"
+            error = f"{significant(worst.worst.relative, 2)}, of {place_words(worst, worst.worst)}"
             largest = f"the largest difference is {error}"
-            return f"All {values:,} values agree within {self.tolerance:g}; {largest}."
+            return (
+                f"All {values:,} values agree within {significant(self.tolerance, 6)}; {largest}."
+            )
         begins = f"Begins in {place_words(self.first, self.first.first)}"
         chunked = self.first.rows.chunked
         if self.step is not None and chunked is not None and not chunked.per_step:
@@ -135,7 +138,7 @@ class Drift:
         return (
             f"{begins}; {self.first.growth.words}."
             if self.first.growth
-            else f"{begins}, with {self.first.first.relative:.2g}."
+            else f"{begins}, with {significant(self.first.first.relative, 2)}."
         )
 
 

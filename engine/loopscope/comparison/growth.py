@@ -9,6 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from loopscope.ir.number_text import significant
+
 _MIN_ITERATIONS = 4
 """Minimum number of iterations for a verdict."""
 _GROWTH_FACTOR = 2.0
@@ -42,11 +44,11 @@ class Growth:
             case "grows":
                 return f"grows {self._factor} times per iteration"
             case "saturates":
-                return f"grows, then saturates near {self.last:.2g}"
+                return f"grows, then saturates near {significant(self.last, 2)}"
             case "fades":
-                return f"then fades to {self.last:.2g}"
+                return f"then fades to {significant(self.last, 2)}"
             case "at once":
-                return f"is there at once, near {self.last:.2g}, and does not grow"
+                return f"is there at once, near {significant(self.last, 2)}, and does not grow"
 
     @property
     def _factor(self) -> str:

@@ -18,6 +18,7 @@ from loopscope.errors import EngineError
 from loopscope.executor.machine.limits import Limits
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
+from loopscope.ir.number_text import significant
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.index_arithmetic import index_arithmetic
@@ -99,12 +100,12 @@ class Precision:
         total = len(self.costs)
         if not self.stay:
             every = f"All {total:,}" if total > 1 else "The only candidate"
-            apart = f"at most {self.error:.2g} apart" if self.error else "the same"
+            apart = f"at most {significant(self.error, 2)} apart" if self.error else "the same"
             return f"{every} can be rounded to {self.to}: the outputs are {apart}."
         return (
             f"{len(self.stay):,} of {total:,} have to stay: with all rounded to {self.to} "
-            f"the outputs are {self.everything:.2g} apart, "
-            f"with the others alone {self.error:.2g}."
+            f"the outputs are {significant(self.everything, 2)} apart, "
+            f"with the others alone {significant(self.error, 2)}."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from loopscope.explain.adjoint_pairs import RegionPair, ties
-from loopscope.explain.adjoint_verdict import short_number
 from loopscope.explain.adjoints import (
     AdjointHistory,
     BranchWalkedBack,
@@ -109,7 +108,6 @@ __all__ = [
     "region_at",
     "runnable_code",
     "schedule",
-    "short_number",
     "step_of_cell",
     "taken_paths",
     "ties",

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from loopscope.ir.iteration import iteration_words
+from loopscope.ir.number_text import significant
 
 FAR_FROM = 1e3
 """Factor by which an adjoint must shrink to have vanished, or grow to have exploded."""
@@ -58,7 +59,7 @@ class AdjointFate:
             case _:
                 ends = ((self.start, self.begins), (self.last, self.last_place))
                 way = " to ".join(
-                    f"{short_number(norm)} {_place(place, self.count)}" for norm, place in ends
+                    f"{significant(norm, 2)} {_place(place, self.count)}" for norm, place in ends
                 )
                 pace = (
                     ""
@@ -76,14 +77,14 @@ def fate(places: np.ndarray, norms: np.ndarray, count: int, smallest: float) -> 
     an underflow.
 
     >>> fate(np.arange(31)[::-1], 0.5 ** np.arange(31), 30, 1e-38).words()
-    'vanishes: from 1.0 at the end to 9.3e-10 in iteration 0; it halves per iteration'
+    'vanishes: from 1 at the end to 9.3e-10 in iteration 0; it halves per iteration'
 
     ``places``: the iteration at whose beginning each stands, in the order of the way back, so from
     ``count``, the end, down. ``least``: the smallest normal number of its type; what is 0 after
     numbers about as small was too small for the type.
 
     >>> fate(np.arange(31)[::-1], 0.5 ** np.arange(31), 30, 1e-38).words()
-    'vanishes: from 1.0 at the end to 9.3e-10 in iteration 0; it halves per iteration'
+    'vanishes: from 1 at the end to 9.3e-10 in iteration 0; it halves per iteration'
     """
     flowing = np.flatnonzero(norms != 0)
     if not len(flowing):
@@ -123,29 +124,11 @@ def _pace(factor: float) -> str:
     if abs(factor - 2) <= 2 * _FACTOR_TOLERANCE:
         return "it doubles per iteration"
     if factor < 1 - _FACTOR_TOLERANCE / 10:
-        return f"it shrinks to {factor:.2g} of its size per iteration"
+        return f"it shrinks to {significant(factor, 2)} of its size per iteration"
     if factor > 1 + _FACTOR_TOLERANCE / 10:
-        return f"it grows {factor:.3g} times per iteration"
+        return f"it grows {significant(factor, 3)} times per iteration"
     return "it stays about the same"
 
 
 def _place(place: int, count: int) -> str:
     return "at the end" if place == count else f"in {iteration_words(place)}"
-
-
-def short_number(value: float) -> str:
-    """Return a number with two digits.
-
-    >>> short_number(1.0), short_number(3.14e-9), short_number(float("inf"))
-    ('1.0', '3.1e-9', 'infinity')
-    >>> short_number(443.4), short_number(123456.0)
-    ('440', '1.2e5')
-    """
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinity"
-    if value == round(value) and abs(value) < 100:
-        return f"{value:.1f}"
-    digits, e, exponent = f"{value:.2g}".partition("e")
-    if e and 0 < int(exponent) < 4:
-        return f"{float(f'{value:.2g}'):,.0f}"
-    return f"{digits}e{int(exponent)}" if e else digits

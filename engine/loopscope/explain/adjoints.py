@@ -71,10 +71,10 @@ class WalkedBack:
     @property
     def sentence(self) -> str:
         """Readable line that pairs the iterations of both loops."""
-        names = f"`{_last(self.backward)}` walks `{_last(self.forward)}` back"
+        names = f"`{_last(self.backward)}` computes the gradient of `{_last(self.forward)}`"
         if not self.count:
             return f"{names}: there was no iteration."
-        return f"{names}: its iteration 0 walks back {iteration_words(self.count - 1, self.count)}."
+        return f"{names}: its iteration 0 belongs to {iteration_words(self.count - 1, self.count)}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def ask(run: Run, address: str, text: str, limit: int = MOST_ITERATIONS) -> Expr
     first, end = run.timeline.executions.rows_of(region, execution_row)
     chosen = evenly(end - first, limit)
     if not chosen:
-        raise ExpressionError("the loop ran no iteration: there is nothing to ask")
+        raise ExpressionError("the loop ran no iteration: a formula needs one")
     source = _Source(run, region.program, first, end)
     source.check(expression)
     values: list[Any] = []

@@ -148,13 +148,13 @@ def _collect_values(run: Run, most_values: int, most_bytes: int) -> list[_Stored
         for name, value in _tensors(address, result):
             if len(values) >= most_values:
                 raise EngineError(
-                    f"the trace holds more than {most_values:,} values: "
+                    f"the trace contains more than {most_values:,} values: "
                     f"allow more, or run fewer iterations"
                 )
             total += _stored_bytes(value)
             if total > most_bytes:
                 raise EngineError(
-                    f"the trace holds more than {most_bytes:,} bytes: "
+                    f"the trace contains more than {most_bytes:,} bytes: "
                     f"allow more, or run fewer iterations"
                 )
             array = as_public(value)

@@ -152,7 +152,7 @@ def part_of(value: Any, index: Index) -> TensorPart | None:
 def _resolve_range(item: int | slice, axis: int, length: int) -> Range:
     if isinstance(item, slice):
         if item.step not in (None, 1):
-            raise EngineError(f"a part goes along axis {axis} in steps of 1, not of {item.step}")
+            raise EngineError(f"a part along axis {axis}: expected steps of 1, got {item.step}")
         begin, end, _ = item.indices(length)
         if begin >= end:
             raise EngineError(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
+from loopscope.ir.number_text import significant
 from loopscope.ops.narrowing import round_to
 
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -41,7 +42,9 @@ class Margin:
         if not self.otherwise:
             return ""
         types = " and ".join(self.otherwise)
-        return f"That was decided by {self.distance:.1g}: {types} would decide otherwise."
+        return (
+            f"That was decided by {significant(self.distance, 1)}: {types} would decide otherwise."
+        )
 
 
 def margin(left: np.generic, right: np.generic, sign: str) -> Margin | None:

@@ -68,12 +68,12 @@ class NotFinite:
         noun, article = self.noun, "An" if self.kind == "infinity" else "A"
         if self.step is None:
             if unchecked:
-                return f"No {noun} was found in what could be looked at in time{unchecked}."
+                return f"No {noun} was found in the values that were searched in time{unchecked}."
             if not self.source:
-                return f"No {noun} was made."
+                return f"No operation computed {article.lower()} {noun}."
             return (
-                f"No operation made {article.lower()} {noun}, "
-                f"but the input {readable(self.source)} holds one."
+                f"No operation computed {article.lower()} {noun}, "
+                f"but the input {readable(self.source)} contains one."
             )
         first = (
             f"The first {noun} is"
@@ -82,8 +82,8 @@ class NotFinite:
         )
         if self.source == self.address:
             return f"{first} in {readable(self.address)}, where it was set by hand{unchecked}."
-        origin = f" from {readable(self.source)}, which holds one" if self.source else ""
-        return f"{first} made by {readable(self.address)}{origin}{unchecked}."
+        origin = f" from {readable(self.source)}, which contains one" if self.source else ""
+        return f"{first} computed by {readable(self.address)}{origin}{unchecked}."
 
 
 def first_not_finite(run: Run, seconds: float = SECONDS) -> NotFinite:

@@ -107,8 +107,7 @@ def backward_row(run: Run, tie: RegionPair, row: int) -> int:
         back, stop = run.timeline.executions.rows_of(outer_pair.loops[1], home)
         if back + end - first - 1 - iteration >= stop:
             raise ValueUnavailable(
-                f"{outer_pair.forward_address} has not been walked back as far as "
-                f"iteration {iteration} yet"
+                f"{outer_pair.forward_address} has no gradient as far as iteration {iteration} yet"
             )
         return back + end - first - 1 - iteration
     return _body_row(run, outer_pair.backward, home, None)
@@ -133,4 +132,4 @@ def _body_row(run: Run, instruction: Instruction, row: int, iteration: int | Non
         case IfRegion() as region:
             return run.timeline.executions.branch(region, row)[1]
         case _:
-            raise ValueUnavailable(f"{instruction.label} has no body that is walked back")
+            raise ValueUnavailable(f"{instruction.label} has no body with a gradient")

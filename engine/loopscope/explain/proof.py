@@ -21,19 +21,20 @@ from loopscope.explain.deciding_values import OTHER, PASSING, REDUCTIONS, Decisi
 from loopscope.explain.index_provenance import element, enclosing_part, moved_elements, moves
 from loopscope.explain.margin import Margin, margin
 from loopscope.explain.provenance import ProvenanceWalk, Role, SlotPart
-from loopscope.ir.address import decode
+from loopscope.explain.value_names import SIGNS, quoted, value_name
 from loopscope.ir.iteration import iteration_words
+from loopscope.ir.number_text import short_exponent, significant
 
 _MAX_FACTS = 32
 _MAX_STEPS = 2_000
 _MAX_REASONS = 4
-_ASKS = " asks "
+_TESTS = " tests "
 _ELEMENT_INDEX = re.compile(r"\[[0-9, ]+\]")
 """Index of an element, as it follows the name of its tensor in a sentence."""
 _MAX_TEXT_LENGTH = 80
 """Maximum characters shown of a string element."""
 _ROLE_TEMPLATES: dict[Role, str] = {
-    "back edge": "{0} was {1} in the iteration before",
+    "back edge": "{0} was {1} in the previous iteration",
     "initial value": "its initial value {0} was {1}",
     "invariant": "the outer value {0} was {1}",
     "slice": "the outer value {0} was {1}",
@@ -51,7 +52,7 @@ class Fact:
     operation: str
     """Operation type, such as ``Less``."""
     text: str
-    """Clause about the value, such as ```keep_going` asks `x` < 10, and `x` was 10.5``."""
+    """Clause about the value, such as ```keep_going` tests `x` < 10, and `x` was 10.5``."""
     operands: tuple[str, ...]
     """Addresses of the values that decided this one."""
     by_hand: bool = False
@@ -88,22 +89,20 @@ def because(proof: Sequence[Fact]) -> str:
     """
     if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
         return ""
-    texts = list(
-        _merge_repeated_questions(dict.fromkeys(_clause(fact) for fact in deciding(proof)))
-    )
+    texts = list(_merge_repeated_tests(dict.fromkeys(_clause(fact) for fact in deciding(proof))))
     more = f"; and {len(texts) - _MAX_REASONS} more" if len(texts) > _MAX_REASONS else ""
     return "; ".join(texts[:_MAX_REASONS]) + more
 
 
-def _merge_repeated_questions(clauses: Iterable[str]) -> Iterator[str]:
-    """Yield each question once, where several elements or iterations repeat it."""
-    questions: dict[str, list[str]] = {}
+def _merge_repeated_tests(clauses: Iterable[str]) -> Iterator[str]:
+    """Yield each comparison once, where several elements or iterations repeat it."""
+    clauses_of: dict[str, list[str]] = {}
     for clause in clauses:
         question, separator, _ = _ELEMENT_INDEX.sub("", clause).partition(", and ")
-        questions.setdefault(question if separator and _ASKS in question else clause, []).append(
+        clauses_of.setdefault(question if separator and _TESTS in question else clause, []).append(
             clause
         )
-    for first, *more in questions.values():
+    for first, *more in clauses_of.values():
         yield f"{first} (the first of {len(more) + 1} times)" if more else first
 
 
@@ -118,9 +117,9 @@ def deciding(proof: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _clause(fact: Fact) -> str:
     """Return the text of a fact for a sentence that has just named the condition."""
-    prefix = name_of(fact) + _ASKS
+    prefix = name_of(fact) + _TESTS
     return (
-        f"it{_ASKS}{fact.text.removeprefix(prefix)}"
+        f"it{_TESTS}{fact.text.removeprefix(prefix)}"
         if fact.depth == 0 and fact.text.startswith(prefix)
         else fact.text
     )
@@ -133,7 +132,7 @@ def is_constant(proof: Sequence[Fact]) -> bool:
 
 def name_of(fact: Fact) -> str:
     """Return the quoted name of the node that a fact is about."""
-    return _quoted(fact.address)
+    return quoted(fact.address)
 
 
 class _Prover:
@@ -359,14 +358,14 @@ class _Prover:
     ) -> str:
         """Describe a decision."""
         if outcome.rule == "empty":
-            return f"{self._named(decided[0][0])} had no elements"
+            return f"{value_name(self.walk, decided[0][0])} had no elements"
         names = [self._element(*operand) for operand in decided[:3]]
         truths = [self._true_or_false(*operand) for operand in decided[:3]]
         match outcome.rule:
             case "comparison":
                 truth = self._true_or_false(boolean.place, boolean.position)
                 question = self._comparison(outcome.sign, decided, truth)
-                return f"{self._named(boolean.place)}{_ASKS}{question}"
+                return f"{self._named(boolean.place)}{_TESTS}{question}"
             case "both" if truths[0] == truths[1]:
                 return f"{names[0]} and {names[1]} were both {truths[0]}"
             case "both":
@@ -377,7 +376,9 @@ class _Prover:
                     np.shape(self._value(decided[0][0])),
                 )
                 part = "" if group is None or group.is_whole else str(group)
-                return f"every element of {self._named(decided[0][0])}{part} was {truths[0]}"
+                return (
+                    f"every element of {value_name(self.walk, decided[0][0])}{part} was {truths[0]}"
+                )
             case "choice":
                 return f"{names[0]} was {truths[0]} and chose {names[1]}, which was {truths[1]}"
             case "passed" | "moved" if self._value(decided[0][0]).dtype != bool:
@@ -387,7 +388,7 @@ class _Prover:
                 return f"{names[0]} was {truths[0]}"
 
     def _comparison(self, sign: str, decided: list[tuple[SlotPart, int]], truth: str) -> str:
-        """Return the question that a comparison asks, followed by the values that it compared."""
+        """Return the comparison as text, followed by the values that it compared."""
         exact = _needs_all_digits(
             [self._value(place).reshape(-1)[position] for place, position in decided]
         )
@@ -406,7 +407,7 @@ class _Prover:
             )
         )
         answer = self._operand_values(variables, exact=exact) if variables else f"which is {truth}"
-        return f"{sides[0]} {sign} {sides[1]}, {answer}"
+        return f"{sides[0]} {SIGNS.get(sign, sign)} {sides[1]}, {answer}"
 
     def _operand_values(self, operands: list[tuple[SlotPart, int]], *, exact: bool) -> str:
         if len(operands) == 1 or any(
@@ -470,15 +471,15 @@ class _Prover:
         return str(bool(np.asarray(self._value(place)).reshape(-1)[position])).lower()
 
     def _named(self, place: SlotPart) -> str:
-        return _quoted(self.walk.address(place))
+        return quoted(self.walk.address(place))
 
     def _element(self, place: SlotPart, position: int) -> str:
         """Return the name of an element, with its index if the tensor has several."""
-        value = self._value(place)
+        value, name = self._value(place), value_name(self.walk, place)
         if np.size(value) == 1:
-            return self._named(place)
+            return name
         indices = ", ".join(str(index) for index in np.unravel_index(position, value.shape))
-        return f"{self._named(place)}[{indices}]"
+        return f"{name}[{indices}]" if name.startswith("`") else f"element [{indices}] of {name}"
 
     def _assignment_text(self, place: SlotPart, position: int) -> str:
         """Return ``name = value`` of an element; the value alone for a Const with one element.
@@ -505,7 +506,7 @@ class _Prover:
         return (
             self._assignment_text(place, 0)
             if isinstance(value, np.ndarray) and value.size == 1
-            else self._named(place)
+            else value_name(self.walk, place)
         )
 
 
@@ -515,7 +516,7 @@ def _needs_all_digits(values: Sequence[Any]) -> bool:
         left, right = (float(value) for value in values)
     except (TypeError, ValueError):
         return False
-    rounded_left, rounded_right = float(f"{left:.6g}"), float(f"{right:.6g}")
+    rounded_left, rounded_right = float(significant(left, 6)), float(significant(right, 6))
     return (left < right, left > right) != (
         rounded_left < rounded_right,
         rounded_left > rounded_right,
@@ -532,11 +533,9 @@ def _text(value: Any, position: int, *, exact: bool = False) -> str:
     array = np.asarray(value)
     item = array.reshape(-1)[position]
     if array.dtype.kind in "fV":
-        return str(item).removesuffix(".0") if exact else f"{float(item):.6g}"
+        return (
+            short_exponent(str(item).removesuffix(".0")) if exact else significant(float(item), 6)
+        )
     if array.dtype.kind == "O":
         return shorten(repr(item), _MAX_TEXT_LENGTH)
     return str(item).lower() if array.dtype == bool else str(item)
-
-
-def _quoted(address: str) -> str:
-    return f"`{decode(address.rpartition('/')[2])}`"

@@ -287,7 +287,7 @@ def _sentence(
             return f"Ran {all_of_them}: {counted}{set_to} was reached."
         case "slices_exhausted":
             requested = (
-                f", though {counted} asked for {declared:,}"
+                f", though {counted} is {declared:,}"
                 if declared is not None and declared > count
                 else ""
             )

@@ -36,6 +36,7 @@ from loopscope.ir.model import (
     Port,
     Signature,
 )
+from loopscope.ir.number_text import significant
 from loopscope.ir.opened_operator import opened_operator
 from loopscope.ir.readable import readable, readable_around, readable_steps
 from loopscope.ir.recorded_rows import is_trace, recorded_values
@@ -84,5 +85,6 @@ __all__ = [
     "readable_around",
     "readable_steps",
     "recorded_values",
+    "significant",
     "type_name",
 ]

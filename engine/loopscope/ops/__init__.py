@@ -13,6 +13,7 @@ from loopscope.ops.dialect import catalogue_for
 from loopscope.ops.infer import elementwise, same
 from loopscope.ops.narrowing import NARROWER
 from loopscope.ops.plain_data import operation_data
+from loopscope.ops.port_names import PortNames, port_names
 from loopscope.ops.values import NO_VALUE, NOT_KEPT, as_array, is_tensor, shortest
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Attribute",
     "Known",
     "Operation",
+    "PortNames",
     "as_array",
     "attribute",
     "by_element_type",
@@ -33,6 +35,7 @@ __all__ = [
     "install",
     "is_tensor",
     "operation_data",
+    "port_names",
     "same",
     "shortest",
 ]

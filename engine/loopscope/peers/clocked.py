@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from loopscope.ir.number_text import significant
 from loopscope.ir.readable import readable
 
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})
@@ -147,7 +148,7 @@ def time_words(microseconds: float) -> str:
     """
     for unit, factor in (("s", 1e6), ("ms", 1e3)):
         if microseconds >= factor:
-            return f"{microseconds / factor:.3g} {unit}"
+            return f"{significant(microseconds / factor, 3)} {unit}"
     return f"{microseconds:.1f} µs"
 
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from loopscope.ir.element_type import type_name
+from loopscope.ir.number_text import significant
 from loopscope.ops.values import NO_VALUE
 from loopscope.peers.npz_protocol import NARROW, Unread
 
@@ -145,7 +146,7 @@ def element_texts(own: np.ndarray, peer: np.ndarray, place: tuple[int, ...]) -> 
 
 
 def _number(value: np.generic) -> str:
-    return f"{float(value):.7g}" if isinstance(value, np.floating) else str(value)
+    return f"{significant(float(value), 7)}" if isinstance(value, np.floating) else str(value)
 
 
 def shape_text(array: np.ndarray) -> str:

@@ -20,6 +20,7 @@ from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
 from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.numbers import ProgramIndex
+from loopscope.ir.number_text import significant
 from loopscope.native.run_once import never
 from loopscope.peers import dynamic_quantization
 from loopscope.peers.comparing import counted, not_compared
@@ -51,7 +52,7 @@ class RuntimeDrift:
         """Summary in a few sentences."""
         apart = self.drift.first is None and self.drift.outputs > self.drift.tolerance
         outputs = (
-            f"The outputs of {self.runtime} are up to {self.drift.outputs:.2g} apart."
+            f"The outputs of {self.runtime} are up to {significant(self.drift.outputs, 2)} apart."
             if apart
             else ""
         )

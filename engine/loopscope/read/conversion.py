@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from loopscope.ir.model import Model
+from loopscope.ir.number_text import significant
 from loopscope.native.run_once import run_alone
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import read_openvino
@@ -22,7 +23,7 @@ def run_openvino(source: Path, target: Path, how: How, limits: ReadLimits) -> No
             _PROCESS, str(source), str(target), how, seconds=limits.conversion_seconds
         )
     except TimeoutError:
-        limit = f"the limit 'conversion_seconds' of {limits.conversion_seconds:g}"
+        limit = f"the limit 'conversion_seconds' of {significant(limits.conversion_seconds, 6)}"
         raise ValueError(f"OpenVINO did not convert it within {limit}") from None
     if result.code != 0 or not target.exists():
         raise ValueError(

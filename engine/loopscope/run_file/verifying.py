@@ -11,6 +11,7 @@ import numpy as np
 from loopscope.debug.run import Run
 from loopscope.errors import shorten
 from loopscope.executor.plan.numbers import Slot
+from loopscope.ir.number_text import significant
 from loopscope.ops.stored import packed
 from loopscope.run_file.saved_run import SavedRun
 from loopscope.timeline.control_flow import ControlFlowRecord
@@ -101,7 +102,7 @@ def _output_differences(recorded: Mapping[str, Any], computed: Mapping[str, Any]
             if array.dtype.kind in "iuf":
                 with np.errstate(all="ignore"):
                     distance = np.abs(array.astype(np.float64) - recorded_array.astype(np.float64))
-                    amount = f" by up to {np.nanmax(distance):.3g}"
+                    amount = f" by up to {significant(np.nanmax(distance), 3)}"
             yield f"Output {name} differs{amount} from what was recorded"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopscope.errors import EngineError
+from loopscope.ir.number_text import significant
 from loopscope.sweeps.row_numbers import numbers
 
 if TYPE_CHECKING:
@@ -179,7 +180,11 @@ def _condition(name: str, low: float, high: float, *, whole: bool) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{int(value):,}" if value == np.rint(value) and abs(value) < 1e15 else f"{value:.4g}"
+    return (
+        f"{int(value):,}"
+        if value == np.rint(value) and abs(value) < 1e15
+        else f"{significant(value)}"
+    )
 
 
 def features_of(

@@ -24,6 +24,7 @@ from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
 from loopscope.view.mark_painters import breakpoint_boxes
+from loopscope.view.model_facts import flat_entries, model_facts
 from loopscope.view.node_data import (
     NodeData,
     given_node_data,
@@ -40,6 +41,7 @@ from loopscope.view.preview import has_nan, number_text, scalar_text, value_prev
 from loopscope.view.render import PICTURE_FORMATS, render
 from loopscope.view.roles import input_roles, output_role
 from loopscope.view.search import Hit, search
+from loopscope.view.source_lines import SourceLine, fused_names, own_source_line, source_lines
 from loopscope.view.tracks import Track, tracks
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "Marks",
     "NodeData",
     "Overlay",
+    "SourceLine",
     "Track",
     "ViewCluster",
     "ViewEdge",
@@ -65,15 +68,19 @@ __all__ = [
     "default_folding",
     "difference",
     "family_of",
+    "flat_entries",
+    "fused_names",
     "given_node_data",
     "graph_view",
     "has_nan",
     "input_roles",
+    "model_facts",
     "neutral",
     "node_colours",
     "number_text",
     "output_role",
     "overlay_at",
+    "own_source_line",
     "playback_batch",
     "read_node_data",
     "render",
@@ -81,6 +88,7 @@ __all__ = [
     "scalar_text",
     "search",
     "short_name",
+    "source_lines",
     "structure",
     "toggle",
     "tracks",

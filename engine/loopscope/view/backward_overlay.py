@@ -123,8 +123,8 @@ def headers(pairs: Mapping[str, LoopPair]) -> dict[str, str]:
     texts = {}
     for forward, pair in pairs.items():
         if pair.now is not None:
-            texts[forward] = f"{iteration_words(pair.now, pair.count)}, walked back now"
-            texts[pair.tie.backward_address] = f"walks back {iteration_words(pair.now)}"
+            texts[forward] = f"{iteration_words(pair.now, pair.count)}, gradient now"
+            texts[pair.tie.backward_address] = f"gradient of {iteration_words(pair.now)}"
     return texts
 
 

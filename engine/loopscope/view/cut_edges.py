@@ -108,7 +108,7 @@ def cut_long_edges(
         )
         remaining.append(ViewEdge(f"{cut[0].id}a", "cut_end", near.id, begin, tensor))
         for edge, far, end in zip(cut, places, ends, strict=True):
-            back = f"comes from {near.title} {near.name}"
+            back = f"from {near.title} {near.name}"
             cut_ends.append(
                 sized(
                     ViewNode(end, "cut_end", tensor, str(number), cluster=far.cluster, tooltip=back)

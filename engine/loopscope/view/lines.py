@@ -349,7 +349,7 @@ class EdgeLines:
                         place.box[entry.internal],
                         region.header,
                         place.at(entry.internal),
-                        "again?",
+                        "repeat?",
                     )
                 )
         if merges and region.header:

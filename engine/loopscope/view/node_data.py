@@ -135,7 +135,7 @@ def _number(key: object, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ReadError(
-            f"an overlay says a number or a text of each node, and of {shorten(str(key))}"
+            f"an overlay has a number or a text for each node, but for {shorten(str(key))}"
             f" a {type(value).__name__}"
         ) from None
 

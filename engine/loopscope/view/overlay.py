@@ -8,6 +8,7 @@ An overlay does not change the layout: it refers to ids of the view that it was 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
@@ -34,6 +35,8 @@ from loopscope.view.unrolled_instances import Instances, instances_at
 BY_HAND = "✎"
 """Prefix of the text of a value that the user has changed."""
 NOT_KEPT_TEXT = "not kept"
+_NOT_FINITE = re.compile(r"\b(NaN|inf)\b")
+"""Marks of a preview for NaN and infinity."""
 """Text of a value that depends on weights, in a run that was saved without weights."""
 _WITHOUT_VALUE = frozenset({"waiting", "skipped", "current", "running", "failed"})
 _MAX_READABLE_BOUND = 1_000_000
@@ -123,7 +126,7 @@ class _Painter:
             texts = [self._text(address) for address in node.values]
             if any(texts):
                 self.overlay.values[node.id] = texts
-                if any("NaN" in text for text in texts):
+                if any(_NOT_FINITE.search(text) for text in texts):
                     self.overlay.nans[node.id] = True
         self.overlay.nodes[node.id] = status
         if node.loops:

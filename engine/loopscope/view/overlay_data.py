@@ -43,7 +43,7 @@ class Overlay:
     nodes: dict[str, NodeStatus] = field(default_factory=dict[str, NodeStatus])
     """Status of each box."""
     nans: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Boxes with a NaN in a value, each True."""
+    """Boxes with a NaN or an infinity in a value, each True."""
     values: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Texts on the wires that leave a box, by output number; an empty text for a missing value."""
     backs: dict[str, list[str]] = field(default_factory=dict[str, list[str]])

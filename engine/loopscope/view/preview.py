@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from loopscope.errors import neutral
 from loopscope.ir.constant import Constant
+from loopscope.ir.number_text import short_exponent, significant
 
 _MAX_SCANNED = 1 << 20
-"""Number of elements that are searched for NaN, so that a preview takes no longer than a step."""
+"""Number of elements that are searched for NaN and infinity. A preview takes no longer than a step.
+"""
 _MAX_TEXT = 18
 
 
@@ -21,7 +24,7 @@ def number_text(value: object) -> str:
     >>> number_text(np.float32(0.1)), number_text(np.int64(7)), number_text(np.bool_(True))
     ('0.1', '7', 'true')
     >>> number_text(np.float32(3)), number_text(1234567.0), number_text("abc")
-    ('3.0', '1.235e+06', '"abc"')
+    ('3', '1.235e6', '"abc"')
     >>> number_text(float("nan")), number_text(b"abc")  # an array of objects may contain anything
     ('NaN', "b'abc'")
     """
@@ -46,12 +49,7 @@ def number_text(value: object) -> str:
 
 
 def _float_text(number: float) -> str:
-    text = f"{number:.4g}"
-    if "." in text or "e" in text:
-        return text
-    if number != number:
-        return "NaN"
-    return text if "inf" in text else f"{text}.0"
+    return str(number) if math.isinf(number) else significant(number)
 
 
 def scalar_text(value: object) -> str:
@@ -59,17 +57,17 @@ def scalar_text(value: object) -> str:
     type.
 
     >>> scalar_text(np.float32(0.1)), scalar_text(np.float64(1) / 3), scalar_text(np.float32(3))
-    ('0.1', '0.3333333333333333', '3.0')
+    ('0.1', '0.3333333333333333', '3')
     """
     if isinstance(value, np.floating) and np.isfinite(value):
-        text = str(value)
-        return text if any(mark in text for mark in ".en") else f"{text}.0"
+        return short_exponent(str(value).removesuffix(".0"))
     return number_text(value)
 
 
 def value_preview(value: object) -> str:
-    """Return shape and first to last elements of a tensor, and whether it contains NaN; scalars
-    exactly.
+    """Return shape and first to last elements of a tensor, and marks for NaN and infinity.
+
+    Scalars are exact.
 
     >>> value_preview(np.float32(0.1)), value_preview(np.array([1, 2]))
     ('0.1', '[2] 1, 2')
@@ -77,8 +75,10 @@ def value_preview(value: object) -> str:
     '[0,3] empty'
     >>> value_preview(np.array([[0.1, 1, 2], [3, float("nan"), 4.2]]))
     '[2,3] 0.1 … 4.2 NaN'
+    >>> value_preview(np.array([1, 2, float("-inf"), 4]))
+    '[4] 1 … 4 inf'
     >>> value_preview((np.float32(1), np.zeros(2))), value_preview(None)
-    ('2 in sequence: 1.0, [2] 0.0, 0.0', 'no value')
+    ('2 in sequence: 1, [2] 0, 0', 'no value')
     """
     if not isinstance(value, (np.ndarray, np.generic)):
         return _container_preview(value)
@@ -96,7 +96,8 @@ def value_preview(value: object) -> str:
         )
     first, last = value.item(0), value.item(-1)
     text = f"{shape} {number_text(first)} … {number_text(last)}"
-    return f"{text} NaN" if has_nan(value) and "NaN" not in text else text
+    marks = [mark for mark in not_finite(value) if mark not in text]
+    return " ".join([text, *marks])
 
 
 def _container_preview(value: object) -> str:
@@ -119,18 +120,27 @@ def _container_preview(value: object) -> str:
     )
 
 
-def has_nan(value: np.ndarray | np.generic) -> bool:
-    """Return True if an element is NaN. Only the first million elements are searched."""
+def not_finite(value: np.ndarray | np.generic) -> tuple[str, ...]:
+    """Return ``NaN`` and ``inf``, each if an element is one. The first million elements are
+    searched.
+    """
     if value.dtype.kind not in "fcV" or value.dtype.names:
-        return False
+        return ()
     flat = value.reshape(-1)[:_MAX_SCANNED] if value.size > _MAX_SCANNED else value
     with np.errstate(all="ignore"):
-        if value.dtype.kind == "f":
-            # The sum is one pass without an array of booleans. A NaN may also come from inf - inf,
-            # so a NaN sum is checked element by element.
-            total = flat.sum(dtype=None if value.dtype.itemsize > 2 else np.float32)
-            return bool(np.isnan(total)) and bool(np.isnan(flat).any())
-        return bool(np.isnan(flat.astype(np.float32)).any())
+        if value.dtype.kind == "V":
+            flat = flat.astype(np.float32)
+        # The sum is one pass without an array of booleans. It may also overflow, or be inf - inf,
+        # so that each element is checked if it is not finite.
+        if np.isfinite(flat.sum(dtype=np.float32 if value.dtype.itemsize < 4 else None)):
+            return ()
+        tests = {"NaN": np.isnan, "inf": np.isinf}
+        return tuple(name for name, test in tests.items() if test(flat).any())
+
+
+def has_nan(value: np.ndarray | np.generic) -> bool:
+    """Return True if an element is NaN. The first million elements are searched."""
+    return "NaN" in not_finite(value)
 
 
 def constant_text(constant: Constant) -> str:

@@ -10,7 +10,13 @@ from loopscope_samples.recipes.recipe import Recipe
 
 
 def recipes() -> list[Recipe]:
-    return [_if_recipe(), _slices_recipe(), _bisection_recipe(), _swap_recipe()]
+    return [
+        _if_recipe(),
+        _ranks_recipe(),
+        _slices_recipe(),
+        _bisection_recipe(),
+        _swap_recipe(),
+    ]
 
 
 def _if_recipe() -> Recipe:
@@ -29,6 +35,29 @@ def _if_recipe() -> Recipe:
         "false": {"cond": np.bool_(False), **arrays},
     }
     return Recipe("if_add", graph.model({"sum": made}), sets)
+
+
+def _ranks_recipe() -> Recipe:
+    """Branches of different rank: a whole row, or its largest element as a number."""
+    graph = Graph("row_or_best")
+    scores = graph.parameter("scores", "f32", [None])
+    whole_row = graph.parameter("whole_row", "boolean", [])
+
+    def row() -> Tensor:
+        return ops.add(scores, graph.constant(np.float32(0), name="nothing"), name="row")
+
+    def best() -> Tensor:
+        return ops.reduce_max(scores, np.array([0]), keep_dims=False, name="best")
+
+    answer = builder.cond(whole_row, row, best, name="row_or_best")
+    hundred = graph.constant(np.float32(100), name="hundred")
+    percent = ops.multiply(answer, hundred, name="percent")
+    values = np.float32([0.25, 0.5, 0.125])
+    sets = {
+        "best_only": {"scores": values, "whole_row": np.bool_(False)},
+        "whole_row": {"scores": values, "whole_row": np.bool_(True)},
+    }
+    return Recipe("row_or_best", graph.model({"percentage": percent}), sets)
 
 
 def _slices_recipe() -> Recipe:

@@ -22,7 +22,7 @@ from tests.app.components import sent
 from tests.engine.run_file.test_without_weights import dense
 
 Visit = Callable[..., AppTest]
-UNROLLED = {"unroll": '[["main/for_each_word",1,2]]', "lens": "timeline"}
+UNROLLED = {"unroll": '[["main/for_each_word",1,2]]', "timeline": "schedule"}
 
 
 def saved(folder: Path, breakpoints: int = 25) -> Path:
@@ -58,10 +58,10 @@ def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
     told = sent(app, "address_bar")["moment"]
     assert told["step"] == "20"
     assert json.loads(told["unroll"]) == [["main/for_each_word", 1, 2]]
-    assert told["lens"] == "timeline"
+    assert told["timeline"] == "schedule"
     assert list(json.loads(told["whatif"])) == ["main/for_each_word[2]/body/next_word"]
     assert json.loads(told["watches"]) == ["iteration + 1"]
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     assert len(app.checkbox) == 25, "a file has room for more than a link"
     assert [one.value for one in app.checkbox][:2] == [False, True]
     assert not app.info
@@ -114,13 +114,12 @@ def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(
 ) -> None:
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     app = opened(model=str(tmp_path / "dense.loopscope"))
-    app.segmented_control("lens").set_value("Compare").run()
+    app.segmented_control("view_bar").set_value("compare").run()
     app.selectbox("compare_with").select("random seed 0").run()
-    app.button("compare_run").click().run()
     text = page_text(app)
-    assert "The other did not come to its end: " in text
+    assert "The other run did not finish: " in text
     assert "not kept: it depends on weights" in text
-    assert "The runs are equal in all" not in text
+    assert "values are equal" not in text
 
 
 def test_what_is_not_kept_has_no_shape_in_a_matrix(

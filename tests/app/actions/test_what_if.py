@@ -62,8 +62,9 @@ def run_from_here(app: AppTest) -> AppTest:
 
 
 def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_click(
-    opened: Visit,
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("loopscope_app.actions.side_by_side.PATIENCE", 60.0)
     app = at(opened, KEEP)
     here = step_of(app)
     run_from_here(app)
@@ -71,8 +72,9 @@ def test_a_condition_that_is_set_ends_the_loop_there_and_the_way_back_is_one_cli
     assert "while_not_one: 3 instead of 7 iterations" in page_text(app)
     assert "set by hand" in page_text(app)
     assert step_of(app) == here
-    assert app.segmented_control("lens").value == "Compare"
-    assert "3 iterations  ≠  7 iterations" in json.dumps(sent(app, "compare"), ensure_ascii=False)
+    app.button("what_if_compare").click().run()
+    assert ["while_not_one (iterations)", "", "3", "7"] in sent(app, "compare_differences")["cells"]
+    app.segmented_control("view_bar").set_value("debug").run()
     press(app, "run")
     assert "Stopped after 3 iterations" in page_text(
         app
@@ -91,7 +93,7 @@ def test_a_number_that_is_set_changes_what_follows(opened: Visit) -> None:
     field.set_value("100")
     run_from_here(app)
     press(app, "run")
-    assert "the same operations run, with other values" in page_text(app)
+    assert "the same operations run with other values" in page_text(app)
     assert "steps = 106" in page_text(app)
 
 
@@ -130,7 +132,7 @@ def test_a_change_that_the_run_no_longer_comes_to_says_so(opened: Visit) -> None
         whatif=json.dumps({KEEP: False, "main/while_not_one[6]/body/next_steps": 0}),
     )
     press(app, "run")
-    assert banner(app).endswith("(never comes there)")
+    assert banner(app).endswith("(never reached)")
 
 
 def test_a_trip_count_that_is_a_constant_is_a_value_like_others(opened: Visit) -> None:
@@ -145,10 +147,10 @@ def test_a_trip_count_that_is_a_constant_is_a_value_like_others(opened: Visit) -
 
 def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(opened: Visit) -> None:
     app = at(opened, KEEP)
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/while_not_one[1]/body/equal")
     next(one for one in app.button if one.label == "Add").click().run()
-    app.segmented_control("debugger_panel").set_value("Inspect").run()
+    app.segmented_control("dock_tab").set_value("Node").run()
     run_from_here(editing(app))
     press(app, "restart", "run")
     assert "iteration 1" in page_text(app)
@@ -158,13 +160,15 @@ def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(ope
 
 
 def test_a_link_brings_the_outcome_back_and_the_way_out_of_it_leads_to_the_same_moment(
-    opened: Visit,
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("loopscope_app.actions.side_by_side.PATIENCE", 60.0)
     app = opened(
         model="sample:collatz", whatif=json.dumps({KEEP: False}), step="24", lens="compare"
     )
+    assert ["while_not_one (iterations)", "", "3", "7"] in sent(app, "compare_differences")["cells"]
+    app.segmented_control("view_bar").set_value("debug").run()
     assert "while_not_one: 3 instead of 7 iterations" in page_text(app)
-    assert "3 iterations  ≠  7 iterations" in json.dumps(sent(app, "compare"), ensure_ascii=False)
     assert step_of(app) == 24
     app.button("what_if_undo_0").click().run()
     assert (banner(app), step_of(app)) == ("", 24)
@@ -286,7 +290,7 @@ def test_the_outcome_in_words() -> None:
         ({"main/while_not_one[1]/body/equal": False}, "while_not_one: 108 instead of 7 iterations"),
         (
             {"main/while_not_one[0]/body/next_steps": 7},
-            "the same operations run, with other values",
+            "the same operations run with other values",
         ),
     ):
         changed = loopscope.Debugger(model, feeds, changes=changes)
@@ -316,12 +320,12 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     browsing.settled(page)
     opener = page.get_by_role("button", name="What if …").first
     opener.click(timeout=LONG)
-    page.get_by_role("button", name="Run from here with it").click()
+    page.get_by_role("button", name="Run from here").click()
     line = page.locator(".st-key-what_if")
     expect(line).to_contain_text("keep_going at iteration 2 = false", timeout=LONG)
     expect(line).to_contain_text("3 instead of 7 iterations", timeout=LONG)
-    expect(page.get_by_role("button", name="Run from here with it")).to_have_count(0)
-    expect(page.locator(".st-key-side")).to_contain_text("set by hand")
+    expect(page.get_by_role("button", name="Run from here")).to_have_count(0)
+    expect(page.locator(".st-key-dock")).to_contain_text("set by hand")
     page.wait_for_function("() => location.search.includes('whatif')")
     wanted = parse_qs(urlsplit(page.url).query)
     assert json.loads(wanted["whatif"][0]) == {KEEP: False}
@@ -354,11 +358,11 @@ def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(
     cell.press("Enter")
     expect(cell).to_have_count(0)
     browsing.settled(page)  # what is typed is told after a moment
-    editor.get_by_role("button", name="Run from here with it").click()
+    editor.get_by_role("button", name="Run from here").click()
     expect(page.locator(".st-key-what_if")).to_contain_text(
         "6 instead of 5 iterations", timeout=LONG
     )
-    expect(page.locator(".st-key-side .stats")).to_contain_text("9")
+    expect(page.locator(".st-key-dock .stats")).to_contain_text("9")
 
 
 @pytest.mark.browser
@@ -370,13 +374,13 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     canvas.locator(f'.box[data-address="{place_of.format("", "", "equal")}"]').dispatch_event(
         "click"
     )
-    expect(page.locator(".st-key-side")).to_contain_text(
+    expect(page.locator(".st-key-dock")).to_contain_text(
         "› equal", timeout=LONG
     )  # until then the button sets another value
     page.get_by_role("button", name="What if …").click()
     expect(page.get_by_text("equal at iterations 19 › 1")).to_be_visible(timeout=LONG)
-    page.get_by_role("button", name="Run from here with it").click()
-    strip, side = page.locator(".st-key-what_if"), page.locator(".st-key-side")
+    page.get_by_role("button", name="Run from here").click()
+    strip, side = page.locator(".st-key-what_if"), page.locator(".st-key-dock")
     expect(strip).to_contain_text("equal at iterations 19 › 1 = false", timeout=LONG)
     expect(strip).to_contain_text("if_divides at iterations 19 › 1: else instead of then")
     expect(side).to_contain_text("set by hand")

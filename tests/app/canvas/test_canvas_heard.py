@@ -50,7 +50,7 @@ def test_clicks_in_one_moment_are_all_heard_once(page: Page, server: str) -> Non
     ("clicked", "shown"),
     [
         (".st-key-lens button:nth-of-type(3)", ".st-key-whole_run"),
-        (".st-key-debugger_panel button:nth-of-type(5)", ".st-key-side :text('Pause at NaN')"),
+        (".st-key-debugger_panel button:nth-of-type(5)", ".st-key-dock :text('Pause at NaN')"),
         (".st-key-header_close button", "[class*=st-key-card_]"),
     ],
 )

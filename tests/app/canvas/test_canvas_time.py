@@ -46,7 +46,7 @@ def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz", step="30")
     canvas.locator("[data-do=unroll]").click()
     expect(canvas.locator(".frame.copy")).to_have_count(4, timeout=LONG)
-    side = page.locator(".st-key-side")
+    side = page.locator(".st-key-dock")
     for iteration, value in (("0", "10"), ("1", "5")):
         canvas.locator(
             f'.box[data-address="main/while_not_one[{iteration}]/body/if_even:0"]'

@@ -104,8 +104,8 @@ def test_the_first_nan_is_told_when_asked_for(
     ]
     assert main(words) == 0
     told = capsys.readouterr().out
-    assert ("The first NaN is made by while_training · iteration " in told) == made
-    assert ("No NaN was made." in told) != made
+    assert ("The first NaN is computed by while_training · iteration " in told) == made
+    assert ("No operation computed a NaN." in told) != made
     assert main([*words, "--json"]) == 0
     found = strictly(capsys.readouterr().out)["first_nan"]
     assert isinstance(found, dict)

@@ -65,7 +65,7 @@ def test_inputs_that_the_command_brings_come_first(
     first, array = next(iter(opened.sets.items()))
     assert (first, array["x"].dtype.name, array["x"].item()) == ("mine", "float32", 100)
     np.savez(tmp_path / "wrong.npz", y=np.float32(1))
-    with pytest.raises(InputError, match="the file holds 'y', the model's inputs are 'x'"):
+    with pytest.raises(InputError, match="the file contains 'y': expected the inputs 'x'"):
         with_inputs(opened, str(tmp_path / "wrong.npz"))
     assert main(["--inputs", str(tmp_path / "mine.npz"), "--no-browser"]) == 2
     assert "--inputs needs a model" in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_inputs_run_it(training: Path, tmp_path: Path, capsys: pytest.CaptureFix
         in printed.partition("outputs")[2]
     )
     assert (
-        "`backward/for/Loop` walks `for` back: its iteration 0 walks back iteration 2, the last of 3.\n"
+        "`backward/for/Loop` computes the gradient of `for`: its iteration 0 belongs to iteration 2, the last of 3.\n"
         in printed
     )
     assert (

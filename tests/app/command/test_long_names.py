@@ -34,7 +34,7 @@ def test_the_first_nan_is_told_to_the_end(model: Path, capsys: pytest.CaptureFix
     (told,) = [
         line for line in capsys.readouterr().out.splitlines() if line.startswith("The first NaN")
     ]
-    assert told.startswith("The first NaN is made by aaa")
+    assert told.startswith("The first NaN is computed by aaa")
     assert told.endswith(".")
     assert "…" not in told
 

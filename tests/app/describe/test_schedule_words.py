@@ -11,17 +11,19 @@ from loopscope_app.describe.schedule_words import cut, sentences
 from tests.engine.explain.runs import finished
 
 GAINS_NOTHING = "More workers save nothing: each operation waits for the one before."
-GAINS_NO_WINDOW = "Overlapping iterations saves nothing here."
+NEITHER_GAINS = (
+    "Overlapping iterations saves nothing here; neither do more workers: "
+    "each operation waits for the one before."
+)
 SAID = {
     ("counter_ahead", "main/while_below_n", 10, 1): [
-        "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, whatever the window.",
+        "**140 ticks** for 60 operations of 20 iterations: one worker runs one operation at a time, for any window.",
         "With enough workers: 100 ticks.",
         "`i` and `x` go side by side.",
     ],
     ("counter_ahead", "main/while_below_n", 10, 2): [
         "**100 ticks** for 60 operations of 20 iterations, 1.4 times as fast as one operation at a time.",
-        GAINS_NO_WINDOW,
-        GAINS_NOTHING,
+        NEITHER_GAINS,
         "`i` gets up to 9 iterations ahead of `x`, never behind.",
     ],
     ("records_scan", "main/each_row", 10, 4): [

@@ -32,6 +32,7 @@ from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.page import BytesBound, page_of, paged_pictures
 from loopscope_app.page.moments import moments
 from loopscope_app.page.paged_pictures import MOST_PICTURES, pictures
+from loopscope_app.parts.dock.export_drawer import page as exported
 from loopscope_samples import sample, samples
 from tests.app.page.finished_runs import run_of
 from tests.engine.run_file.test_without_weights import dense
@@ -372,3 +373,12 @@ def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "not kept" in json.dumps(data["matrices"])
     assert "not kept: the run was saved without weights" in json.dumps(data["code"])
+
+
+@pytest.mark.parametrize("step", [0, 20, 72])
+def test_a_page_that_is_exported_in_the_app_opens_at_the_moment_on_the_screen(step: int) -> None:
+    debugger = run_of("collatz")
+    debugger.seek(step)
+    document = exported(debugger, "collatz", "", default_folding(debugger.model), "main", None)
+    data = data_of(document.decode())
+    assert data["steps"][data["at"]] == step

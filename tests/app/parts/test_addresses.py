@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope.view import search
 from loopscope_app.describe import typed
-from loopscope_app.parts.panels import finder
+from loopscope_app.parts.frame import finder
 from loopscope_app.state import open_model
 from tests.app.browsing import open_sample
 from tests.app.components import sent
@@ -112,7 +112,9 @@ def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
 def test_ask_takes_any_form(opened: Visit, form: str) -> None:
     app = opened(model="sample:hybrid_stack", step="450", lens="ask")
     app.text_input("ask").set_value(form).run()
-    assert len(sent(app, "ask_table")["cells"]) >= 5
+    drawn = sent(app, "loop_table")
+    assert drawn["titles"][-1] == form
+    assert sum(row[-1] != "" for row in drawn["cells"]) >= 5
 
 
 @pytest.mark.parametrize(

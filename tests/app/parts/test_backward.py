@@ -23,6 +23,7 @@ from loopscope_app.parts.run_views.adjoint_view import chart_of
 from loopscope_app.state.background_run import Differentiating, Running
 from loopscope_app.state.open_model import Opened, open_sample, with_gradient
 from loopscope_app.state.user_session import UserSession
+from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text, press
 
 Visit = Callable[..., AppTest]
@@ -35,6 +36,8 @@ def session_of(app: AppTest) -> UserSession:
 
 
 def walk_back(app: AppTest, *by: str) -> AppTest:
+    if session_of(app).view != "gradients":
+        app.segmented_control("view_bar").set_value("gradients").run()
     generation = session_of(app).run.generation
     if by:
         app.multiselect(f"backward_by_{generation}").set_value(list(by))
@@ -71,8 +74,8 @@ def test_the_gradient_opens_on_the_same_inputs_and_has_run(opened: Visit) -> Non
     }
     assert {"main/for_each_sound", "main/backward%2Ffor_each_sound%2FLoop"} <= drawn
     text = page_text(app)
-    assert "how loss changes with gate_bias" in text
-    assert "flows: from 0.26 at the end to 0.25 in iteration 0" in text
+    assert "How loss changes with gate_bias" in text
+    assert "<b>The gradient flows: 0.26 at iteration 5, 0.25 at iteration 0</b>" in text
 
 
 def test_an_address_opens_it_again(opened: Visit) -> None:
@@ -107,19 +110,57 @@ def test_inputs_that_were_edited_come_along(opened: Visit) -> None:
 
 
 def test_nothing_to_differentiate_by_is_asked_for(opened: Visit) -> None:
-    app = opened(model="sample:gated_memory", set="silence_of_5")
+    app = opened(model="sample:gated_memory", set="silence_of_5", view="gradients")
     generation = session_of(app).run.generation
     app.multiselect(f"backward_by_{generation}").set_value([])
     app.button("backward_go").click().run()
     assert "choose at least one input or constant" in app.info[0].value
 
 
-def test_models_of_whole_numbers_and_gradients_have_no_button(opened: Visit) -> None:
-    for app in (
-        opened(model="sample:collatz"),
-        opened(model="sample:gated_memory", backward=GATED),
-    ):
-        assert "backward_go" not in [one.key for one in app.button]
+def test_models_of_whole_numbers_have_no_view_of_gradients(opened: Visit) -> None:
+    app = opened(model="sample:collatz", view="gradients")
+    assert "Gradients" not in app.segmented_control("view_bar").options
+    assert app.segmented_control("view_bar").value == "debug"
+
+
+def test_a_gradient_leads_back_to_its_model_on_the_same_inputs(opened: Visit) -> None:
+    app = walk_back(opened(model="sample:gated_memory", set="gate_open"), "gate_bias")
+    assert "backward_go" not in [button.key for button in app.button]
+    app.button("gradient_back").click().run()
+    assert not app.exception
+    session = session_of(app)
+    assert backward_of(app) is None
+    assert (session.view, session.model.input_set) == ("gradients", "gate_open")
+    assert "backward_go" in [button.key for button in app.button]
+
+
+def test_the_headline_is_the_verdict_in_significant_digits(opened: Visit) -> None:
+    app = opened(
+        model="sample:vanishing_gradient", set="silence_of_30", view="gradients", step="9999"
+    )
+    assert (
+        "<b>The gradient vanishes: 1 at iteration 30, 1.6e-10 at iteration 0</b>; "
+        "it halves per iteration." in page_text(app)
+    )
+
+
+def test_a_value_set_by_hand_shows_the_norms_without_it_as_dashes(opened: Visit) -> None:
+    clipped = "main/backward%2Ffor_each_sound%2FLoop[14]/body/adjoint_of_memory"
+    app = opened(
+        model="sample:exploding_gradient",
+        set="grows_by_half",
+        whatif=json.dumps({clipped: [1.0]}),
+        view="gradients",
+    )
+    run = session_of(app).run
+    assert run.debugger is not None
+    assert run.original is not None
+    run.debugger.run()
+    run.original.run()
+    app.run()
+    lane = sent(app, "adjoints")["lanes"][0]
+    assert lane["line"] != lane["second_line"]
+    assert "dashed: without them" in page_text(app)
 
 
 def test_the_strip_has_a_place_for_every_iteration_and_one_for_the_end(opened: Visit) -> None:
@@ -129,9 +170,9 @@ def test_the_strip_has_a_place_for_every_iteration_and_one_for_the_end(opened: V
     (walk,) = walks_of(debugger)
     chart = chart_of(walk)
     assert [lane.name for lane in chart.lanes] == [
-        "adjoint of memory",
-        "gives recurrent",
-        "gives weight",
+        "gradient of memory",
+        "contribution to recurrent",
+        "contribution to weight",
     ]
     assert [lane.verdict for lane in chart.lanes] == ["vanishes", "", ""]
     assert (chart.extent, len(chart.lanes[0].blocks), len(chart.lanes[1].blocks)) == (32, 32, 31)
@@ -140,8 +181,7 @@ def test_the_strip_has_a_place_for_every_iteration_and_one_for_the_end(opened: V
     assert steps[5:] == pytest.approx(
         np.full(len(steps) - 5, np.log10(2) / np.log10(1 / 1.625e-10)), rel=0.05
     )
-    assert chart.lanes[0].blocks[-1][5] == "at the end: 1.0"
-    assert "halves per iteration" in page_text(app)
+    assert chart.lanes[0].blocks[-1][5] == "at the end: 1"
 
 
 def test_a_branch_that_did_not_run_is_told(opened: Visit) -> None:

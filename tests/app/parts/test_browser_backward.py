@@ -20,23 +20,19 @@ def box(canvas: Locator, address: str) -> Locator:
     return canvas.locator(f'.box[data-address="{address}"]')
 
 
-def test_a_gradient_is_chosen_watched_and_opened_again(page: Page, server: str) -> None:
-    open_sample(page, server, "for_loop", set="three_years")
-    page.locator("button").filter(has_text="undo").first.click()
-    page.get_by_role("button", name="Walk back").click()
-    expect(page.locator(".titles").first).to_contain_text("Gradients of", timeout=LONG)
-    expect(place(page)).to_contain_text("finished", timeout=LONG)
-    expect(page.locator(".walked_back")).to_contain_text(
-        "walks back iteration 2, the last of 3", timeout=LONG
-    )
-    expect(page.locator(".walked_back")).to_contain_text("from 1.0 at the end")
+def test_a_gradient_is_computed_opened_again_and_left(page: Page, server: str) -> None:
+    open_sample(page, server, "for_loop", set="three_years", view="gradients")
+    page.get_by_role("button", name="Compute").click()
+    words = page.locator(".walked_back")
+    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
+    expect(page.locator(".headline")).to_contain_text("The gradient flows: 1 at iteration 2")
     expect(page).to_have_url(re.compile(r"backward=.*step="))
     page.reload()
-    expect(page.locator(".walked_back")).to_contain_text(
-        "walks back iteration 2, the last of 3", timeout=LONG
-    )
+    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
+    page.get_by_role("button", name="Back to the model").click()
+    expect(page.get_by_role("button", name="Compute")).to_be_visible(timeout=LONG)
     page.go_back()
-    expect(page.locator(".titles").first).not_to_contain_text("Gradients of", timeout=LONG)
+    expect(page.get_by_role("button", name="Back to the model")).to_be_visible(timeout=LONG)
 
 
 def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None:
@@ -48,12 +44,12 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
         step=f"{BACK}[3]/body/next_memory".replace("%", "%25"),
     )
     expect(
-        canvas.locator(".frame, .cluster, text").filter(has_text="walks back iteration 2").first
+        canvas.locator(".frame, .cluster, text").filter(has_text="gradient of iteration 2").first
     ).to_be_attached(timeout=LONG)
-    expect(canvas.locator("text").filter(has_text="walked back now").first).to_be_attached()
+    expect(canvas.locator("text").filter(has_text="gradient now").first).to_be_attached()
     # A click in the forward loop shows the iteration that is walked back, and leads to it.
     box(canvas, "main/for_each_sound/body/kept").dispatch_event("click")
-    side = page.locator(".st-key-side")
+    side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_sound · iteration 2", timeout=LONG)
     expect(
         side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")
@@ -63,30 +59,18 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
     expect(place(page)).to_contain_text("iteration 2 of 6", timeout=LONG)
 
 
-def test_a_click_on_the_strip_goes_to_where_that_iteration_is_walked_back(
+def test_a_click_on_the_norms_goes_to_where_that_iteration_is_walked_back(
     page: Page, server: str
 ) -> None:
-    open_sample(page, server, "vanishing_gradient", set="silence_of_5")
-    page.keyboard.press("End")
+    open_sample(
+        page, server, "vanishing_gradient", set="silence_of_5", view="gradients", step="9999"
+    )
     strip = page.locator(".st-key-adjoints canvas")
     expect(strip).to_be_visible(timeout=LONG)
     box_of = strip.bounding_box()
     assert box_of is not None
-    left = 125  # the names
+    left = 155  # the names
     strip.click(position={"x": left + (box_of["width"] - left) * 1.5 / 7, "y": 20})
-    expect(place(page)).to_contain_text("iteration 4 of 6", timeout=LONG)
     expect(
-        page.locator(f"{CANVAS} text").filter(has_text="walks back iteration 1").first
+        page.locator(f"{CANVAS} text").filter(has_text="gradient of iteration 1").first
     ).to_be_attached(timeout=LONG)
-
-
-def test_the_strip_is_on_a_small_screen_without_scrolling(page: Page, server: str) -> None:
-    page.set_viewport_size({"width": 1280, "height": 800})
-    open_sample(page, server, "vanishing_gradient", set="silence_of_30", step="9999")
-    strip = page.locator(".st-key-adjoints canvas")
-    expect(strip).to_be_visible(timeout=LONG)
-    expect(page.locator(".walked_back")).to_contain_text("vanishes", timeout=LONG)
-    expect(page.locator(".st-key-verdict")).to_contain_text("Result", timeout=LONG)
-    expect(strip).to_be_in_viewport(
-        ratio=0.999, timeout=LONG
-    )  # the parts above take their places one after the other

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import open_sample, place
+from tests.app.browsing import open_sample
 
 pytestmark = pytest.mark.browser
 
@@ -32,7 +32,7 @@ def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) 
     page.get_by_text("Matrix", exact=True).click()
     press(page, "matrix", 0.98, 0.05)
     expect(page.locator(".crumbs")).to_contain_text("iteration 7, the last of 8")
-    expect(page.locator(".st-key-side")).to_contain_text("sequence")
+    expect(page.locator(".st-key-dock")).to_contain_text("sequence")
 
 
 @pytest.mark.parametrize("key", ["/", "Control+f"])
@@ -49,43 +49,9 @@ def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(
     expect(field).to_be_focused()
     page.keyboard.type("multiply sentence")
     page.keyboard.press("Enter")
-    expect(page.locator(".st-key-side")).to_contain_text("next_sentence_probability")
+    expect(page.locator(".st-key-dock")).to_contain_text("next_sentence_probability")
     page.get_by_text("Code", exact=True).click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("next_sentence_probability")
     page.locator(".st-key-code .row.live", has_text="is_confident = ").click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("is_confident")
     page.wait_for_url(re.compile("is_confident"))
-
-
-def test_after_a_long_run_the_tabs_and_fields_show_what_they_hold(page: Page, server: str) -> None:
-    """The other runtime takes longer than the page waits, so that the panels go and come back."""
-    open_sample(page, server, "decoder", step="9999")
-    page.get_by_text("Compare", exact=True).click()
-    page.locator(".st-key-compare_with").click()
-    page.get_by_text("the same run in OpenVINO").click()
-    expect(page.get_by_role("combobox", name="Compare with")).to_have_value(
-        "the same run in OpenVINO"
-    )
-    page.locator(".st-key-compare_run button").click()
-    expect(page.get_by_text("All outputs agree with OpenVINO")).to_be_visible(timeout=60_000)
-    expect(page.get_by_role("combobox", name="Compare with")).to_have_value(
-        "the same run in OpenVINO"
-    )
-    expect(page.get_by_role("radio", name="Compare")).to_be_checked()
-
-
-def test_what_differs_in_the_other_runtime_is_a_click_away(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "swap", step="9999", lens="compare")
-    page.locator(".st-key-compare_with").click()
-    page.get_by_text("the same run in OpenVINO").click()
-    page.locator(".st-key-compare_run button").click()
-    page.locator(".st-key-against .line", has_text="swap_each_round · iteration 1 › right").click(
-        timeout=60_000
-    )
-    expect(place(page)).to_contain_text("iteration 1 of 3")
-    expect(page.locator(".st-key-side")).to_contain_text("swap_each_round · iteration 1 › right")
-    expect(page.locator(".st-key-side .value")).to_have_text("1.0")
-    expect(canvas.locator(".box.selected")).to_have_attribute(
-        "data-address", "main/swap_each_round/body/right"
-    )
-    expect(page.locator(".st-key-against .line")).to_be_visible()  # what was found stays

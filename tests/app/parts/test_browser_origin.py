@@ -27,7 +27,7 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     canvas.locator('.box[data-address="main/for_each_year/body/next_balance"]').dispatch_event(
         "click"
     )
-    side = page.locator(".st-key-side")
+    side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_year · iteration 2 › next_balance", timeout=LONG)
     expect(canvas.locator(".origin")).to_have_count(0)
     page.get_by_role("radio", name="Origin").click()

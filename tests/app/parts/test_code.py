@@ -21,7 +21,7 @@ from loopscope.explain.code import listing
 from loopscope.explain.code_lines import Listing
 from loopscope_app.describe.code_moment import branch_lines, code_moment, current_lines
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.parts.panels import code_panel
+from loopscope_app.parts.dock import code_tab
 from loopscope_samples import sample
 from tests.app.components import sent
 from tests.engine.explain.runs import begun, finished
@@ -75,7 +75,7 @@ def test_values_stand_beside_their_lines() -> None:
 
 def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
     app = opened(model="sample:for_loop", node="main/for_each_year/body/next_balance", step="4")
-    app.segmented_control("debugger_panel").set_value("Code").run()
+    app.segmented_control("dock_tab").set_value("Code").run()
     assert not app.exception
     lines, shown = sent(app, "code")["lines"], sent(app, "code_moment")
     assert len(shown["current"]) == 1
@@ -85,7 +85,7 @@ def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
 
 def test_a_body_alone_is_code_too(opened: Visit) -> None:
     app = opened(model="sample:for_loop", body="main/for_each_year/body", step="4")
-    app.segmented_control("debugger_panel").set_value("Code").run()
+    app.segmented_control("dock_tab").set_value("Code").run()
     assert not app.exception
     assert any(line[0].startswith("def ") for line in sent(app, "code")["lines"])
 
@@ -97,9 +97,7 @@ def test_the_downloaded_file_prints_what_the_run_gave(
     debugger, one = finished(name), sample(name)
     assert one is not None
     (tmp_path / "main.py").write_bytes(
-        code_panel.packed_file(
-            debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())
-        )
+        code_tab.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays()))
     )
     runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
     assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)
@@ -119,7 +117,7 @@ def test_a_file_with_weights_lies_beside_them_in_an_archive(
     }}"""
     model = loopscope.read_model(parse_model(text).SerializeToString())
     given = np.linspace(0, 0.01, 10, dtype=np.float32)
-    packed = code_panel.packed_file(plan_of(model), "main", [given], "weighed")
+    packed = code_tab.packed_file(plan_of(model), "main", [given], "weighed")
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert archive.namelist() == ["weighed.py", "weights.npz"]
         archive.extractall(tmp_path)

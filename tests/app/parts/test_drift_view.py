@@ -1,6 +1,4 @@
-"""Compare with another model, with values rounded, with a runtime: the verdict, the picture,
-both sides of a cell.
-"""
+"""Compare with another model, with values rounded, with a runtime: verdict, picture, both values."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from loopscope_app.describe.node_index import places
 from loopscope_app.parts.inspector.rounding_menu import patterns
 from loopscope_app.state.compare_choice import MODEL, ROUNDED, RUNTIME
 from loopscope_samples import FOLDER
-from tests.app.browsing import open_sample, place
+from tests.app.browsing import LONG, open_sample, place
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 
@@ -28,12 +26,13 @@ Visit = Callable[..., AppTest]
 
 @pytest.fixture
 def compared(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
-    """Compare of a sample with one of the choices, once it is done."""
-    monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
+    """Return a visit that compares a sample with a run of a kind."""
+    for module in ("other_runs", "side_by_side"):
+        monkeypatch.setattr(f"loopscope_app.actions.{module}.PATIENCE", 60.0)
 
-    def visit(sample: str, choice: str, **widgets: str) -> AppTest:
-        app = opened(model=f"sample:{sample}", step="9999", lens="compare")
-        app.selectbox("compare_with").select(choice).run()
+    def visit(sample: str, kind: str, **widgets: str) -> AppTest:
+        app = opened(model=f"sample:{sample}", step="9999", view="compare")
+        app.segmented_control("compare_kind").set_value(kind).run()
         for key, text in widgets.items():
             app.text_input(key).set_value(text).run()
         app.button("compare_run").click().run()
@@ -45,18 +44,24 @@ def compared(opened: Visit, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ap
 
 def test_values_rounded_to_a_narrower_type(compared: Callable[..., AppTest]) -> None:
     app = compared("linear_attention", ROUNDED, compare_round_what="main/*/S")
-    assert "Begins in <code>for_each_token</code> at iteration 1 in <code>S</code>" in page_text(
-        app
-    )
+    assert "<b>First difference: iteration 1 › S</b>" in page_text(app)
+    assert "The outputs are at most" in page_text(app)
+    rows = sent(app, "compare_differences")
+    assert rows["titles"] == ["value", "iteration", "here", "there"]
+    assert rows["cells"][0][:2] == ["S", "1"]
+    app.segmented_control("compare_shown").set_value("By iteration").run()
     chart = sent(app, "drift")
     assert chart["lanes"][0]["name"] == "S"
     assert [block[2] for block in chart["lanes"][0]["blocks"]] == ["heat"] * 12
     assert chart["lanes"][0]["blocks"][0][5] == "iteration 0: equal"
     assert chart["lanes"][0]["blocks"][1][3] < 0, "beyond the tolerance"
-    assert sent(app, "drift_lines")["rows"][0]["role"] == "begins here"
+    app.button("drift_largest").click().run()
+    assert not app.exception
+    assert app.segmented_control("compare_shown").value == "Both values"
+    assert "of the largest magnitude apart" in page_text(app)
 
 
-def test_a_pattern_that_names_nothing_is_said(compared: Callable[..., AppTest]) -> None:
+def test_a_pattern_that_names_nothing_is_an_error(compared: Callable[..., AppTest]) -> None:
     app = compared("linear_attention", ROUNDED, compare_round_what="main/nothing")
     assert "it names no value of floats" in app.error[0].value
 
@@ -80,32 +85,40 @@ def written(folder: Path, name: str, factor: float, least: float) -> Path:
 
 def test_another_model(opened: Visit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("loopscope_app.actions.other_runs.PATIENCE", 60.0)
-    app = opened(model=str(written(tmp_path, "before", 1.5, 40.0)), step="9999", lens="compare")
-    app.selectbox("compare_with").select(MODEL).run()
+    app = opened(model=str(written(tmp_path, "before", 1.5, 40.0)), step="9999", view="compare")
+    app.segmented_control("compare_kind").set_value(MODEL).run()
     app.button("compare_run").click().run()
     assert "expected another model" in app.error[0].value
     app.text_input("compare_other_path").set_value(str(written(tmp_path, "after", 1.2, 80.0))).run()
-    assert "The other model: <b>after.xml</b>" in page_text(app)
     app.button("compare_run").click().run()
     assert not app.exception
-    roles = [row["role"] for row in sent(app, "drift_lines")["rows"]]
-    assert roles[0] == "begins here"
-    assert "other count" in roles
-    matched = next(one.value for one in app.dataframe if "the other" in one.value)
+    assert "The loop runs <b>" in page_text(app)
+    names = [cells[0] for cells in sent(app, "compare_differences")["cells"]]
+    assert "before (iterations)" in names
+    tapes = sent(app, "compare_tapes")["lanes"]
+    assert [lane["name"] for lane in tapes[:2]] == ["here", "after.xml"]
+    assert len(tapes[0]["blocks"]) < len(tapes[1]["blocks"])
+    matched = next(table.value for table in app.dataframe if "there" in table.value)
     assert ("before › before_grown", "after › after_grown") in set(
-        zip(matched["this"], matched["the other"], strict=True)
+        zip(matched["here"], matched["there"], strict=True)
     )
 
 
 def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> None:
     app = compared("swap", RUNTIME)
-    assert sent(app, "against")["rows"]
-    assert sent(app, "drift")["lanes"]
+    assert "First difference: swap_each_round · iteration 1 › right</b>, 1 here, 2 there" in (
+        page_text(app)
+    )
+    cells = sent(app, "compare_differences")["cells"]
+    assert cells[0] == ["right", "1", "1", "2"]
+    assert ["right_at_the_end (output)", "", "1", "2"] in cells
+    course = sent(app, "compare_tapes")["lanes"][2]
+    assert course["line"] != course["second_line"]
     run = app.session_state["loopscope"].run
     pair = next(
-        number for number, one in enumerate(run.drifted.drift.pairs) if one.one.endswith("/right")
+        number for number, pair in enumerate(run.drifted.drift.pairs) if pair.one.endswith("/right")
     )
-    assert run.drifted.there(Spot(pair, 1)) != run.drifted.one.value(
+    assert run.drifted.there(Spot(pair, 1)) != run.drifted.run.value(
         "main/swap_each_round[1]/body/right"
     )
 
@@ -129,24 +142,31 @@ def test_what_can_be_rounded_from_a_place() -> None:
 
 
 @pytest.mark.browser
-def test_a_click_opens_both_moments(page: Page, server: str) -> None:
-    open_sample(page, server, "linear_attention", step="9999", node="main/for_each_token/body/S")
-    page.locator(".st-key-side").get_by_test_id("stPopoverButton").first.click()
-    page.get_by_role("combobox", name="What if this were rounded").click()
-    page.get_by_role("option", name="the whole model").click()
-    page.get_by_role("button", name="Round and compare").click()
-    expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=30_000)
-    expect(page.locator(".st-key-compare_round_what input")).to_have_value("*")
+def test_a_cell_shows_both_values(page: Page, server: str) -> None:
+    open_sample(page, server, "linear_attention", view="compare", **{"with": "precision"})
+    page.locator(".st-key-compare_run button").first.click()
+    expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=LONG)
+    page.get_by_role("radio", name="By iteration").click(force=True)
     picture = page.locator(".st-key-drift canvas")
-    picture.scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
+    expect(picture).to_be_visible(timeout=LONG)
+    page.wait_for_timeout(400)
     box = picture.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.98, box["y"] + 2 + 5 * 17 + 8)
-    moments = page.locator(".st-key-both_moments")
-    expect(moments).to_contain_text("for_each_token · iteration 11 › S")
-    expect(moments).to_contain_text("everything rounded to bf16", ignore_case=True)
-    expect(moments.locator("img.heat")).to_have_count(2)
-    expect(place(page)).to_contain_text("iteration 11")
-    page.locator(".st-key-drift_lines .line", has_text="begins here").click()
-    expect(moments).to_contain_text("scaled_query")
+    values = page.locator(".st-key-both_moments")
+    expect(values).to_contain_text("for_each_token · iteration 11 › S", timeout=LONG)
+    expect(values).to_contain_text("everything rounded to bf16", ignore_case=True)
+    expect(values.locator("img.heat")).to_have_count(2)
+    page.get_by_role("button", name="Open in Debug").click()
+    expect(place(page)).to_contain_text("iteration 11", timeout=LONG)
+
+
+@pytest.mark.browser
+def test_a_rounding_chosen_at_a_node_opens_compare(page: Page, server: str) -> None:
+    open_sample(page, server, "linear_attention", step="9999", node="main/for_each_token/body/S")
+    page.locator(".st-key-dock").get_by_test_id("stPopoverButton").first.click()
+    page.get_by_role("combobox", name="What if this were rounded").click()
+    page.get_by_role("option", name="the whole model").click()
+    page.get_by_role("button", name="Round and compare").click()
+    expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-compare_round_what input")).to_have_value("*")

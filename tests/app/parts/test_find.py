@@ -12,7 +12,7 @@ import loopscope
 from loopscope import Debugger, builder
 from loopscope.builder import ops
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.parts.panels import finder
+from loopscope_app.parts.frame import finder
 from loopscope_app.state import open_model
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.run_in_view import RunInView

@@ -98,7 +98,7 @@ def test_a_sequence_is_made_up_again_as_a_sequence(opened: Visit) -> None:
         [("model.onnx", document, "application/octet-stream")]
     ).run()
     assert not app.exception
-    app.button("header_made_up").click().run()
+    app.button("header_generated").click().run()
     before = dict(app.session_state["loopscope"].model.draft)
     next(one for one in app.number_input if str(one.key).startswith("inputs_seed")).set_value(
         7

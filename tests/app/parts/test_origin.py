@@ -54,7 +54,7 @@ def test_the_inspector_tells_where_a_value_came_from(opened: Visit) -> None:
     app = opened(
         model="sample:decoder", node="main/for_each_word/body/next_sentence_probability", step="60"
     )
-    app.segmented_control("inspector_view").set_value("Origin").run()
+    app.button("node_origin").click().run()
     rows = sent(app, "origin")["rows"]
     assert rows[0]["title"] == "next_sentence_probability"
     assert any(row["role"] == "back edge" for row in rows)
@@ -64,7 +64,7 @@ def test_the_inspector_names_and_shows_the_part_that_an_iteration_read(opened: V
     app = opened(
         model="sample:walking_backwards", node="main/from_last_to_first/body/worth_now", step="9"
     )
-    app.segmented_control("inspector_view").set_value("Origin").run()
+    app.button("node_origin").click().run()
     rows = sent(app, "origin")["rows"]
     read = [(row["title"], row["value"]) for row in rows if row["role"] == "slice"]
     assert read[0] == ("rewards[2]", "[1] 0.0")
@@ -72,7 +72,7 @@ def test_the_inspector_names_and_shows_the_part_that_an_iteration_read(opened: V
 
 def test_a_part_can_be_asked_for(opened: Visit) -> None:
     app = opened(model="sample:walking_backwards", node="main/from_last_to_first", step="99")
-    app.segmented_control("inspector_view").set_value("Origin").run()
+    app.button("node_origin").click().run()
     (asked,) = [one for one in app.text_input if str(one.key).startswith("origin_part_")]
     asked.set_value("1").run()
     rows = sent(app, "origin")["rows"]

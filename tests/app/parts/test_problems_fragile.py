@@ -20,10 +20,11 @@ def test_a_fragile_decision_is_a_click_away(opened: Callable[..., AppTest], tmp_
         "Whether search · iteration 1 is followed by another was decided by 0.0002: bf16 would decide otherwise."
         in page_text(app)
     )
-    assert sent(app, "loop_table")["titles"][-1] == "margin"
     app.button("problem_fragile_0").click().run()
     assert not app.exception
     assert app.session_state["loopscope"].run.debugger.cursor.previous.startswith(
         "main/search[1]/body"
     )
+    app.button("drawer_close").click().run()
+    assert sent(app, "loop_table")["titles"][-1] == "margin"
     assert "fragile" not in page_text(opened(model="sample:collatz", step="9999", panel="problems"))

@@ -1,6 +1,4 @@
-"""What the screen says of a comparison with a runtime: the first value that differs, and why it
-does where that is known.
-"""
+"""The verdict of a comparison with a runtime: the first value that differs, and its cause."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import pytest
 
 from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.parts.run_views import runtime_difference
-from loopscope_app.parts.widgets import chain, markup
 
 FIRST = ValueDifference("main/Round_2", 2, "330 at [3,10]", "331 at [3,10]")
 
@@ -16,13 +13,21 @@ FIRST = ValueDifference("main/Round_2", 2, "330 at [3,10]", "331 at [3,10]")
 @pytest.mark.parametrize(
     "cause", ["Computed from what A 1 has for its inputs, Round_2 is the same here.", ""]
 )
-def test_a_cause_that_is_known_stands_below_the_first_value(
-    cause: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown: list[str] = []
-    monkeypatch.setattr(markup, "show", lambda text, *_: shown.append(text))
-    monkeypatch.setattr(
-        chain, "show", lambda lines, **_: shown.extend(line.title for line in lines)
-    )
-    runtime_difference.show(ComparisonReport("A 1", (), FIRST, cause=cause), None, "A")
-    assert shown[1:] == ["Round_2", *([cause] if cause else [])]
+def test_a_known_cause_follows_the_first_difference(cause: str) -> None:
+    words = runtime_difference.verdict(ComparisonReport("A 1", (), FIRST, cause=cause), None)
+    begin = "**First difference: Round_2**, 330 at [3,10] here, 331 at [3,10] there."
+    assert words == (f"{begin} {cause}" if cause else begin)
+
+
+def test_outputs_are_lines_after_the_first_value() -> None:
+    output = ValueDifference("words", -1, "3", "4")
+    report = ComparisonReport("A 1", (output,), FIRST, left_out={"never ran": 2})
+    assert [line.cells for line in runtime_difference.lines_of(report)] == [
+        ("Round_2", "", "330 at [3,10]", "331 at [3,10]"),
+        ("words (output)", "", "3", "4"),
+    ]
+
+
+def test_an_agreement_is_the_sentence_of_the_report() -> None:
+    report = ComparisonReport("A 1", (), None, values=12, places=3)
+    assert runtime_difference.verdict(report, None) == report.sentence

@@ -21,7 +21,7 @@ Visit = Callable[..., AppTest]
 
 
 def looked(opened: Visit, sample: str, step: str = "9999") -> AppTest:
-    app = opened(model=f"sample:{sample}", step=step, lens="timeline", timeline="schedule")
+    app = opened(model=f"sample:{sample}", step=step, view="performance", timeline="schedule")
     assert not app.exception
     return app
 
@@ -127,4 +127,4 @@ def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_pic
         box["x"] + box["width"] - 3, box["y"] + 2 + 21 * 2.5
     )  # the last block of the last lane
     expect(page.locator(".crumbs")).to_contain_text("iteration 19, the last of 20")
-    expect(page.locator(".st-key-side")).to_contain_text("keep_going")
+    expect(page.locator(".st-key-dock")).to_contain_text("keep_going")

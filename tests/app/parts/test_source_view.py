@@ -44,13 +44,13 @@ def beside(
             "loopscope_app.actions.other_runs.bindings",
             lambda *_: [case.inputs["n"], case.inputs["x"]],
         )
-        app = opened(model=str(case.model), lens="compare")
-        app.selectbox("compare_with").select(SOURCE).run()
+        app = opened(model=str(case.model), view="compare")
+        app.segmented_control("compare_kind").set_value(SOURCE).run()
         app.text_input("compare_source_where").set_value(where).run()
         app.button("compare_run").click().run()
         assert not app.exception
         if found := _PRINTED.findall(capsys.readouterr().out):
-            assert "a source program runs code of this machine" in app.error[0].value
+            assert "a source program runs code on this computer" in app.error[0].value
             app.text_input("compare_source_code").set_value(found[-1]).run()
             app.button("compare_run").click().run()
             assert not app.exception
@@ -62,8 +62,9 @@ def beside(
 def test_three_columns_and_where_they_part(beside: Callable[[Case, str], AppTest]) -> None:
     app = beside(NONE, "programs:Doubling")
     assert "torch: 0 iterations; the file: 1" in page_text(app)
-    (line,) = sent(app, "beside_source")["rows"]
-    assert (line["role"], line["value"]) == ("other count", "1 here  ≠  0 iterations in the source")
+    (cells,) = sent(app, "beside_source")["cells"]
+    assert cells[0].endswith("(iterations)")
+    assert cells[2:] == ["1", "0 iterations"]
     table = sent(app, "source_table")
     assert table["titles"][:3] == ["source = file", "torch 2.13.0", "Loopscope"]
     assert table["cells"][0][1:] == ["0 iterations", "1 iteration", "1 iteration"]
@@ -121,8 +122,8 @@ def test_no_program_runs_without_the_code_of_the_terminal(
     monkeypatch.setattr(
         "loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given)
     )
-    app = opened(model="sample:collatz", lens="compare")
-    app.selectbox("compare_with").select(SOURCE).run()
+    app = opened(model="sample:collatz", view="compare")
+    app.segmented_control("compare_kind").set_value(SOURCE).run()
     codes: list[str] = []
     for program, entered in (
         ("one:a", ""),
@@ -145,18 +146,18 @@ def test_no_program_runs_without_the_code_of_the_terminal(
 def test_a_server_for_others_runs_no_programs_of_its_users(
     opened: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither is it offered, nor does a click that names it all the same run anything."""
+    """A server does not offer the kind, and refuses a click that names it."""
     ran: list[object] = []
     monkeypatch.setattr(
         "loopscope_app.actions.other_runs.against_source", lambda *given, **_: ran.append(given)
     )
-    app = opened(model="sample:collatz", lens="compare")
-    assert any("converted from" in one for one in app.selectbox("compare_with").options)
-    app.selectbox("compare_with").select(SOURCE).run()
+    app = opened(model="sample:collatz", view="compare")
+    assert "Source program" in app.segmented_control("compare_kind").options
+    app.segmented_control("compare_kind").set_value(SOURCE).run()
     app.text_input("compare_source_where").set_value("programs:Doubling").run()
     monkeypatch.setattr("loopscope_app.state.launch.LAUNCH.server", True)
     app.button("compare_run").click().run()
     assert not app.exception
     assert "samples and uploads only" in app.error[0].value
     assert not ran
-    assert not any("converted from" in one for one in app.selectbox("compare_with").options)
+    assert "Source program" not in app.segmented_control("compare_kind").options

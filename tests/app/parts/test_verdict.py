@@ -35,7 +35,7 @@ def test_a_loop_that_goes_in_circles_is_told_once_and_from_where_it_does(opened:
     assert ">never ends<" in text
     (head,) = sent(app, "canvas_graph_overlay")["headers"].values()
     assert re.fullmatch(r"iteration [\d,]+, never ends", head)
-    app.segmented_control("lens").set_value("Why").run()
+    app.button("verdict_chain").click().run()
     assert "<td>ended</td><td>not yet, and it never will</td>" in page_text(app)
 
 

@@ -9,6 +9,7 @@ TRUTH: dict[str, list[float | str]] = {
     "for-with-condition": ["trip_count", 4.0],
     "infinite": ["trip_count", 5.0],
     "if": ["else"],
+    "ranks": ["else", 50.0],
     "slices": [6.0, 10.0],
     "zero": [100.0, 0.0, "zero_trip_count"],
     "growing": [8.0, 10.0],

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import loopscope
 from loopscope import builder
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, place
 
 pytestmark = pytest.mark.browser
 
@@ -33,25 +33,38 @@ def bars(page: Page) -> Locator:
     )
 
 
-def test_a_click_on_a_bar_opens_its_run_in_the_debugger(page: Page, server: str) -> None:
-    open_sample(page, server, "collatz")
-    button(page, "header_many").click()
+def test_default_inputs_run_at_once_and_a_click_opens_a_finished_run(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/?model=sample:collatz")
+    page.get_by_role("radio", name="Many runs").click(force=True, timeout=LONG)
+    expect(page.get_by_text("200 runs in")).to_be_visible(timeout=LONG)
     words(page).fill("number=6..40")
     button(page, "many_run").click()
     expect(page.get_by_text("35 runs in")).to_be_visible(timeout=LONG)
-    expect(page.get_by_text("111 iterations, number = 27")).to_be_visible()
+    expect(page.locator(".headline")).to_contain_text("111 for number = 27")
     expect(page).to_have_url(re.compile("runs=number"))
     bars(page).first.click(timeout=LONG)
     expect(place(page)).to_be_visible(timeout=LONG)
-    expect(page.locator(".st-key-side").get_by_text("number").first).to_be_visible(timeout=LONG)
-    button(page, "transport_run").click()
-    expect(page.get_by_text(re.compile("3 iterations")).first).to_be_visible(timeout=LONG)
+    expect(page).to_have_url(re.compile(r"set=number\+%3D\+\d+"))
+    expect(page.get_by_text("finished").first).to_be_visible(timeout=LONG)
     page.go_back()
     expect(page.get_by_text("35 runs in")).to_be_visible(timeout=LONG)
 
 
+def test_one_threshold_drives_sentence_pictures_and_table(page: Page, server: str) -> None:
+    page.goto(f"{server}/?model=sample:collatz&view=many&runs=number%3D1..50")
+    expect(page.get_by_text("50 runs in")).to_be_visible(timeout=LONG)
+    field = page.get_by_role("spinbutton", name="Threshold")
+    field.fill("100")
+    page.keyboard.press("Enter")
+    expect(page.locator(".headline")).to_contain_text("4 of 50 runs are above 100", timeout=LONG)
+    expect(page.get_by_text("Above 100 · 4").first).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("above 100").first).to_be_attached()  # in the legend of the pictures
+
+
 def test_an_address_says_what_to_run(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=sample:collatz&screen=runs&runs=number%3D1..50")
+    page.goto(f"{server}/?model=sample:collatz&view=many&runs=number%3D1..50")
     expect(page.get_by_text("50 runs in")).to_be_visible(timeout=LONG)
     expect(page.get_by_text("200 of")).to_have_count(0)
     page.get_by_role("textbox", name="Only runs where").fill("iterations main/while_not_one > 100")
@@ -60,7 +73,7 @@ def test_an_address_says_what_to_run(page: Page, server: str) -> None:
 
 
 def test_runs_that_take_long_are_stopped_and_kept(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=sample:lstm_melody&screen=runs&runs=random:100000")
+    page.goto(f"{server}/?model=sample:lstm_melody&view=many&runs=random:100000")
     button(page, "many_stop").click(timeout=LONG)
     expect(page.get_by_text(re.compile(r"of 100,000 runs in .*it was stopped"))).to_be_visible(
         timeout=LONG
@@ -70,7 +83,7 @@ def test_runs_that_take_long_are_stopped_and_kept(page: Page, server: str) -> No
 
 def test_a_file_that_is_uploaded_is_run(page: Page, server: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "numbers.npz", number=np.array([27, 97]))
-    page.goto(f"{server}/?model=sample:collatz&screen=runs")
+    page.goto(f"{server}/?model=sample:collatz&view=many")
     page.get_by_role("radio", name="File").click(timeout=LONG)
     page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
         tmp_path / "numbers.npz"
@@ -86,14 +99,14 @@ def test_files_of_one_run_each_are_run(page: Page, server: str, tmp_path: Path) 
     """A folder of them, as the command takes it."""
     for name, number in (("b", 97), ("a", 27), ("c", 6)):
         np.savez(tmp_path / f"{name}.npz", number=np.array(number))
-    page.goto(f"{server}/?model=sample:collatz&screen=runs")
+    page.goto(f"{server}/?model=sample:collatz&view=many")
     page.get_by_role("radio", name="File").click(timeout=LONG)
     page.locator("[class*='st-key-many_file'] input[type=file]").first.set_input_files(
         sorted(tmp_path.glob("*.npz"))
     )
     expect(page.get_by_text("3 runs in")).to_be_visible(timeout=LONG)
     expect(page.get_by_text("These runs are on 3 files, from a.npz to c.npz.")).to_be_visible()
-    expect(page.get_by_text("118 iterations, number = 97")).to_be_visible()
+    expect(page.get_by_text("118 for number = 97")).to_be_visible()
 
 
 def test_random_inputs_of_open_lengths_have_those_of_the_run(
@@ -104,7 +117,7 @@ def test_random_inputs_of_open_lengths_have_those_of_the_run(
     total = builder.ops.ReduceSum(x, [0], keep_dims=False)
     last = builder.while_loop(lambda i: i < total, lambda i: i + 1.0, [np.float32(0)])[0]
     loopscope.write_model(graph.model({"last": last}), tmp_path / "open.xml")
-    page.goto(f"{server}/?model={tmp_path / 'open.xml'}&screen=runs")
+    page.goto(f"{server}/?model={tmp_path / 'open.xml'}&view=many")
     page.get_by_role("radio", name="Random").click(timeout=LONG)
     expect(words(page)).to_have_value(
         re.compile(r"random:1000 seed=0 x\[\d+\]=normal\(0,1\)"), timeout=LONG
@@ -114,14 +127,14 @@ def test_random_inputs_of_open_lengths_have_those_of_the_run(
 
 
 def test_a_narrower_type_changes_the_branch_of_some(page: Page, server: str) -> None:
-    page.goto(f"{server}/?model=sample:early_exit&screen=runs&runs=random:400 enough%3D0.4..1")
+    page.goto(f"{server}/?model=sample:early_exit&view=many&runs=random:400 enough%3D0.4..1")
     expect(page.get_by_text("400 runs in")).to_be_visible(timeout=LONG)
     expect(
         page.get_by_text(
-            re.compile("of 400 runs have more than 0 in then early_exit. Most of them are where")
+            re.compile("of 400 runs are above 0 in then early_exit. Most of them where")
         )
     ).to_be_visible()
-    page.get_by_text("Compare with").first.click()
+    page.locator(".st-key-many_compare_with button").first.click()
     button(page, "many_round_bf16").click()
     expect(
         page.get_by_text(re.compile("of 400 inputs change a count, an ending or a branch"))

@@ -16,8 +16,9 @@ import loopscope
 from loopscope import builder
 from loopscope.view.folding import toggle
 from loopscope_app.describe import tensor_summary
+from loopscope_app.state.view_choices import DOCK
 from loopscope_samples import FOLDER
-from tests.app.components import sent
+from tests.app.components import in_drawer, sent
 
 Visit = Callable[..., AppTest]
 
@@ -61,7 +62,7 @@ def test_the_verdict_says_how_often_and_why(opened: Visit) -> None:
 def test_a_loop_has_a_row_per_iteration(opened: Visit) -> None:
     table = sent(press(opened(model="sample:collatz"), "run"), "loop_table")
     columns = dict(zip(table["titles"], zip(*table["cells"], strict=True), strict=True))
-    assert columns["iteration"] == ("0", "1", "2", "3", "4", "5", "6")
+    assert columns["#"] == ("0", "1", "2", "3", "4", "5", "6")
     assert columns["number"] == ("3", "10", "5", "16", "8", "4", "2")
     assert columns["if_even"] == ("else", "then", "else", "then", "then", "then", "then")
     assert table["now"] is None
@@ -89,7 +90,7 @@ def test_other_inputs_start_another_run(opened: Visit) -> None:
 
 def test_inputs_can_be_edited(opened: Visit) -> None:
     app = opened(model="sample:collatz")
-    app.segmented_control("debugger_panel").set_value("Inputs").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     field = next(one for one in app.text_input if str(one.key).startswith("input_0"))
     field.set_value("6").run()
     app.button("inputs_run").click().run()
@@ -148,8 +149,10 @@ def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
     assert app.selectbox[0].value == "six"
     assert "8 iterations" in page_text(press(app, "run"))
     app.selectbox[0].select("three").run()
-    app.segmented_control("lens").set_value("Compare").run()
+    app.segmented_control("view_bar").set_value("compare").run()
     assert "six" in app.selectbox("compare_with").options
+    app.segmented_control("view_bar").set_value("debug").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(
         "six"
     ).run()
@@ -163,29 +166,35 @@ def test_a_link_to_inputs_that_are_not_there_says_so(opened: Visit) -> None:
     )
 
 
-@pytest.mark.parametrize("panel", ["Inspect", "Lesson", "Inputs", "Breakpoints", "Problems"])
+@pytest.mark.parametrize("tab", DOCK.options)
 @pytest.mark.parametrize("sample", ["slice_and_concatenate", "keras_gru", "diverging_training"])
-def test_every_panel_shows_every_kind_of_model(opened: Visit, sample: str, panel: str) -> None:
+def test_every_tab_shows_every_kind_of_model(opened: Visit, sample: str, tab: str) -> None:
     app = press(opened(model=f"sample:{sample}"), "step", "step", "step")
-    app.segmented_control("debugger_panel").set_value(panel).run()
+    app.segmented_control("dock_tab").set_value(tab).run()
     assert not app.exception
     press(app, "run")
 
 
-@pytest.mark.parametrize("view", ["Value", "Ports", "Attributes"])
+@pytest.mark.parametrize("drawer", ["About", "Problems", "Keyboard", "Export"])
+@pytest.mark.parametrize("sample", ["slice_and_concatenate", "keras_gru", "diverging_training"])
+def test_every_drawer_shows_every_kind_of_model(opened: Visit, sample: str, drawer: str) -> None:
+    app = press(opened(model=f"sample:{sample}"), "step", "step", "step")
+    assert not in_drawer(app, drawer).exception
+    press(app, "run")
+
+
 @pytest.mark.parametrize(
     "node", ["main/for_each_row", "main/for_each_row/body/reading", "main/for_each_row/body/change"]
 )
-def test_the_inspector_shows_every_kind_of_node(opened: Visit, node: str, view: str) -> None:
-    app = opened(model="sample:slice_and_concatenate", node=node, step="9")
-    app.segmented_control("inspector_view").set_value(view).run()
+def test_the_page_of_a_node_shows_every_kind(opened: Visit, node: str) -> None:
+    app = opened(model="sample:slice_and_concatenate", node=node, step="9", tab="node")
     assert not app.exception
     assert node.rpartition("/")[2] in page_text(app)
 
 
 def test_breakpoints_pause_a_run(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
@@ -199,7 +208,7 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
 
 def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.button("breakpoint_nan").click().run()
     for place, condition in (
         ("breakpoint_place", "main/for_each_word[2]/body/next_word"),
@@ -224,7 +233,7 @@ def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
 
 def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/no_such_node")
     next(one for one in app.button if one.label == "Add").click().run()
     assert not app.exception
@@ -240,7 +249,7 @@ def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
 
 def test_a_condition_that_cannot_be_computed_pauses_the_run_and_says_why(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
     app.text_input("breakpoint_condition").set_value("next_word[99] > 3")
     next(one for one in app.button if one.label == "Add").click().run()
@@ -252,7 +261,7 @@ def test_a_condition_that_cannot_be_computed_pauses_the_run_and_says_why(opened:
 
 def test_watches_show_their_value(opened: Visit) -> None:
     app = press(opened(model="sample:decoder"), "step", "next")
-    app.segmented_control("debugger_panel").set_value("Breakpoints").run()
+    app.segmented_control("dock_tab").set_value("Setup").run()
     app.text_input("watch_expression").set_value("iteration")
     [one for one in app.button if one.label == "Add"][-1].click().run()
     assert "= 1" in page_text(app)
@@ -278,14 +287,45 @@ def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
         panel="code",
         ask="balance[i] - balance[i-1]",
     )
-    assert app.segmented_control("lens").value == "Ask"
-    assert app.segmented_control("debugger_panel").value == "Code"
-    assert sent(app, "ask_table")["cells"][1] == ["1", "50.0"]
-    app.segmented_control("lens").set_value("Matrix").run()
-    app.segmented_control("debugger_panel").set_value("Inspect").run()
-    app.segmented_control("inspector_view").set_value("Ports").run()
+    assert app.segmented_control("dock_tab").value == "Code"
+    app.segmented_control("dock_tab").set_value("Iterations").run()
+    assert sent(app, "loop_table")["cells"][1][-1] == "50.0"
+    app.button("strip_open").click().run()
+    app.button("strip_Matrix").click().run()
+    app.segmented_control("dock_tab").set_value("Node").run()
     moment = sent(app, "address_bar")["moment"]
-    assert (moment["lens"], moment.get("panel"), moment["view"]) == ("matrix", None, "ports")
+    assert (moment["strip"], moment["tab"], moment["formula"]) == ("matrix", "node", "shown")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({"screen": "runs"}, {"view": "many"}),
+        ({"lens": "compare"}, {"view": "compare"}),
+        ({"lens": "timeline", "timeline": "clock"}, {"view": "performance", "timeline": "clock"}),
+        ({"lens": "matrix", "step": "9"}, {"strip": "matrix"}),
+        ({"lens": "why", "step": "9"}, {"chain": "shown"}),
+        ({"lens": "export"}, {"drawer": "export"}),
+        ({"panel": "breakpoints"}, {"tab": "setup"}),
+        ({"panel": "problems"}, {"drawer": "problems"}),
+        ({"panel": "lesson"}, {"drawer": "about"}),
+        ({"view": "origin"}, {"origin": "shown"}),
+        ({"view": "attributes"}, {"tab": "node"}),
+    ],
+)
+def test_an_earlier_address_opens_at_the_nearest_place(
+    opened: Visit, words: dict[str, str], expected: dict[str, str]
+) -> None:
+    app = opened(model="sample:for_loop", **words)
+    moment = sent(app, "address_bar")["moment"]
+    assert {name: moment.get(name) for name in expected} == expected
+
+
+def test_a_view_that_a_model_cannot_have_is_absent(opened: Visit) -> None:
+    views = opened(model="sample:collatz", view="gradients").segmented_control("view_bar")
+    assert views.value == "debug"
+    assert "Gradients" not in views.options
+    assert "Gradients" in opened(model="sample:for_loop").segmented_control("view_bar").options
 
 
 def test_a_link_reopens_unrolled_loops(opened: Visit) -> None:
@@ -324,7 +364,7 @@ def test_a_link_to_windows_that_cannot_be_shows_the_loop_once(opened: Visit, tex
     "looks",
     [
         {"lens": "nothing"},
-        {"panel": "lesson"},
+        {"panel": "no panel"},
         {"view": "\u202e"},
         {"lens": "ask", "ask": "x" * 5000},
     ],
@@ -334,7 +374,8 @@ def test_a_link_to_no_such_look_shows_the_usual(
 ) -> None:
     shutil.copytree(FOLDER / "if_add", tmp_path / "if_add")  # no sample: it has no lesson
     app = opened(model=str(tmp_path / "if_add" / "model.xml"), **looks)
-    assert app.segmented_control("debugger_panel").value == "Inspect"
+    assert app.segmented_control("dock_tab").value in DOCK.options
+    assert app.segmented_control("view_bar").value == "debug"
     assert not app.warning
 
 
@@ -360,7 +401,7 @@ def test_sessions_never_share_a_run(opened: Visit) -> None:
 
 def test_a_lesson_reveals_after_a_guess(opened: Visit) -> None:
     app = opened(model="sample:collatz")
-    app.segmented_control("debugger_panel").set_value("Lesson").run()
+    in_drawer(app, "About")
     assert app.button("lesson_reveal").disabled
     app.number_input[0].set_value(7).run()
     app.button("lesson_reveal").click().run()

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from loopscope_app.parts.panels import sample_cards
+from loopscope_app.parts.panels import sample_search
 from loopscope_app.state.launch import LAUNCH
-from loopscope_samples import FOLDER, samples
+from loopscope_samples import FOLDER, SECTIONS, samples
 from tests.app.browsing import LONG
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -185,7 +185,9 @@ def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
     shown = {str(button.key) for button in app.button if str(button.key).startswith("open_")}
     assert shown == {f"open_{one.name}" for one in samples() if one.source == "ONNX"}
     app.selectbox("gallery_teaches").select("training").run()
-    assert "No sample has all of this." in " ".join(str(one.proto.body) for one in app.get("html"))
+    assert "No sample matches this filter." in " ".join(
+        str(one.proto.body) for one in app.get("html")
+    )
     app.button("gallery_all").click().run()
     assert len([button for button in app.button if str(button.key).startswith("open_")]) == len(
         samples()
@@ -196,7 +198,7 @@ def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
     "data", [None, 3, {"text": 3, "emptied": 0}, {"text": "x"}, {"text": "x", "emptied": 1}]
 )
 def test_what_the_browser_sends_is_looked_at(data: object) -> None:
-    assert sample_cards.read_words(data, 0) == ""
+    assert sample_search.read_words(data, 0) == ""
 
 
 @pytest.mark.browser
@@ -242,3 +244,41 @@ def test_a_file_opens_that_is_dropped_anywhere(page: Page, server: str) -> None:
     )
     expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
     expect(page.get_by_text("dropped.xml").first).to_be_visible()
+
+
+def test_the_cards_have_sections_and_sizes(opened: Visit) -> None:
+    text = page_text(opened())
+    places = [text.find(f'<div class="section">{section}</div>') for section in SECTIONS]
+    assert places == sorted(places)
+    assert places[0] >= 0
+    assert "12 operations, 1 loop, 1 If · PyTorch" in text
+
+
+@pytest.mark.browser
+def test_a_file_that_is_dropped_beside_an_open_model_is_opened_after_a_question(
+    page: Page, server: str
+) -> None:
+    page.goto(f"{server}/?model=sample:collatz")
+    expect(page.locator(".st-key-canvas_graph .box").first).to_be_visible(timeout=LONG)
+    question = page.get_by_role("dialog", name="Open the dropped file")
+    layer = (PAGES / "if_8.xml").read_text()
+
+    def drop(name: str) -> None:
+        page.wait_for_function(
+            DROP.replace("dropped.onnx", name),
+            arg=[layer, ".st-key-canvas_graph"],
+            polling=500,
+            timeout=LONG,
+        )
+
+    drop("notes.txt")
+    expect(page.get_by_text("notes.txt is not a model")).to_be_visible(timeout=LONG)
+    drop("dropped.xml")
+    expect(question.get_by_text("Open dropped.xml?")).to_be_visible(timeout=LONG)
+    expect(question.get_by_role("button", name="Open")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    expect(page.get_by_text("Why 7, and not 12?").first).to_be_visible()
+    drop("dropped.xml")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("dropped.xml").first).to_be_visible(timeout=LONG)

@@ -19,7 +19,16 @@ from loopscope.errors import AddressError, InputError
 from loopscope.ir.address import decode
 from loopscope_app.actions.lesson_actions import changed, typed
 from loopscope_app.describe.answers import QuizAnswer, answer, is_right, miss, read_number
-from loopscope_app.describe.lessons import Lesson, Question, Trial, beside, lesson, lessons, number
+from loopscope_app.describe.lessons import (
+    Lesson,
+    Question,
+    Trial,
+    beside,
+    lesson,
+    lessons,
+    number,
+    topics,
+)
 from loopscope_app.describe.node_index import places
 from loopscope_app.describe.signatures import bindings
 from loopscope_samples import Sample, sample
@@ -127,12 +136,36 @@ def test_a_lesson_speaks_of_its_model(name: str) -> None:
 
 
 def test_lessons_have_an_order() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 21
-    assert [number(name) for name in NAMES] == list(range(1, 22))
+    assert len(set(NAMES)) == len(NAMES) == 22
+    assert [number(name) for name in NAMES] == list(range(1, 23))
     following, none = beside("while", 1), beside("where-the-error-begins", 1)
     assert following is not None
     assert following.name == "do-while"
     assert (none, beside("while", -1), lesson("nothing")) == (None, None, None)
+
+
+def test_lessons_of_a_topic_follow_each_other() -> None:
+    assert [one.name for group in topics().values() for one in group] == NAMES
+    assert list(topics())[:2] == ["Loops", "Branches"]
+    assert all(len(group) > 1 for group in topics().values())
+
+
+@pytest.mark.browser
+def test_the_menu_of_lessons_closes_and_large_stays(page: Page, server: str) -> None:
+    page.goto(f"{server}/?lesson=while")
+    expect(page.locator(f"{CANVAS} .box").first).to_be_visible(timeout=LONG)
+    page.get_by_text("Large", exact=True).click()
+    expect(page).to_have_url(re.compile("type=large"), timeout=LONG)
+    page.get_by_role("button", name="Lessons").click()
+    entry = page.get_by_role("button", name="9. Branches of different rank")
+    entry.click()
+    expect(page).to_have_url(re.compile("lesson=ranks&type=large"), timeout=LONG)
+    expect(entry).to_be_hidden()
+    expect(
+        page.get_by_role("checkbox", name="Large").or_(page.get_by_role("switch"))
+    ).to_be_checked()
+    page.go_back()
+    expect(page).to_have_url(re.compile("lesson=while&.*type=large"), timeout=LONG)
 
 
 def test_a_run_that_has_not_ended_answers_nothing() -> None:
@@ -159,7 +192,7 @@ def test_a_branch_is_proved_by_its_condition() -> None:
     assert right is not None
     assert (
         right.verdict
-        == "Took the else branch because `is_sure` was false: it asks `confidence_2` > `enough`, and they were 0.994623 and 0.9999."
+        == "Took the else branch because `is_sure` was false: it tests `confidence_2` > `enough`, and they were 0.994623 and 0.9999."
     )
 
 
@@ -303,7 +336,7 @@ def test_a_prediction_comes_true_or_not(opened: Visit) -> None:
     text = page_text(predict(opened(lesson="while"), "11"))
     assert "✓ Right" in text
     assert (
-        "it asks <code>next_balance</code> &lt; <code>goal</code>, and they were 2104.85 and 2000"
+        "it tests <code>next_balance</code> &lt; <code>goal</code>, and they were 2104.85 and 2000"
         in text
     )
     text = page_text(predict(opened(lesson="while"), "10"))
@@ -356,7 +389,7 @@ def test_progress_is_kept_from_lesson_to_lesson(opened: Visit) -> None:
     assert '<i class="done here"' in page_text(app)
     assert app.button("course_previous").disabled
     app.button("course_leave").click().run()
-    assert "1 of 21 lessons done" in page_text(app)
+    assert "1 of 22 lessons done" in page_text(app)
     app.button("course_start").click().run()
     assert app.query_params["lesson"] == "do-while"
 

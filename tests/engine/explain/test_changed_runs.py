@@ -39,7 +39,7 @@ SENTENCES = [
     (
         {},
         True,
-        "Stopped after 3 iterations of at most 4 because `keep` became false: `Less_9` asks `grown` < 100, and `grown` was 123.",
+        "Stopped after 3 iterations of at most 4 because `keep` became false: `Less_9` tests `grown` < 100, and `grown` was 123.",
     ),
     (
         {"main/trips": 3},
@@ -63,7 +63,7 @@ SENTENCES = [
         True,
         (
             "Stopped after 1 iteration of at most 4 because `keep` became false: "
-            "`Less_9` asks `grown` < 100, and `grown` was set to 500 by hand."
+            "`Less_9` tests `grown` < 100, and `grown` was set to 500 by hand."
         ),
     ),
 ]
@@ -89,11 +89,11 @@ def test_the_verdict_says_what_was_set_by_hand(
         ),
         (
             {"main/outer[0]/body/inner": 9.0},
-            "Took the then branch because `above` was true: it asks `inner` > 6.5, and `inner` was set to 9 by hand.",
+            "Took the then branch because `above` was true: it tests the output of `inner` > 6.5, and the output of `inner` was set to 9 by hand.",
         ),
         (
             {},
-            "Took the else branch because `above` was false: it asks `inner` > 6.5, and `inner` was 4.",
+            "Took the else branch because `above` was false: it tests the output of `inner` > 6.5, and the output of `inner` was 4.",
         ),
     ],
 )

@@ -272,13 +272,13 @@ def test_nan_and_infinity_are_two_searches() -> None:
     debugger = finished("diverging_training", "too_fast")
     assert (
         first_nan(debugger).sentence
-        == "The first NaN is made by while_training · iteration 5 › next_weight."
+        == "The first NaN is computed by while_training · iteration 5 › next_weight."
     )
     assert (
         first_infinity(debugger).sentence
         == "The first infinity is made by while_training · iteration 4 › loss."
     )
-    assert first_nan(finished("for_loop")).sentence == "No NaN was made."
+    assert first_nan(finished("for_loop")).sentence == "No operation computed a NaN."
     assert first_infinity(finished("for_loop")).sentence == "No infinity was made."
 
 

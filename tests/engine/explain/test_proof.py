@@ -51,59 +51,59 @@ ROWS = [
     Row(
         lambda x: (x < 9.0) & (x > 0.0),
         (1.0,),
-        "`LogicalAnd` was true: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 0, and `x` was 1",
+        "`LogicalAnd` was true: `Less` tests `x` < 9, and `x` was 1; `Greater` tests `x` > 0, and `x` was 1",
         [["Less", "Greater"]],
     ),
     Row(
         lambda x: (x < 9.0) & (x < 0.5),
         (1.0,),
-        "`LogicalAnd` was false: `Less_1` asks `x` < 0.5, and `x` was 1",
+        "`LogicalAnd` was false: `Less_1` tests `x` < 0.5, and `x` was 1",
         [["Less_1"], ["x", "Const_1"]],
     ),
     Row(
         lambda x: (x < 0.5) | (x < 9.0),
         (1.0,),
-        "`LogicalOr` was true: `Less_1` asks `x` < 9, and `x` was 1",
+        "`LogicalOr` was true: `Less_1` tests `x` < 9, and `x` was 1",
         [["Less_1"]],
     ),
     Row(
         lambda x: ((x < 9.0) & (x < 8.0)) & ((x < 0.5) & (x < 7.0)),
         (1.0,),
-        "`LogicalAnd_2` was false: `Less_2` asks `x` < 0.5, and `x` was 1",
+        "`LogicalAnd_2` was false: `Less_2` tests `x` < 0.5, and `x` was 1",
         [["LogicalAnd_1"], ["Less_2"], ["x", "Const_2"]],
     ),
     Row(
         lambda x: ops.logical_xor(x < 9.0, x > 3.0),
         (1.0,),
-        "`LogicalXor` was true: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 3, and `x` was 1",
+        "`LogicalXor` was true: `Less` tests `x` < 9, and `x` was 1; `Greater` tests `x` > 3, and `x` was 1",
         [["Less", "Greater"]],
     ),
     Row(
         lambda x: ops.logical_xor(x < 9.0, x > 0.0),
         (1.0,),
-        "`LogicalXor` was false: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 0, and `x` was 1",
+        "`LogicalXor` was false: `Less` tests `x` < 9, and `x` was 1; `Greater` tests `x` > 0, and `x` was 1",
     ),
     Row(
         lambda x: ~~(x < 9.0),
         (1.0,),
-        "`LogicalNot_1` was true: `Less` asks `x` < 9, and `x` was 1",
+        "`LogicalNot_1` was true: `Less` tests `x` < 9, and `x` was 1",
         [["LogicalNot"], ["Less"], ["x", "Const"]],
     ),
     Row(
         lambda x: ops.select(x < 9.0, x > 3.0, x < 2.0),
         (1.0,),
-        "`Select` was false: `Less` asks `x` < 9, and `x` was 1; `Greater` asks `x` > 3, and `x` was 1",
+        "`Select` was false: `Less` tests `x` < 9, and `x` was 1; `Greater` tests `x` > 3, and `x` was 1",
         [["Less", "Greater"]],
     ),
     Row(
         lambda x: ops.select(x > 9.0, x > 3.0, True),
         (1.0,),
-        "`Select` was true: `Greater` asks `x` > 9, and `x` was 1",
+        "`Select` was true: `Greater` tests `x` > 9, and `x` was 1",
     ),
     Row(
         lambda x: ops.convert(number(x > 3.0), destination_type="boolean"),
         (1.0,),
-        "`Convert_1` was false: `Greater` asks `x` > 3, and `x` was 1",
+        "`Convert_1` was false: `Greater` tests `x` > 3, and `x` was 1",
     ),
     Row(
         lambda x: ops.convert(x, destination_type="boolean"),
@@ -120,24 +120,24 @@ ROWS = [
     Row(
         lambda x: ops.squeeze(ops.reshape(x < 0.5, [1], special_zero=False), [0]),
         (1.0,),
-        "`Squeeze` was false: `Less` asks `x` < 0.5, and `x` was 1",
+        "`Squeeze` was false: `Less` tests `x` < 0.5, and `x` was 1",
         [["Reshape"], ["Less"], ["x", "Const"]],
     ),
-    Row(lambda x: x < 0.5, (np.nan,), "`Less` was false: it asks `x` < 0.5, and `x` was nan"),
+    Row(lambda x: x < 0.5, (np.nan,), "`Less` was false: it tests `x` < 0.5, and `x` was NaN"),
     Row(
         lambda x: x > 1.0,
         (np.float32(1.0000001),),
-        "`Greater` was true: it asks `x` > 1, and `x` was 1.0000001",
+        "`Greater` was true: it tests `x` > 1, and `x` was 1.0000001",
     ),
     Row(
         lambda x: x > 1.0,
         (np.float32(2.0000002),),
-        "`Greater` was true: it asks `x` > 1, and `x` was 2",
+        "`Greater` was true: it tests `x` > 1, and `x` was 2",
     ),
     Row(
         lambda x: x == 1.0,
         (np.float32(1.0000001),),
-        "`Equal` was false: it asks `x` == 1, and `x` was 1.0000001",
+        "`Equal` was false: it tests `x` = 1, and `x` was 1.0000001",
     ),
     Row(
         lambda x: ops.is_nan(x - x),
@@ -148,7 +148,7 @@ ROWS = [
     Row(
         lambda x: all_of(x < 9.0),
         (VECTOR,),
-        "`ReduceLogicalAnd` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
+        "`ReduceLogicalAnd` was false: `Less` tests `x`[1] < 9, and `x`[1] was 10.5",
         [["Less"], ["x", "Const"]],
     ),
     Row(
@@ -160,7 +160,7 @@ ROWS = [
     Row(
         lambda x: any_of(x > 9.0),
         (VECTOR,),
-        "`ReduceLogicalOr` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5",
+        "`ReduceLogicalOr` was true: `Greater` tests `x`[1] > 9, and `x`[1] was 10.5",
     ),
     Row(
         lambda x: any_of(x > 19.0),
@@ -170,12 +170,12 @@ ROWS = [
     Row(
         lambda x: any_of(x > 0.0),
         ([[[2.0]]],),
-        "`Squeeze` was true: `Greater` asks `x` > 0, and `x` was 2",
+        "`Squeeze` was true: `Greater` tests `x` > 0, and `x` was 2",
     ),
     Row(
         lambda x, y: all_of(ops.unsqueeze(x, [0]) < y),
         (4.0, [5.0, 9.0, 3.0]),
-        "`ReduceLogicalAnd` was false: `Less` asks `Unsqueeze` < `y`[2], and they were 4 and 3",
+        "`ReduceLogicalAnd` was false: `Less` tests `Unsqueeze` < `y`[2], and they were 4 and 3",
     ),
     Row(
         lambda x: all_of(any_of(x > 2.0, (1,))),
@@ -198,14 +198,14 @@ ROWS = [
             ops.reduce_prod(number(x < 9.0), [0], keep_dims=False), destination_type="boolean"
         ),
         (VECTOR,),
-        "`Convert_1` was false: `Less` asks `x`[1] < 9, and `x`[1] was 10.5",
+        "`Convert_1` was false: `Less` tests `x`[1] < 9, and `x`[1] was 10.5",
     ),
     Row(
         lambda x: ops.convert(
             ops.reduce_sum(number(x > 9.0), [0], keep_dims=False), destination_type="boolean"
         ),
         (VECTOR,),
-        "`Convert_1` was true: `Greater` asks `x`[1] > 9, and `x`[1] was 10.5",
+        "`Convert_1` was true: `Greater` tests `x`[1] > 9, and `x`[1] was 10.5",
     ),
     Row(
         lambda x: ops.convert(ops.reduce_min(x, [0], keep_dims=False), destination_type="boolean"),
@@ -215,7 +215,7 @@ ROWS = [
     Row(
         lambda x: ops.reduce_max(x, [0], keep_dims=False) < 10.0,
         (VECTOR,),
-        "`Less` was false: it asks `ReduceMax` < 10, and `ReduceMax` was 10.5",
+        "`Less` was false: it tests `ReduceMax` < 10, and `ReduceMax` was 10.5",
     ),
 ]
 
@@ -280,11 +280,11 @@ def test_a_boolean_that_an_if_gave() -> None:
 
     assert chain(run(made, 1), "main/choice") == [
         "first: the then branch of `first` gave true",
-        "  first/then/Greater: `Greater` asks `x` > 0.5, and `x` was 1",
+        "  first/then/Greater: `Greater` tests `x` > 0.5, and `x` was 1",
     ]
     assert (
         verdict(run(made, 4), "main/choice").sentence
-        == "Took the else branch because `first` was false: `Greater` asks `x` > 7, and `x` was 4."
+        == "Took the else branch because `first` was false: `Greater` tests `x` > 7, and `x` was 4."
     )
 
 
@@ -299,7 +299,7 @@ def test_a_constant_that_an_if_gave_was_decided_by_its_condition() -> None:
 
     assert (
         verdict(run(made, 4), "main/choice").sentence
-        == "Took the else branch because `first` was false: `Less` asks `x` < 3, and `x` was 4."
+        == "Took the else branch because `first` was false: `Less` tests `x` < 3, and `x` was 4."
     )
 
 
@@ -312,11 +312,11 @@ def test_a_boolean_that_a_loop_gave() -> None:
 
     assert chain(run(made, 1), "main/choice") == [
         "inner: the last iteration of `inner` gave false",
-        "  inner[3]/body/Less: `Less` asks `v` < 4, and `v` was 4",
+        "  inner[3]/body/Less: `Less` tests `v` < 4, and `v` was 4",
     ]
     assert chain(run(made, 8), "main/choice") == [
         "inner: `inner` ran no iteration, and its initial value was true",
-        "  Less: `Less` asks `x` < 9, and `x` was 8",
+        "  Less: `Less` tests `x` < 9, and `x` was 8",
     ]
 
 
@@ -333,7 +333,7 @@ def test_a_condition_that_enters_a_branch() -> None:
     found = verdict(run(made, 1), "main/choice/then/deep")
     assert (
         found.sentence
-        == "Took the then branch because `Less` was true: `Less` asks `x` < 3, and `x` was 1."
+        == "Took the then branch because `Less` was true: `Less` tests `x` < 3, and `x` was 1."
     )
     assert [fact.operation for fact in found.proof] == ["Parameter", "Less"]
 
@@ -412,11 +412,11 @@ def test_a_carried_condition_is_that_of_the_iteration_before() -> None:
     debugger.run()
     assert (
         verdict(debugger, "main/loop").sentence
-        == "Stopped after 4 iterations because `kept` became false: `below` asks `more` < 3, and `more` was 3."
+        == "Stopped after 4 iterations because `kept` became false: `below` tests `more` < 3, and `more` was 3."
     )
     assert chain(debugger, "main/loop") == [
-        "loop[3]/body/kept: `below` was false in the iteration before",
-        "  loop[2]/body/below: `below` asks `more` < 3, and `more` was 3",
+        "loop[3]/body/kept: `below` was false in the previous iteration",
+        "  loop[2]/body/below: `below` tests `more` < 3, and `more` was 3",
     ]
 
 
@@ -432,11 +432,11 @@ def test_slices_of_booleans() -> None:
     found = verdict(debugger, "main/each[1]/body/pick")
     assert (
         found.sentence
-        == "Took the else branch because `Squeeze` was false: `Greater` asks `x`[1] > 2, and `x`[1] was 2."
+        == "Took the else branch because `Squeeze` was false: `Greater` tests `x`[1] > 2, and `x`[1] was 2."
     )
     assert [fact.text for fact in found.proof][-2:] == [
         "the outer value `Greater`[1] was false",
-        "`Greater` asks `x`[1] > 2, and `x`[1] was 2",
+        "`Greater` tests `x`[1] > 2, and `x`[1] was 2",
     ]
 
 
@@ -449,12 +449,15 @@ def test_a_boolean_that_an_iteration_gave_to_a_joined_output(asked: int) -> None
     found = verdict(run(made, [1, 2, 3, 4]), "main/choice")
     branch_taken, boolean = ("then", "true") if asked < 2 else ("else", "false")
     value = 4 - asked
-    why = f"`Greater` asks `Squeeze` > 2.5, and `Squeeze` was {value}"
+    why = f"`Greater` tests `Squeeze` > 2.5, and `Squeeze` was {value}"
     assert (
         found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {boolean}: {why}."
     )
     texts = [fact.text for fact in found.proof]
-    assert f"iteration {asked} gave `each`[{asked}], which was {boolean}" in texts
+    assert (
+        f"iteration {asked} gave element [{asked}] of the output of `each`, which was {boolean}"
+        in texts
+    )
 
 
 def test_a_boolean_that_a_variable_held() -> None:
@@ -495,8 +498,8 @@ def test_a_boolean_that_a_variable_held() -> None:
     told = [verdict(debugger, f"main/loop[{number}]/body/ask").sentence for number in range(3)]
     assert told == [
         "Took the else branch because `before` was false: `nothing` was false.",
-        "Took the else branch because `before` was false: `above` asks `ask` > 3, and `ask` was 2.",
-        "Took the then branch because `before` was true: `above` asks `ask` > 3, and `ask` was 4.",
+        "Took the else branch because `before` was false: `above` tests `v` > 3, and `v` was 2.",
+        "Took the then branch because `before` was true: `above` tests `v` > 3, and `v` was 4.",
     ]
 
 

@@ -28,31 +28,31 @@ main (float x, float[3] v) => (float y) {
     [
         (
             "c = And (under, over)",
-            "then branch because `And_4` was true: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+            "then branch because `And_4` was true: `Less_2` tests `x` < 2, and `x` was 1; `Greater_3` tests `x` > 0, and `x` was 1",
         ),
         (
             "n = Not (over)  c = Or (n, under)",
-            "then branch because `Or_5` was true: `Less_2` asks `x` < 2, and `x` was 1",
+            "then branch because `Or_5` was true: `Less_2` tests `x` < 2, and `x` was 1",
         ),
         (
             "c = Xor (under, over)",
-            "else branch because `Xor_4` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+            "else branch because `Xor_4` was false: `Less_2` tests `x` < 2, and `x` was 1; `Greater_3` tests `x` > 0, and `x` was 1",
         ),
         (
             "n = Not (over)  c = Where (under, n, over)",
-            "else branch because `Where_5` was false: `Less_2` asks `x` < 2, and `x` was 1; `Greater_3` asks `x` > 0, and `x` was 1",
+            "else branch because `Where_5` was false: `Less_2` tests `x` < 2, and `x` was 1; `Greater_3` tests `x` > 0, and `x` was 1",
         ),
         (
             "i = Cast <to = 6> (over)  c = Cast <to = 9> (i)",
-            "then branch because `Cast_5` was true: `Greater_3` asks `x` > 0, and `x` was 1",
+            "then branch because `Cast_5` was true: `Greater_3` tests `x` > 0, and `x` was 1",
         ),
         (
             "i = Identity (over)  c = Not (i)",
-            "else branch because `Not_5` was false: `Greater_3` asks `x` > 0, and `x` was 1",
+            "else branch because `Not_5` was false: `Greater_3` tests `x` > 0, and `x` was 1",
         ),
         (
             "u = Less (v, two)  i = Cast <to = 6> (u)  m = ReduceMin <keepdims = 0> (i)  c = Cast <to = 9> (m)",
-            "else branch because `Cast_7` was false: `Less_4` asks `v`[1] < 2, and `v`[1] was 3",
+            "else branch because `Cast_7` was false: `Less_4` tests `v`[1] < 2, and `v`[1] was 3",
         ),
     ],
 )

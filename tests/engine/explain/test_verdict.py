@@ -29,7 +29,7 @@ SENTENCES = [
         "main/while_below_goal",
         "while loop",
         (
-            "Stopped after 11 iterations because `keep_going` became false: it asks `next_balance` < `goal`, and they were 2104.85 and 2000."
+            "Stopped after 11 iterations because `keep_going` became false: it tests `next_balance` < `goal`, and they were 2104.85 and 2000."
         ),
     ),
     (
@@ -38,7 +38,7 @@ SENTENCES = [
         "main/while_below_goal",
         "while loop",
         (
-            "Never started because the initial condition was false: it asks `balance` < `goal`, and they were 2500 and 2000."
+            "Never started because the initial condition was false: it tests `balance` < `goal`, and they were 2500 and 2000."
         ),
     ),
     (
@@ -47,7 +47,7 @@ SENTENCES = [
         "main/do_while_below_goal",
         "do-while loop",
         (
-            "Stopped after 1 iteration because `keep_going` became false: it asks `next_balance` < `goal`, and they were 2675 and 2000."
+            "Stopped after 1 iteration because `keep_going` became false: it tests `next_balance` < `goal`, and they were 2675 and 2000."
         ),
     ),
     (
@@ -71,7 +71,7 @@ SENTENCES = [
         "for loop with a condition",
         (
             "Stopped after 6 iterations of at most 30 because `keep_going` became false: "
-            "it asks `next_balance` < `goal`, and they were 1500.73 and 1500."
+            "it tests `next_balance` < `goal`, and they were 1500.73 and 1500."
         ),
     ),
     (
@@ -104,13 +104,13 @@ SENTENCES = [
         (
             "to_the_end",
             (
-                "Stopped after 3 iterations because `keep_going` became false: `not_equal` asks `gather_6` != 0, and `gather_6` was 0."
+                "Stopped after 3 iterations because `keep_going` became false: `not_equal` tests `gather_6` ≠ 0, and `gather_6` was 0."
             ),
         ),
         (
             "two_words",
             (
-                "Stopped after 2 iterations because `keep_going` became false: `less` asks `next_steps` < `longest`, and both were 2."
+                "Stopped after 2 iterations because `keep_going` became false: `less` tests `next_steps` < `longest`, and both were 2."
             ),
         ),
     ],
@@ -286,52 +286,52 @@ BRANCHES = [
     (
         lambda x, y: x < y,
         2.0,
-        "then branch because `Less` was true: it asks `x` < `y`, and they were 1 and 2",
+        "then branch because `Less` was true: it tests `x` < `y`, and they were 1 and 2",
     ),
     (
         lambda x, y: x < y,
         0.0,
-        "else branch because `Less` was false: it asks `x` < `y`, and they were 1 and 0",
+        "else branch because `Less` was false: it tests `x` < `y`, and they were 1 and 0",
     ),
     (
         lambda x, y: x == 1.0,
         2.0,
-        "then branch because `Equal` was true: it asks `x` == 1, and `x` was 1",
+        "then branch because `Equal` was true: it tests `x` = 1, and `x` was 1",
     ),
     (
         lambda x, y: x != 1.0,
         2.0,
-        "else branch because `NotEqual` was false: it asks `x` != 1, and `x` was 1",
+        "else branch because `NotEqual` was false: it tests `x` ≠ 1, and `x` was 1",
     ),
     (
         lambda x, y: ~(x >= y),
         2.0,
-        "then branch because `LogicalNot` was true: `GreaterEqual` asks `x` >= `y`, and they were 1 and 2",
+        "then branch because `LogicalNot` was true: `GreaterEqual` tests `x` ≥ `y`, and they were 1 and 2",
     ),
     (
         lambda x, y: ~(x >= y),
         0.0,
-        "else branch because `LogicalNot` was false: `GreaterEqual` asks `x` >= `y`, and they were 1 and 0",
+        "else branch because `LogicalNot` was false: `GreaterEqual` tests `x` ≥ `y`, and they were 1 and 0",
     ),
     (
         lambda x, y: (x < y) & (x < 9.0),
         2.0,
-        "then branch because `LogicalAnd` was true: `Less` asks `x` < `y`, and they were 1 and 2; `Less_1` asks `x` < 9, and `x` was 1",
+        "then branch because `LogicalAnd` was true: `Less` tests `x` < `y`, and they were 1 and 2; `Less_1` tests `x` < 9, and `x` was 1",
     ),
     (
         lambda x, y: (x < 9.0) & (x < y),
         0.0,
-        "else branch because `LogicalAnd` was false: `Less_1` asks `x` < `y`, and they were 1 and 0",
+        "else branch because `LogicalAnd` was false: `Less_1` tests `x` < `y`, and they were 1 and 0",
     ),
     (
         lambda x, y: (x > 9.0) | (x < y),
         2.0,
-        "then branch because `LogicalOr` was true: `Less` asks `x` < `y`, and they were 1 and 2",
+        "then branch because `LogicalOr` was true: `Less` tests `x` < `y`, and they were 1 and 2",
     ),
     (
         lambda x, y: (x > 9.0) | (x < y),
         0.0,
-        "else branch because `LogicalOr` was false: `Greater` asks `x` > 9, and `x` was 1; `Less` asks `x` < `y`, and they were 1 and 0",
+        "else branch because `LogicalOr` was false: `Greater` tests `x` > 9, and `x` was 1; `Less` tests `x` < `y`, and they were 1 and 0",
     ),
 ]
 """A condition of x = 1 and y, the y, and what is said of it."""

@@ -48,7 +48,7 @@ def test_a_loop_is_a_frame_with_its_port_maps_back_edges_and_conditions() -> Non
         ("output_map", "main/loop/body/next", "main/loop:0", "last value"),
         ("output_map", "main/loop/body/next", "main/loop:1", "concatenated axis 1"),
         ("back", "main/loop/body/next", "main/loop/body/sum", ""),
-        ("again", "main/loop/body/again", "main/loop", "again?"),
+        ("again", "main/loop/body/again", "main/loop", "repeat?"),
         ("data", "main/loop:0", "main/total", ""),
     }
     back = next(edge for edge in view.edges if edge.kind == "back")
@@ -63,7 +63,7 @@ def test_constants_are_written_into_their_consumers() -> None:
     boxes = view.node_of
     assert boxes["main/loop"].kind == "control"
     assert boxes["main/loop"].constants == ("≤ 12",)
-    assert boxes["main/loop/body/less"].constants == ("10.0",)
+    assert boxes["main/loop/body/less"].constants == ("10",)
     assert boxes["main/loop/body/i"].badge == "iteration"
     shown = graph_view(summing_loop(), Folding(constants=True))
     assert {node.address for node in shown.nodes if node.kind == "constant"} == {

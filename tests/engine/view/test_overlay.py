@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import loopscope
+from loopscope import builder
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding, toggle
 from loopscope.view.graph import ViewCluster, ViewNode
@@ -145,3 +147,19 @@ def test_boxes_are_heated_by_the_time_of_what_they_stand_for() -> None:
     folded = graph_view(model, toggle(model, Folding(), loop))
     (box,) = overlay_at(None, folded, Marks(times=times)).heats
     assert next(node.address for node in folded.nodes if node.id == box) == loop
+
+
+@pytest.mark.parametrize(
+    ("value", "mark"), [(0.0, "NaN"), (1.0, "inf"), (-1.0, "-inf"), (float("nan"), "NaN")]
+)
+def test_boxes_with_nan_and_infinity_are_marked(value: float, mark: str) -> None:
+    graph = builder.Graph()
+    x = graph.parameter("x", "f32", [])
+    model = graph.model(builder.ops.divide(x, np.float32(0), name="quotient"))
+    debugger = loopscope.Debugger(model, [np.float32(value)])
+    debugger.run()
+    view = graph_view(model, Folding())
+    overlay = overlay_at(debugger, view)
+    box = next(node.id for node in view.nodes if node.address == "main/quotient")
+    assert overlay.nans[box]
+    assert mark in overlay.values[box][0]

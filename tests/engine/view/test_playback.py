@@ -115,7 +115,7 @@ def test_tracks_follow_the_nest_of_loops() -> None:
     debugger = debugger_of("count_primes", "up_to_10")
     debugger.run()
     (whole,) = tracks(debugger)
-    assert (whole.first, whole.last, len(whole.ticks), whole.count) == (0, debugger.steps, 9, 9)
+    assert (whole.first, whole.last, len(whole.cells), whole.count) == (0, debugger.steps, 9, 9)
     seen = set()
     for step in range(debugger.steps):
         debugger.seek(step)
@@ -127,7 +127,7 @@ def test_tracks_follow_the_nest_of_loops() -> None:
         ):
             assert track.first <= step <= track.last
             assert track.iteration == frame.iteration
-            assert len(track.ticks) == track.count
+            assert len(track.cells) == track.count
             # Every moment of the track lies in the same outer iteration.
             outer = debugger.frames()[1].address
             ends = {
@@ -149,7 +149,7 @@ def test_ticks_of_long_loops_are_few() -> None:
     debugger.run()
     (track,) = tracks(debugger)
     assert track.count == 5000
-    assert len(track.ticks) <= 120
+    assert len(track.cells) <= 120
     began = time.process_time()
     for _ in range(20):
         sparkline(debugger, "main/for_each_year/body/balance", None)

@@ -55,7 +55,7 @@ export class AwaitedPicture {
         const seconds = Math.round(ladder.reduce((sum, [, milliseconds]) => sum + milliseconds, 0) / 1000);
         const words = `No layout was ready within ${seconds} seconds`;
         if (ladder === PATIENT) canvas.say(`${words}. Fold a part of the picture, or try again.`, again);
-        else canvas.say(`${words}: folding more…`);
+        else canvas.say(`${words}: folding parts of it…`);
         canvas.send({ kind: "too_dense", root: structure.root });
       } else {
         const reason = error instanceof Error ? error.message : error;

@@ -1,32 +1,30 @@
-// The bar under the picture: speed, and a track to slide along for the run and for each loop inside a loop.
+// The strip under the picture: a tape of iterations for the run and for each loop inside a loop, to slide along.
 
 import { inside, penOf } from "../../assets/element.js";
 
 const SPEEDS = [0.5, 1, 2, 4, 8];
-const BAR = { row: 1.5, padding: 0.875 }; // rem
+const HEIGHT = "4.75rem"; // however many tapes there are, so that the picture above never moves
+const WORDS = { number: 15, branch: 64 }; // pixels of a cell from which on its number, and its branch, are written
+const LEAST_TAPE = 13; // pixels of a tape that has room for words
 
 /**
  * @import { Playback } from "./playback.js"
  * @import { Track } from "./protocol.js"
- * @typedef {object} TrackRow
- * @property {HTMLElement} line
+ * @typedef {object} Tape
  * @property {HTMLElement} rail
  * @property {HTMLCanvasElement} canvas
- * @property {HTMLElement} past
  * @property {HTMLElement} thumb
- * @property {HTMLElement} words
  * @property {Track} [track] that it shows
  * @property {DOMRect} [area] of the rail, while one slides along it
  * @property {[number, number] | null} [size]
- * @property {string} [shown] its words
- * @property {string} [ticks] names the ticks that are drawn
+ * @property {string} [drawn] names the cells that are drawn
  */
 
 export class Bar {
-  /** @type {TrackRow[]} */
-  rows = [];
+  /** @type {Tape[]} */
+  tapes = [];
   frame = 0;
-  height = "";
+  shown = "";
 
   /**
    * @param {Playback} playback
@@ -39,10 +37,13 @@ export class Bar {
     this.element.className = "bar-of-time";
     const options = SPEEDS.map((one) => `<option value="${one}"${one === 1 ? " selected" : ""}>${one}×</option>`);
     this.element.innerHTML = `
-      <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select>
+      <div class="strip-head"><span class="subject"></span><span class="words"></span>
+        <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select></div>
       <div class="tracks"></div>`;
     root.append(this.element);
     this.tracks = inside(this.element, ".tracks");
+    this.subject = inside(this.element, ".subject");
+    this.words = inside(this.element, ".words");
     new ResizeObserver(() => this.resized()).observe(this.tracks);
     /** @type {HTMLSelectElement} */
     const speed = inside(this.element, ".speed");
@@ -68,117 +69,155 @@ export class Bar {
     this.element.classList.toggle("playing", playback.playing);
     this.root.classList.toggle("moving", playback.playing || playback.dragging);
     this.root.dataset.step = String(playback.step);
-    while (this.rows.length < playback.tracks.length) this.addRow();
-    for (const row of this.rows.splice(playback.tracks.length)) row.line.remove();
-    for (const [k, track] of playback.tracks.entries()) this.drawRow(this.rows[k], track, k);
-    const height = `${playback.tracks.length * BAR.row + BAR.padding}rem`;
-    if (this.height !== height) this.root.style.setProperty("--bar", height);
-    this.height = height;
+    this.root.style.setProperty("--bar", HEIGHT);
+    while (this.tapes.length < playback.tracks.length) this.addTape();
+    for (const tape of this.tapes.splice(playback.tracks.length)) tape.rail.remove();
+    for (const [k, track] of playback.tracks.entries()) this.drawTape(this.tapes[k], track, k);
+    this.say();
+  }
+
+  /** What the tapes show, and where the run is on them. */
+  say() {
+    const { playback } = this;
+    const track = playback.tracks.at(-1);
+    if (!track) return;
+    const { step, over } = playback;
+    const reach = Math.max(playback.tracks[0].last, playback.steps);
+    const of = over || reach > step ? ` of ${playback.nameOf(reach)}${over ? "" : "+"}` : "";
+    const now = iterationAt(track, step);
+    const iteration = now === undefined ? "" : ` · iteration ${grouped(now)} of ${grouped(track.count)}`;
+    const text = [
+      track.begins.length ? "Iterations" : "Steps",
+      track.title && track.begins.length ? ` of ${track.title}` : "",
+      track.branches_of ? `, coloured by ${track.branches_of}` : "",
+      `step ${playback.nameOf(step)}${of}${iteration}`,
+    ];
+    const shown = text.join("\n");
+    if (this.shown === shown) return;
+    this.shown = shown;
+    const strong = document.createElement("b");
+    strong.textContent = text[0];
+    this.subject.replaceChildren(strong, text[1], text[2]);
+    this.words.textContent = this.words.title = text[3];
   }
 
   resized() {
-    for (const row of this.rows) row.size = null;
+    for (const tape of this.tapes) tape.size = null;
     this.draw();
   }
 
-  addRow() {
-    const line = document.createElement("div");
-    line.className = "track";
-    line.innerHTML = `
-      <div class="rail" role="slider" tabindex="0" aria-label="Moment of the run">
-        <canvas></canvas><div class="past"></div><div class="thumb"></div>
-      </div><span class="words"></span>`;
-    this.tracks.append(line);
-    const find = (/** @type {string} */ name) => inside(line, name);
-    /** @type {TrackRow} */
-    const row = {
-      line,
-      rail: find(".rail"),
-      canvas: inside(line, "canvas"),
-      past: find(".past"),
-      thumb: find(".thumb"),
-      words: find(".words"),
-    };
-    this.rows.push(row);
-    row.rail.addEventListener("pointerdown", (event) => {
-      row.rail.setPointerCapture(event.pointerId);
-      row.area = row.rail.getBoundingClientRect();
+  addTape() {
+    const rail = document.createElement("div");
+    rail.className = "rail";
+    rail.tabIndex = 0;
+    rail.setAttribute("role", "slider");
+    rail.setAttribute("aria-label", "Moment of the run");
+    rail.innerHTML = '<canvas></canvas><div class="thumb"></div>';
+    this.tracks.append(rail);
+    /** @type {Tape} */
+    const tape = { rail, canvas: inside(rail, "canvas"), thumb: inside(rail, ".thumb") };
+    this.tapes.push(tape);
+    rail.addEventListener("pointerdown", (event) => {
+      rail.setPointerCapture(event.pointerId);
+      tape.area = rail.getBoundingClientRect();
       this.playback.grab();
-      this.point(row, event);
+      this.point(tape, event);
     });
-    row.rail.addEventListener(
-      "pointermove",
-      (event) => row.rail.hasPointerCapture(event.pointerId) && this.point(row, event),
-    );
-    for (const name of ["pointerup", "pointercancel"]) row.rail.addEventListener(name, () => this.playback.release());
+    rail.addEventListener("pointermove", (event) => rail.hasPointerCapture(event.pointerId) && this.point(tape, event));
+    for (const name of ["pointerup", "pointercancel"]) rail.addEventListener(name, () => this.playback.release());
+    for (const one of this.tapes) one.size = null;
   }
 
   /**
-   * @param {TrackRow} row
+   * @param {Tape} tape
    * @param {PointerEvent} event
    */
-  point(row, event) {
-    if (!row.track || !row.area) return;
-    const { first, last } = row.track;
-    const part = Math.min(1, Math.max(0, (event.clientX - row.area.left) / row.area.width));
+  point(tape, event) {
+    if (!tape.track || !tape.area) return;
+    const { first, last } = tape.track;
+    const part = Math.min(1, Math.max(0, (event.clientX - tape.area.left) / tape.area.width));
     this.playback.slide(Math.round(first + part * (last - first)));
   }
 
   /**
-   * @param {TrackRow} row
+   * @param {Tape} tape
    * @param {Track} track
    * @param {number} k
    */
-  drawRow(row, track, k) {
+  drawTape(tape, track, k) {
     const { playback } = this;
-    // A dragged track stays what it was: only its thumb moves.
-    if (!row.track || !playback.dragging) row.track = track;
-    const { first, last, ticks } = row.track;
+    // A dragged tape stays what it was: only its playhead moves.
+    if (!tape.track || !playback.dragging) tape.track = track;
+    const { first, last } = tape.track;
     const reach = k === 0 ? Math.max(last, playback.steps) : last;
-    if (k === 0) row.track.last = reach;
+    if (k === 0) tape.track.last = reach;
     const part = reach > first ? Math.min(1, Math.max(0, (playback.step - first) / (reach - first))) : 0;
-    row.past.style.transform = `scaleX(${part})`;
-    row.thumb.style.left = `${part * 100}%`;
-    row.rail.setAttribute("aria-valuenow", String(playback.step));
-    row.rail.setAttribute("aria-valuemin", String(first));
-    row.rail.setAttribute("aria-valuemax", String(reach));
-    const now =
-      ticks.length === track.count
-        ? ticks.filter((tick) => tick <= playback.step).length
-        : track.iteration === undefined
-          ? 0
-          : track.iteration + 1;
-    const inside = playback.step < reach || track.iteration !== undefined;
-    const iteration =
-      track.title && now && inside
-        ? `iteration ${(now - 1).toLocaleString("en")} of ${track.count.toLocaleString("en")} · ${track.title}`
-        : "";
-    const of = playback.over || reach > playback.step ? `/${playback.nameOf(reach)}${playback.over ? "" : "+"}` : "";
-    const words = k ? iteration : `step ${playback.nameOf(playback.step)}${of}${iteration ? ` · ${iteration}` : ""}`;
-    if (row.shown !== words) row.words.title = row.words.textContent = row.shown = words;
-    this.drawTicks(row, first, reach, ticks);
+    tape.thumb.style.left = `${part * 100}%`;
+    tape.rail.setAttribute("aria-valuenow", String(playback.step));
+    tape.rail.setAttribute("aria-valuemin", String(first));
+    tape.rail.setAttribute("aria-valuemax", String(reach));
+    this.drawCells(tape, tape.track, reach);
   }
 
   /**
-   * @param {TrackRow} row
-   * @param {number} first
-   * @param {number} last
-   * @param {number[]} ticks
+   * @param {Tape} tape
+   * @param {Track} track
+   * @param {number} reach its last step
    */
-  drawTicks(row, first, last, ticks) {
-    row.size ??= [row.rail.clientWidth, row.canvas.clientHeight];
-    const [width, height] = row.size;
-    const name = `${width} ${height} ${first} ${last} ${ticks.length} ${ticks[0]} ${this.root.dataset.theme}`;
-    if (!width) row.size = null;
-    if (row.ticks === name || !width) return;
-    row.ticks = name;
+  drawCells(tape, track, reach) {
+    tape.size ??= [tape.rail.clientWidth, tape.rail.clientHeight];
+    const [width, height] = tape.size;
+    if (!width) tape.size = null;
+    const now = track.begins.findLastIndex((begin) => begin <= this.playback.step);
+    const at = now >= 0 && this.playback.step < track.ends[now] + (now === track.ends.length - 1 ? 1 : 0) ? now : -1;
+    const { theme } = this.root.dataset;
+    const name = `${width} ${height} ${track.first} ${reach} ${track.ends.join()} ${track.branches} ${at} ${theme}`;
+    if (tape.drawn === name || !width) return;
+    tape.drawn = name;
     const ratio = devicePixelRatio || 1;
-    row.canvas.width = width * ratio;
-    row.canvas.height = height * ratio;
-    const pen = penOf(row.canvas);
-    pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--line-region").trim();
-    pen.globalAlpha = ticks.length > width / 6 ? 0.3 : 0.65;
-    for (const tick of ticks)
-      pen.fillRect(((tick - first) / Math.max(1, last - first)) * (width - 1) * ratio, 0, ratio, height * ratio);
+    tape.canvas.width = width * ratio;
+    tape.canvas.height = height * ratio;
+    const pen = penOf(tape.canvas);
+    pen.scale(ratio, ratio);
+    const style = getComputedStyle(this.root);
+    const colour = (/** @type {string} */ one) => style.getPropertyValue(`--${one}`).trim();
+    const x = (/** @type {number} */ step) => ((step - track.first) / Math.max(1, reach - track.first)) * width;
+    pen.font = `600 11px ${style.fontFamily}`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    for (const [k, begin] of track.begins.entries()) {
+      const [left, right] = [x(begin), x(track.ends[k])];
+      const branch = { t: "then", e: "else" }[track.branches[k]] ?? "";
+      pen.fillStyle = colour(branch || "line-region");
+      pen.globalAlpha = branch ? 1 : k % 2 ? 0.3 : 0.2;
+      pen.fillRect(left, 0, Math.max(0.6, right - left - (right - left > 4 ? 1.5 : 0)), height);
+      pen.globalAlpha = 1;
+      if (height >= LEAST_TAPE && right - left >= WORDS.number) {
+        pen.fillStyle = branch ? colour(`on-${branch}`) : colour("ink");
+        const words = grouped(track.iterations[k]) + (branch && right - left >= WORDS.branch ? ` ${branch}` : "");
+        if (pen.measureText(words).width < right - left - 4) pen.fillText(words, (left + right) / 2, height / 2 + 0.5);
+      }
+      if (k === at && right - left > 6) {
+        pen.strokeStyle = colour("ink");
+        pen.lineWidth = 2;
+        pen.strokeRect(left + 1, 1, right - left - 3.5, height - 2);
+      }
+    }
   }
+}
+
+/** @param {number} number */
+function grouped(number) {
+  return number.toLocaleString("en");
+}
+
+/**
+ * The iteration that a step is in; undefined before the first and after the last.
+ * @param {Track} track
+ * @param {number} step
+ */
+function iterationAt(track, step) {
+  const k = track.begins.findLastIndex((begin) => begin <= step);
+  if (k < 0 || step > track.ends[k]) return undefined;
+  return track.begins.length === track.count ? track.iterations[k] : track.iteration;
 }

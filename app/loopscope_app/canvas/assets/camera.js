@@ -8,7 +8,8 @@ import { StickyHeaders } from "./sticky_headers.js";
  * @import { Area, Bounds, FramePart, Point, Size } from "./picture.js"
  */
 
-export const ZOOM = { least: 0.08, most: 3, readable: 0.75, words: 0.34 };
+/** `whole`: from which a whole picture can be read; `readable`: at which a place is looked at. */
+export const ZOOM = { least: 0.08, most: 3, whole: 0.6, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
 const GLIDE = 220;
 const FIRST_ROW = 60; // pixels of the picture
@@ -33,6 +34,10 @@ export class Camera {
   moved = 0;
   /** Called when the picture has stopped moving. */
   onChange = () => {};
+  /** Pixels at the lower border of the view that the page lays something on. */
+  floor = 0;
+  /** A hand moves the picture. */
+  panned = false;
   /** Where a movement under way ends. @type {{ x: number, y: number, k: number } | null} */
   goal = null;
 
@@ -64,7 +69,8 @@ export class Camera {
   measure() {
     /** @type {HTMLElement | null | undefined} */
     const tools = this.stage.parentElement?.querySelector(".tools");
-    this.view = { width: this.stage.clientWidth, height: this.stage.clientHeight };
+    this.floor = Number.parseFloat(getComputedStyle(this.stage).getPropertyValue("--canvas-floor")) || 0;
+    this.view = { width: this.stage.clientWidth, height: Math.max(1, this.stage.clientHeight - this.floor) };
     this.tools = { width: tools?.offsetWidth ?? 0, height: tools?.offsetHeight ?? 0 };
   }
 
@@ -103,6 +109,7 @@ export class Camera {
     cancelAnimationFrame(this.frame);
     this.wrapper.style.willChange = "auto";
     this.stage.classList.toggle("far", this.k < ZOOM.words);
+    this.panned = false;
     this.overview.rest();
     this.place();
     this.onChange();
@@ -167,10 +174,10 @@ export class Camera {
     this.top = this.firstRow();
     const fitted = this.fitted();
     // A page in large type asks for more.
-    const readable = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable")) || ZOOM.readable;
-    const k = Math.max(fitted, readable);
-    const [left, top] =
-      fitted >= readable ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
+    const large = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable"));
+    const isWhole = fitted >= (large || ZOOM.whole);
+    const k = isWhole ? fitted : large || ZOOM.readable;
+    const [left, top] = isWhole ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
     this.set(...this.beside(left, top, k), k);
     this.rest();
   }
@@ -207,7 +214,7 @@ export class Camera {
     if (before.width <= 40 || this.view.width <= 40) return;
     const was = this.fitted(before);
     const whole = Math.abs(this.k - was) < 0.01 * was;
-    if (this.fitted() >= ZOOM.readable && (whole || was < ZOOM.readable)) return this.begin();
+    if (this.fitted() >= ZOOM.whole && (whole || was < ZOOM.whole)) return this.begin();
     // On the way somewhere, it is there that counts.
     const { x, y, k } = this.goal ?? this;
     this.set(x + (this.view.width - before.width) / 2, y + this.top - top, k);
@@ -269,15 +276,34 @@ export class Camera {
    * @param {Area} box in picture coordinates
    */
   follow(box) {
+    const { inside, head } = this.sight(box);
+    if (!inside) this.glide(...this.beside(...this.centred(box, this.k, head)));
+  }
+
+  /**
+   * Goes to a box that is asked for, at a size at which it can be read, unless it is comfortably in sight at one.
+   * @param {Area} box in picture coordinates
+   */
+  visit(box) {
+    const { inside, head } = this.sight(box);
+    if (inside && this.k >= ZOOM.whole) return;
+    const k = this.k >= ZOOM.whole ? this.k : ZOOM.readable;
+    this.glide(...this.beside(...this.centred(box, k, head), k), k);
+  }
+
+  /**
+   * Whether a box is comfortably in sight, and how much is left free above it otherwise.
+   * @param {Area} box in picture coordinates
+   */
+  sight(box) {
     const { width, height } = this.view;
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
     const margin = 24;
     const tools = right > width - this.tools.width - margin ? this.tools.height : 0;
     const head = Math.max(tools, this.top > AT_BORDER ? this.top : 0) + margin;
-    const inside = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
-    if (inside && !this.isCovered({ left, top, right, bottom })) return;
-    this.glide(...this.beside(...this.centred(box, this.k, head)));
+    const within = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
+    return { inside: within && !this.isCovered({ left, top, right, bottom }), head };
   }
 
   /**
@@ -311,6 +337,7 @@ export class Camera {
   /** @param {WheelEvent} event */
   wheel(event) {
     event.preventDefault();
+    this.panned = true;
     const area = this.stage.getBoundingClientRect();
     if (event.shiftKey) return this.set(this.x - event.deltaY - event.deltaX, this.y);
     const step = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
@@ -340,6 +367,7 @@ export class Camera {
     this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
     if (!this.stage.hasPointerCapture(event.pointerId)) this.stage.setPointerCapture(event.pointerId);
     this.stage.classList.add("dragging");
+    this.panned = true;
     this.set(this.x + dx, this.y + dy);
   }
 

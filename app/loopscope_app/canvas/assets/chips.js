@@ -35,6 +35,6 @@ export function setChip(made, full) {
   made.box.setAttribute("x", (middle - width / 2).toFixed(1));
   made.text.setAttribute("x", middle.toFixed(1));
   made.group.classList.toggle("on", Boolean(text));
-  made.group.classList.toggle("nan", /\bNaN\b/.test(full));
+  made.group.classList.toggle("nan", /\b(NaN|inf)\b/.test(full));
   made.group.classList.toggle("by-hand", full.startsWith("✎"));
 }

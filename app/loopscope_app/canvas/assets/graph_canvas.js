@@ -13,6 +13,7 @@ import { emptyCanvas } from "./markup.js";
 import { numberAfter, Outbox } from "./outbox.js";
 import { Painting } from "./paint.js";
 import { boxOf, described, frameOf, sightOf } from "./parts.js";
+import { PictureMenu } from "./picture_menu.js";
 import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
 import { Scale } from "./scale.js";
@@ -58,7 +59,7 @@ export class Canvas {
   following = true;
   /** Whether the first look was possible; undefined before it was tried. @type {boolean | undefined} */
   begun = undefined;
-  /** Where something was that is to stay there. @type {{ address: string, x: number, y: number } | null} */
+  /** Where something was that is to stay there, unless it opens: then all of it is shown. @type {{ address: string, x: number, y: number, opens?: boolean } | null} */
   anchor = null;
   /** Number of the last act. @type {number | undefined} */
   count = undefined;
@@ -87,8 +88,10 @@ export class Canvas {
     this.camera = new Camera(this.stage, this.wrapper, find(".overview"));
     this.camera.onChange = () => {
       if (this.structure) shared.viewports.set(this.place, { x: this.camera.x, y: this.camera.y, k: this.camera.k });
+      this.menu.say(this.camera.k);
       this.pointing.soon();
     };
+    this.menu = new PictureMenu(this.root, (name) => this.tool(name));
     this.highlight = new CurrentHighlight();
     this.pointing = new Pointing(this, new Tooltip(find(".tooltip")));
     this.playback = new Playback(this);
@@ -108,10 +111,9 @@ export class Canvas {
   }
 
   listen() {
-    for (const bar of this.root.querySelectorAll(".tools"))
-      bar.addEventListener("click", ({ target }) => {
-        this.tool(/** @type {Element} */ (target).closest("button")?.dataset.do ?? "");
-      });
+    inside(this.root, ".tools").addEventListener("click", ({ target }) => {
+      this.tool(/** @type {Element} */ (target).closest("button")?.dataset.do ?? "");
+    });
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("dblclick", (event) => this.doubleClicked(event));
     this.root.addEventListener("keydown", (event) => this.pressed(event));
@@ -122,14 +124,13 @@ export class Canvas {
     if (name === "in") this.camera.zoom(1.25);
     if (name === "out") this.camera.zoom(0.8);
     if (name === "fit") this.camera.fit(this.areaOfBox(this.selected) ?? this.areaOfBox(this.current ?? ""));
-    const formats = inside(this.root, ".formats").classList;
-    formats.toggle("on", name === "save" && !formats.contains("on"));
+    if (name === "menu") this.menu.toggle();
     if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
     if (name === "unroll") this.unroll();
     if (name === "legend") this.legend.classList.toggle("on");
     if (name === "follow") {
       this.following = !this.following;
-      inside(this.root, "[data-do=follow]").classList.toggle("on", this.following);
+      this.menu.check("follow", this.following);
       if (this.following) this.follow();
     }
   }
@@ -190,7 +191,7 @@ export class Canvas {
     const { action, id, group } = this.pointing.target(event);
     if (target.closest?.(".stop")) return this.send({ kind: "breakpoint", id });
     if (action) {
-      this.anchor = this.anchorOf(id);
+      this.anchor = this.anchorOf(id, action === "unfold");
       this.send({ kind: action === "unfold" ? "fold" : action, id });
       return;
     }
@@ -225,17 +226,21 @@ export class Canvas {
     const part = described(this.structure, id);
     const closed = part?.kind === "folded";
     if (!part || (!closed && !part.body)) return;
-    this.anchor = this.anchorOf(id);
+    this.anchor = this.anchorOf(id, closed);
     this.send({ kind: closed && !part.body ? "fold" : "open", id });
   }
 
-  /** After folding, what was clicked stays where it was. @param {string} id */
-  anchorOf(id) {
+  /**
+   * After folding, what was clicked stays where it was.
+   * @param {string} id
+   */
+  anchorOf(id, opens = false) {
     const part = boxOf(this.parts, id) ?? frameOf(this.parts, id);
     const address = described(this.structure, id)?.address;
     return part && address
       ? {
           address,
+          opens,
           x: this.camera.x + (part.at.x + MARGIN) * this.camera.k,
           y: this.camera.y + (part.at.y + MARGIN) * this.camera.k,
         }
@@ -293,11 +298,12 @@ export class Canvas {
       ([, one]) => one.address === anchor?.address && one.kind !== "output",
     );
     const part = anchored && (boxOf(this.parts, anchored[0]) ?? frameOf(this.parts, anchored[0]));
-    if (anchor && part) this.stay(anchor, part);
+    if (anchor?.opens && part?.kind === "frame") this.camera.frameOf(sightOf(part)) || this.camera.bringHead(part);
+    else if (anchor && part) this.stay(anchor, part);
     else if (kept) this.camera.set(kept.x, kept.y, kept.k);
     else if (moved || !this.anchor) this.begin();
     // A picture that has become small enough to be read as a whole is shown as a whole.
-    if (this.camera.k < ZOOM.readable && this.camera.fitted() >= ZOOM.readable) this.camera.begin();
+    if (this.camera.k < ZOOM.whole && this.camera.fitted() >= ZOOM.whole) this.camera.begin();
     this.anchor = null;
     this.camera.rest();
   }
@@ -369,7 +375,10 @@ export class Canvas {
     this.focused = overlay?.focus;
     const id = (asked ? overlay.focus : this.following ? overlay?.current : "") ?? "";
     const part = boxOf(this.parts, id) ?? frameOf(this.parts, id);
-    if (part) this.camera.follow(sightOf(part));
+    if (!part) return;
+    if (!asked) this.camera.follow(sightOf(part));
+    else if (part.kind === "box") this.camera.visit(sightOf(part));
+    else if (!this.camera.frameOf(sightOf(part))) this.camera.bringHead(part);
   }
 
   /**

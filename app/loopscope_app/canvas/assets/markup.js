@@ -3,22 +3,18 @@
 const MARKUP = `
   <div class="stage"><div class="wrapper"></div><div class="shield"></div></div>
   <div class="tools" role="toolbar" aria-label="View">
-    <button data-do="in" aria-label="Zoom in" title="Zoom in (+)">+</button>
     <button data-do="out" aria-label="Zoom out" title="Zoom out (−)">−</button>
-    <button data-do="fit" aria-label="Show all" title="Show all (0)">⤢</button>
-    <button data-do="follow" class="on" aria-label="Follow the current operation" title="Follow the current operation">◎</button>
-    <button data-do="unroll" aria-label="Unroll the loop, or draw it once" title="Unroll the loop, or draw it once (U)">
-      <svg viewBox="0 0 14 14" width="14" height="14">
-        <path d="M1 3H4V11H1ZM5.5 3H8.5V11H5.5ZM10 3H13V11H10Z" fill="none" stroke="currentColor" stroke-width="1.4"/>
-      </svg>
-    </button>
-    <button data-do="save" aria-label="Save this picture" title="Save this picture">⤓</button>
-    <button data-do="legend" aria-label="Legend" title="Legend (? or L)">?</button>
+    <button data-do="menu" class="percent" aria-haspopup="menu" aria-expanded="false" title="Zoom, and more about the picture">100 %</button>
+    <button data-do="in" aria-label="Zoom in" title="Zoom in (+)">+</button>
+    <button data-do="fit" class="fit" aria-label="Fit: show all" title="Show all (0)">⤢ Fit</button>
   </div>
-  <div class="formats tools" role="menu">
-    <button data-do="svg">SVG</button>
-    <button data-do="png">PNG</button>
-    <button data-do="pdf" title="Print, or save as PDF">PDF</button>
+  <div class="picture-menu" role="menu" aria-label="Picture">
+    <button data-do="follow" role="menuitemcheckbox" aria-checked="true">Follow the current operation</button>
+    <button data-do="unroll" role="menuitem">Unroll the loop, or draw it once<kbd>U</kbd></button>
+    <button data-do="legend" role="menuitem">Legend<kbd>?</kbd></button>
+    <button data-do="svg" role="menuitem">Save as SVG</button>
+    <button data-do="png" role="menuitem">Save as PNG</button>
+    <button data-do="pdf" role="menuitem">Print, or save as PDF</button>
   </div>
   <div class="trace">
     <i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button>

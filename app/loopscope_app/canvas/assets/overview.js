@@ -9,6 +9,8 @@ import { MARGIN } from "./geometry.js";
  * @import { Structure } from "./protocol.js"
  */
 
+/** The zoom at which a whole picture needs no overview. */
+const WHOLE = 0.6;
 const APART = 22; // from the corner, with its padding and border
 
 export class Overview {
@@ -80,8 +82,9 @@ export class Overview {
     const { x, y, k, view, width, height } = this.camera;
     const { scale } = this;
     const all = width * k <= view.width + 2 && height * k <= view.height + 2;
-    this.element.classList.toggle("on", !all && Boolean(scale));
-    if (all || !scale) return;
+    const needed = !all && (this.camera.panned || this.camera.fitted() < WHOLE);
+    this.element.classList.toggle("on", needed && Boolean(scale));
+    if (!needed || !scale) return;
     const [left, top] = [Math.max(0, -x / k), Math.max(0, -y / k)];
     const right = Math.min(width, (view.width - x) / k);
     const bottom = Math.min(height, (view.height - y) / k);

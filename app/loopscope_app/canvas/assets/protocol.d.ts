@@ -153,7 +153,15 @@ export type Track = {
   first: number;
   last: number;
   /** Steps at which iterations begin; of very many, some. */
-  ticks: number[];
+  begins: number[];
+  /** The step after each of them, or after those that it stands for. */
+  ends: number[];
+  /** Their numbers, from 0. */
+  iterations: number[];
+  /** A letter for each of them: t for then, e for else, -. */
+  branches: string;
+  /** The If that took them; empty for none. */
+  branches_of: string;
   /** Iterations that have begun. */
   count: number;
   /** 0-based, of the cursor. */

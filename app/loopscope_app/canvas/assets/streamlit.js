@@ -35,19 +35,16 @@ export function placeOf(element) {
   return host.closest(".st-key-canvas");
 }
 
-/** What stands beside the canvas and below it, and the buttons that choose what stands below. */
-export const PANELS_OF_PAGE = {
-  side: ".st-key-side",
-  lens: ".st-key-lens_content",
-  lenses: ".st-key-lens_bar [role=radio], .st-key-lens_bar [data-testid=stBaseButton-segmented_control]",
-};
+/** The dock beside the canvas. */
+export const DOCK_OF_PAGE = ".st-key-dock";
 
 /**
- * The field of the page that takes files; null when there is none.
+ * The field of the page that opens models; null when there is none.
  * @returns {HTMLInputElement | null}
  */
 export function fileField() {
-  return document.querySelector('[data-testid="stFileUploader"] input[type="file"]');
+  const field = '[data-testid="stFileUploader"] input[type="file"]';
+  return document.querySelector(`.st-key-drop_upload ${field}, .st-key-opener_upload ${field}`);
 }
 
 /**
@@ -64,4 +61,27 @@ export function takesFiles(target) {
  */
 export function background(element) {
   return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "white";
+}
+
+const THEMES = ["Light", "Dark"];
+
+/** The name under which the browser keeps the theme that was chosen for this page. */
+const themeKey = () => `stActiveTheme-${location.pathname}-v2`;
+
+/** The chosen theme: Light, Dark, or System when none is chosen. */
+export function chosenTheme() {
+  try {
+    const name = JSON.parse(localStorage.getItem(themeKey()) ?? '""');
+    return THEMES.includes(name) ? String(name) : "System";
+  } catch {
+    return "System";
+  }
+}
+
+/**
+ * Stores a theme. The page has it once it is loaded again.
+ * @param {string} name
+ */
+export function chooseTheme(name) {
+  localStorage.setItem(themeKey(), JSON.stringify(name));
 }

@@ -12,7 +12,8 @@ from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.node_index import places
-from loopscope_app.parts.frame import key_sheet, style
+from loopscope_app.parts.dock import keyboard_drawer
+from loopscope_app.parts.frame import style
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
 
@@ -52,13 +53,16 @@ def show(session: UserSession, lesson: Lesson) -> None:
             key=LARGE,
             on_change=lesson_actions.enlarge,
             args=(LARGE,),
-            help="Large type, for a projector",
+            help="Large text, for a projector",
         )
         _list(session, lesson)
         _beside(lesson, -1, "previous", "" if large else "Previous", "chevron_left")
         _beside(lesson, 1, "next", "" if large else "Next", "chevron_right")
         if not large:
-            key_sheet.show()
+            with st.popover(
+                "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
+            ):
+                keyboard_drawer.show()
 
 
 def _pattern(session: UserSession, lesson: Lesson) -> str:
@@ -84,22 +88,24 @@ def _track(session: UserSession, lesson: Lesson) -> str:
 
 
 def _list(session: UserSession, lesson: Lesson) -> None:
+    """Draw the menu of lessons by topic. Its key closes it when another lesson opens."""
     with (
-        st.popover("Lessons", icon=":material/format_list_numbered:"),
+        st.popover("Lessons", icon=":material/menu_book:", key=f"course_menu_{lesson.name}"),
         st.container(key="course_list", gap=None),
     ):
-        for position, entry in enumerate(lessons.lessons(), 1):
-            st.button(
-                f"{position}. {entry.title}",
-                key=f"course_open_{entry.name}",
-                icon=":material/check_circle:"
-                if entry.name in session.learning.done
-                else ":material/radio_button_unchecked:",
-                type="tertiary",
-                disabled=entry is lesson,
-                on_click=lesson_actions.open_lesson,
-                args=(entry.name,),
-            )
+        for topic, entries in lessons.topics().items():
+            markup.show(markup.section(topic))
+            for entry in entries:
+                is_done = entry.name in session.learning.done
+                st.button(
+                    f"{lessons.number(entry.name)}. {entry.title}",
+                    key=f"course_open_{entry.name}",
+                    icon=":material/check_circle:" if is_done else ":material/circle:",
+                    type="tertiary",
+                    disabled=entry is lesson,
+                    on_click=lesson_actions.open_lesson,
+                    args=(entry.name,),
+                )
 
 
 def _beside(lesson: Lesson, distance: int, name: str, word: str, icon: str) -> None:
@@ -109,7 +115,7 @@ def _beside(lesson: Lesson, distance: int, name: str, word: str, icon: str) -> N
         key=f"course_{name}" if word else f"course_{name}_large",
         icon=f":material/{icon}:",
         icon_position="left" if distance < 0 else "right",
-        help=other.title if other else "There is none",
+        help=other.title if other else None,
         disabled=other is None,
         on_click=lesson_actions.open_lesson,
         args=(other.name if other else "",),

@@ -42,11 +42,12 @@ def show(session: UserSession) -> None:
     state, kind = (
         _STATES["endless" if debugger.endless else debugger.state]
         if at_frontier
-        else ("looking back", "")
+        else ("earlier step", "")
     )
     steps = f"step {cursor.step:,}" + ("" if at_frontier else f" of {debugger.steps:,}")
     when = f'{markup.chip(state, kind)} <span class="quiet steps">{steps}</span>'
-    ahead = f'<span class="ahead">{_ahead(cursor)}</span>'
+    next_step = _ahead(cursor)
+    ahead = f'<span class="ahead">{next_step}</span>' if next_step else ""
     markup.show(f'<div class="crumbs">{when} {_nest(debugger.frames())} {ahead}</div>')
 
 
@@ -107,7 +108,7 @@ def _ahead(cursor: Cursor) -> str:
     """Return markup that says what the next step does."""
     match cursor.kind:
         case "finished":
-            return '<span class="at">all outputs are there</span>'
+            return ""
         case "end":
             return '<span class="quiet">at the</span> <span class="at">end of this body</span>'
         case "enter" | "operation":

@@ -12,15 +12,16 @@ from weakref import WeakKeyDictionary
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.explain import ProvenanceStep
-from loopscope.ir import Model, readable
+from loopscope.explain import ProvenanceStep, verdict
+from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
 from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, unrolled_loops
 from loopscope_app.describe.loop_endings import loop_endings
-from loopscope_app.parts.inspector import inspector, origin
-from loopscope_app.state.user_session import UserSession, current, widget
-from loopscope_app.state.view_choices import LENS, PANEL, TIMELINE, VIEW
+from loopscope_app.parts.inspector import node_in_view, origin
+from loopscope_app.state.focus import decided_in_focus, loop_in_focus
+from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import DOCK, HIDDEN, ORIGIN, SHOWN
 
 KEY = "canvas_graph"
 HEIGHT = 560
@@ -63,11 +64,26 @@ def show(session: UserSession) -> None:
         on_acts=partial(_on_acts, view),
         acted=session.canvas.acted,
         traced=readable(steps[0].address) if steps else "",
-        focus=session.canvas.selected,
+        focus=session.canvas.selected or _deciding(session, debugger),
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),
         run=canvas_sync.run_of(session, view),
     )
+
+
+def _deciding(session: UserSession, debugger: loopscope.Debugger | None) -> str:
+    """Return the address of what decided the end of a finished run; an empty text if nothing did.
+
+    The canvas brings it into view.
+    """
+    if debugger is None or debugger.cursor.kind != "finished":
+        return ""
+    decided = decided_in_focus(session, loop_in_focus(session))
+    try:
+        proof = verdict(debugger, decided).proof if decided else ()
+    except EngineError:
+        return ""
+    return Address.parse(proof[0].address).static if proof else ""
 
 
 def _overlay(
@@ -115,25 +131,17 @@ def _overlay(
 
 
 def _times(session: UserSession) -> Mapping[str, float]:
-    """Return the run time per operation while the clock is open, else an empty mapping."""
-    looking = (
-        widget(LENS.key) == "Timeline"
-        and widget(TIMELINE.key) == "Clock"
-        and not session.learning.lesson
-    )
-    return session.run.clock.shares if looking and session.run.clock is not None else {}
+    """Return the run time per operation if it was measured, else an empty mapping."""
+    clock = session.run.clock
+    return clock.shares if clock is not None and not session.learning.lesson else {}
 
 
 def _traced(
     session: UserSession, debugger: loopscope.Debugger | None
 ) -> tuple[ProvenanceStep, ...]:
-    """Return the provenance of the value whose origin the inspector shows, else an empty tuple."""
-    inspected = (
-        widget(PANEL.key) in (None, "Inspect")
-        and widget(VIEW.key) == "Origin"
-        and not session.learning.lesson
-    )
-    address = inspector.shown_value(session) if inspected else ""
+    """Return the provenance of the value whose origin the dock shows, else an empty tuple."""
+    is_open = ORIGIN.shown() == SHOWN and DOCK.shown() == "Node" and not session.learning.lesson
+    address = node_in_view.shown_value(session) if is_open else ""
     try:
         return origin.steps_to(debugger, address) if debugger is not None and address else ()
     except EngineError:
@@ -150,7 +158,7 @@ def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
 
 def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
     if event.kind == "untrace":
-        VIEW.show("Value")
+        ORIGIN.show(HIDDEN)
     elif event.kind == "breakpoint":
         breakpoint_actions.switch_at(view, event.address)
     else:

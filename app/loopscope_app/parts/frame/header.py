@@ -1,90 +1,67 @@
-"""The bar at the top: a link to the gallery, the open model, and its inputs."""
+"""The header: a link to the gallery, the open model, its inputs, the views, and menus."""
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
-from loopscope.errors import counted, shorten
-from loopscope.ir import is_trace, recorded_values
-from loopscope_app.actions import models, running_many
-from loopscope_app.describe.node_index import places
-from loopscope_app.parts.frame import key_sheet
-from loopscope_app.parts.panels import backward_panel, finder
+from loopscope.errors import shorten
+from loopscope.ir import is_trace
+from loopscope.view import short_name, value_preview
+from loopscope_app.actions import models
+from loopscope_app.describe.wording import model_size
+from loopscope_app.parts.dock import drawer
+from loopscope_app.parts.frame import agreement_badge, finder, more_menu, problems_badge, view_row
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import MADE_UP, Opened
 from loopscope_app.state.user_session import UserSession
-from loopscope_app.state.view_choices import PANEL
+from loopscope_app.state.view_choices import DEBUG, DOCK, DRAWER, HIDDEN
 
 EDITED = "edited"
+_MOST_NAMED = 3
+"""Number of inputs up to which an input set is called by its values."""
 
 
 def show(session: UserSession) -> None:
     opened = session.model.opened
     if opened is None:
         return
-    widths = [1.1, 4.4, 0.7, 1.25, 2.7, 0.5, 0.55]
-    back, title, search, many, chooser, gradient, sheet = st.columns(
-        widths, vertical_alignment="center", gap="small"
-    )
-    back.button(
-        "Gallery",
-        key="header_close",
-        icon=":material/arrow_back:",
-        on_click=models.close,
-        type="tertiary",
-        help="Back to the samples, or open another model",
-    )
-    card = (
-        opened.sample.card
-        if opened.sample
-        else opened.backward.words
-        if opened.backward
-        else opened.model.converted_from
-    )
-    with title:
-        markup.show(
-            f'<b style="font-size:1.15rem">{markup.text(opened.title, 80)}</b>&ensp;'
-            f"{markup.chip(_size(opened))}"
-            f'<span class="quiet" title="{markup.text(card, 220)}">{markup.text(card, 220)}</span>',
-            "titles",
+    with st.container(key="header_row", horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Gallery",
+            key="header_close",
+            icon=":material/chevron_left:",
+            on_click=models.close,
+            type="tertiary",
+            help="Back to the samples, or open another model",
         )
-    with search:
+        about = " · ".join(filter(None, (opened.card, model_size(opened.model))))
+        with st.container(key="header_title"):
+            markup.show(
+                f'<b title="{markup.text(about, 400)}">{markup.text(opened.title, 80)}</b>',
+                "titles",
+            )
+        with st.container(key="header_inputs"):
+            if not is_trace(opened.model):  # a trace has no inputs
+                _choose(session, opened)
+        with st.container(key="header_views"):
+            view_row.show(session, opened)
+        agreement_badge.show(session)
         finder.show()
-    if is_trace(opened.model):  # a trace has one run, and no inputs or gradients
-        with sheet:
-            key_sheet.show()
-        return
-    many.button(
-        "Many runs",
-        key="header_many",
-        icon=":material/stacked_bar_chart:",
-        on_click=running_many.show,
-        type="tertiary",
-        help="This model over many inputs: how often its loops run, and for which of them",
-    )
-    with chooser:
-        _choose(session, opened)
-    with gradient:
-        backward_panel.show(session, opened)
-    with sheet:
-        key_sheet.show()
-
-
-def _size(opened: Opened) -> str:
-    model = opened.model
-    if is_trace(model):
-        return f"trace · {counted(recorded_values(model), 'value')}"
-    kind = "ONNX" if model.dialect == "onnx" else f"OpenVINO IR {model.version}"
-    count = len(places(model))
-    return f"{kind} · {count:,} node{'s' if count != 1 else ''}"
+        problems_badge.show(session, opened)
+        more_menu.show()
+    if view_row.shown_view(session, opened) != DEBUG and DRAWER.shown() != HIDDEN:
+        with st.container(key="dock"):
+            drawer.show(session, opened)
 
 
 def _choose(session: UserSession, opened: Opened) -> None:
     names = list(opened.sets)
     options = names if session.model.input_set in names else [EDITED, *names]
-    if len(options) < 2:
-        if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
-            _made_up()
+    if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
+        _generated()
+        return
+    if not opened.model.inputs or not options:
         return
     key = f"header_set_{session.run.generation}"
     st.selectbox(
@@ -92,26 +69,33 @@ def _choose(session: UserSession, opened: Opened) -> None:
         options,
         index=options.index(session.model.input_set) if session.model.input_set in names else 0,
         key=key,
-        format_func=lambda name: _set_words(opened, str(name)),
+        format_func=lambda name: f"Input: {_set_words(session, opened, str(name))}",
         on_change=models.choose_set,
         args=(key,),
         label_visibility="collapsed",
     )
 
 
-def _made_up() -> None:
-    """Show that the inputs are generated, with a link to the panel where they are entered."""
+def _generated() -> None:
+    """Show that the inputs are generated, with a link to the tab where they are entered."""
     st.button(
-        "Inputs are made up",
-        key="header_made_up",
-        icon=":material/casino:",
-        type="tertiary",
-        help="Random values, the same each time: give your own ones in the inputs panel",
-        on_click=PANEL.show,
-        args=("Inputs",),
+        "Generated inputs · edit",
+        key="header_generated",
+        type="secondary",
+        help="Random values, the same each time",
+        on_click=DOCK.show,
+        args=("Setup",),
     )
 
 
-def _set_words(opened: Opened, name: str) -> str:
+def _set_words(session: UserSession, opened: Opened, name: str) -> str:
+    """Return the values of a set of few numbers, else its name, and the sentence about it."""
+    arrays = session.model.inputs if name == EDITED else opened.sets.get(name, {})
     text = opened.sample.text_of(name) if opened.sample else ""
-    return shorten(text or name.replace("_", " "), 110)
+    is_small = 0 < len(arrays) <= _MOST_NAMED and all(
+        isinstance(value, np.ndarray | np.generic) and np.size(value) == 1
+        for value in arrays.values()
+    )
+    values = ", ".join(f"{short_name(key)} = {value_preview(arrays[key])}" for key in arrays)
+    title = values if is_small else name.replace("_", " ")
+    return shorten(f"{title} · {text}" if text else title, 110)

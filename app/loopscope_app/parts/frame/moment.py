@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import streamlit as st
 
 from loopscope_app.actions import moves
 from loopscope_app.state.user_session import UserSession, current, keep
+from loopscope_app.state.view_choices import KEPT
 
 
-def show(
-    session: UserSession, draw: Callable[[UserSession], None], widget_keys: Sequence[str] = ()
-) -> None:
-    """Draw ``draw`` again with every step, and nothing else of the page.
-
-    ``kept`` lists keys of widgets that keep their values during a long run.
-    """
-    if session.run.running is not None or session.canvas.panels_gone:
-        keep(*widget_keys)  # once more when they are back: the browser has forgotten them too
+def show(session: UserSession, draw: Callable[[UserSession], None]) -> None:
+    """Draw ``draw`` again with every step, and nothing else of the page."""
     moves.note_panels(session)
     st.fragment(_moment)(draw, _around(session))
 
 
 def _around(session: UserSession) -> tuple[object, ...]:
-    """Return the state that the rest of the page depends on: inputs, model, and whether a long run
-    is shown.
+    """Return the state that the rest of the page depends on: view, inputs, model, and whether a
+    long run is shown.
     """
-    return session.model.input_set, session.model.opened, session.run.running is not None
+    is_running = session.run.running is not None
+    return session.view, session.model.input_set, session.model.opened, is_running
 
 
 def _moment(draw: Callable[[UserSession], None], around: tuple[object, ...]) -> None:
     session = current()
     if _around(session) != around:
         st.rerun()  # the whole page
+    keep(*KEPT)  # all views are the same fragment, which drops the widgets of the others
     draw(session)

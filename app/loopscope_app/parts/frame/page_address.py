@@ -1,5 +1,5 @@
-"""The page's address. Opening a model adds an entry to the browser's history; a moment of the run
-replaces it.
+"""The page's address. Opening a model or a view adds an entry to the browser's history; a moment of
+the run replaces it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ import streamlit as st
 
 from loopscope_app.links.codec import written
 from loopscope_app.links.current_link import current_link
+from loopscope_app.links.earlier_words import in_current_words
 from loopscope_app.state.user_session import UserSession, place, widget
 
 _LINKED = "address_linked"
-_STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward")
+_STEPS_OF_HISTORY = ("model", "lesson", "view", "backward")
 _REPLACE = """
 export default function ({ data }) {
   if (!data) return;
@@ -62,6 +63,5 @@ def forget() -> None:
 
 
 def _asked() -> dict[str, str]:
-    return {
-        name: text for name, text in st.query_params.to_dict().items() if name in _STEPS_OF_HISTORY
-    }
+    words = in_current_words(st.query_params.to_dict())
+    return {name: text for name, text in words.items() if name in _STEPS_OF_HISTORY}

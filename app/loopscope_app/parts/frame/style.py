@@ -11,9 +11,14 @@ from loopscope.view import declarations
 _ASSETS = Path(__file__).parents[2] / "assets"
 ICON = str(_ASSETS / "icon.png")
 """A file of our own, because Streamlit would load its page icons from another host."""
-_SHEET, _LESSONS, _LARGE = (_ASSETS / name for name in ("screens.css", "learn.css", "large.css"))
+_SHEET, _VIEWS, _LESSONS, _LARGE = (
+    _ASSETS / name for name in ("screens.css", "views.css", "learn.css", "large.css")
+)
 _DARK = f"@media (prefers-color-scheme: dark) {{ :root {{ {declarations('dark')} }} }}"
-_COLOURS = f":root {{ {declarations('light')} }}\n{_DARK}"
+_CHOSEN = "\n".join(
+    f':root[data-scheme="{theme}"] {{ {declarations(theme)} }}' for theme in ("light", "dark")
+)
+_COLOURS = f":root {{ {declarations('light')} }}\n{_DARK}\n{_CHOSEN}"
 """CSS variables of the colours. Components inherit them."""
 
 
@@ -21,6 +26,7 @@ def apply() -> None:
     """Add the colours and the style sheet to the page."""
     st.html(f"<style>{_COLOURS}</style>")
     st.html(_SHEET)
+    st.html(_VIEWS)
 
 
 def lessons(large: bool) -> None:

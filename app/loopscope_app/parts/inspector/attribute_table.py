@@ -117,7 +117,4 @@ def _origin(node: Node, operation: Operation | None) -> list[tuple[str, str]]:
         rows.append(("line", f"{node.line:,}"))
     if operation and operation.page:
         rows.append(("specification", _page(operation)))
-    rows += [
-        (markup.text(name, 60), markup.text(value, 300)) for name, value in node.rt_info.items()
-    ]
     return rows

@@ -10,6 +10,7 @@ import streamlit as st
 import loopscope
 from loopscope.ir import iteration_words
 from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.parts.inspector import value_history
 from loopscope_app.parts.widgets import markup
 
@@ -19,7 +20,7 @@ _LARGEST = 5
 
 def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     """Show the difference on request, in loops of more than one iteration."""
-    nest = value_history.innermost(address)
+    nest = place_in_loop(address)
     record = debugger.record(nest.loop) if nest else None
     begun = max(record.iterations or 0, nest.iteration + 1) if nest and record else 0
     if nest is None or begun < 2:

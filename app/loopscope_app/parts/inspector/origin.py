@@ -40,7 +40,7 @@ _KINDS: Mapping[str, Literal["back", "branch"]] = {
 
 def show(debugger: loopscope.Debugger, address: str) -> None:
     """Show the origin of a computed value, given its address."""
-    markup.show(markup.section("Where did this come from?"))
+    markup.show(markup.section("Where did this value come from?"))
     if np.size(debugger.value(address)) > 1:
         st.text_input(
             "Which part",
@@ -59,10 +59,10 @@ def show(debugger: loopscope.Debugger, address: str) -> None:
     inputs = [step for step in steps if step.operation == "Parameter" and not step.links]
     names = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
     if names and len(steps) < MOST * 2:
-        markup.show(f"It comes from the inputs {markup.text(names, 160)}.", "quiet")
+        markup.show(f"Computed from the inputs {markup.text(names, 160)}.", "quiet")
     chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
-        markup.show("The chain goes further back: click a line to follow it from there.", "quiet")
+        markup.show("The chain continues: click a line to follow it from there.", "quiet")
 
 
 def steps_to(debugger: loopscope.Debugger, address: str) -> tuple[ProvenanceStep, ...]:

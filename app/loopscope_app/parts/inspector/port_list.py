@@ -1,85 +1,118 @@
-"""Inputs and consumers of an operation; for bodies, how they are bound to the outer graph."""
+"""Ports of an operation: inputs with their sources, outputs with their consumers, and how bodies
+are bound to the outer graph.
+"""
 
 from __future__ import annotations
 
 import streamlit as st
 
 import loopscope
-from loopscope.ir import Body, OutputRef, decode, labels
+from loopscope.errors import elided
+from loopscope.ir import Body, Model, OutputRef, decode, labels
 from loopscope.view import input_roles, output_role
 from loopscope_app.actions import selection
 from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.node_index import IndexedNode, with_output
-from loopscope_app.parts.widgets import markup
+from loopscope_app.describe.node_ports import NodePort, input_ports, output_ports
+from loopscope_app.parts.inspector import node_in_view
+from loopscope_app.parts.widgets import chain, markup
+from loopscope_app.state.user_session import place as put
+from loopscope_app.state.user_session import widget
 
-MOST = 24
+INPUTS, OUTPUTS, USES = "node_inputs", "node_outputs", "node_uses"
+MOST = 60
 
 
-def show(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
-    """Show the ports. ``graph`` is the concrete address of the graph around the node, empty if it
-    has not begun.
+def show_inputs(
+    model: Model, place: IndexedNode, debugger: loopscope.Debugger | None, graph: str
+) -> None:
+    """Show the inputs of a node with values where they are known. A click goes to the source.
+
+    ``graph`` is the concrete address of the graph around the node, empty if it has not begun.
     """
-    show_inputs(place, debugger, graph)
-    with st.container(key="ports_out"):
-        _show_uses(place)
+    ports = input_ports(model, place)[:MOST]
+    if not ports:
+        return
+    markup.show(markup.section("Inputs"))
+    lines = [_input_line(place, port, debugger, graph) for port in ports]
+
+    def go(number: int) -> None:
+        source = ports[number].source
+        if source is not None:
+            selection.reveal_place(place.beside(source.layer))
+
+    chain.show(lines, key=INPUTS, on_pick=go)
+
+
+def _input_line(
+    place: IndexedNode, port: NodePort, debugger: loopscope.Debugger | None, graph: str
+) -> chain.ChainLine:
+    if port.source is None:
+        return chain.ChainLine(elided(port.name, 60), "", port.type, live=False)
+    label = place.labels[port.source.layer]
+    value = (
+        preview(debugger, f"{graph}/{with_output(label, port.source.output)}")
+        if debugger and graph
+        else ""
+    )
+    source = decode(label)
+    detail = " · ".join(filter(None, (port.role, port.type, f"from {elided(source, 60)}")))
+    return chain.ChainLine(elided(port.name, 60), "", detail, value, hint=source)
+
+
+def show_outputs(
+    model: Model, place: IndexedNode, debugger: loopscope.Debugger | None, concrete: str | None
+) -> None:
+    """Show the outputs of a node. A click shows the value of one of several."""
+    ports = output_ports(model, place)[:MOST]
+    if not ports:
+        return
+    key = node_in_view.output_key(place)
+    chosen = int(widget(key) or 0)
+    markup.show(markup.section("Outputs"))
+    lines = [
+        chain.ChainLine(
+            elided(port.name, 60),
+            "",
+            " · ".join(filter(None, (port.role, port.type))),
+            preview(debugger, with_output(concrete, number)) if debugger and concrete else "",
+            kind="now" if number == chosen and len(ports) > 1 else "",
+            live=len(ports) > 1,
+        )
+        for number, port in enumerate(ports)
+    ]
+    chain.show(lines, key=OUTPUTS, on_pick=lambda number: put(key, number))
+
+
+def show_uses(place: IndexedNode) -> None:
+    """Show the consumers of a node. A click goes there."""
+    uses = [
+        (output, layer, number)
+        for output in range(len(place.node.outputs))
+        for layer, number in place.graph.consumers.get(OutputRef(place.node.id, output), ())
+    ][:MOST]
+    if not uses:
+        return
+    markup.show(markup.section("Used by"))
+    lines = [
+        chain.ChainLine(
+            elided(place.graph.by_id[layer].name, 60), "", f"output {output} is input {number}"
+        )
+        for output, layer, number in uses
+    ]
+    chain.show(
+        lines,
+        key=USES,
+        on_pick=lambda number: selection.reveal_place(place.beside(uses[number][1])),
+    )
+
+
+def show_bodies(place: IndexedNode) -> None:
+    """Show how a Parameter is bound to the outer graph, and the port map of each body."""
     if place.node.type == "Parameter" and place.body is not None:
         _binding(place)
     for body in place.node.bodies:
         _bodies(place, body)
-
-
-def _show_uses(place: IndexedNode) -> None:
-    fed = [
-        (output, layer, number)
-        for output in range(len(place.node.outputs))
-        for layer, number in place.graph.consumers.get(OutputRef(place.node.id, output), ())
-    ]
-    if fed:
-        markup.show(markup.section("Feeds"))
-    for row, (output, layer, number) in enumerate(fed[:MOST]):
-        _link(
-            f"{place.graph.by_id[layer].name}",
-            f"output {output} → input {number}",
-            f"port_out_{row}",
-            place.beside(layer),
-        )
-
-
-def show_inputs(place: IndexedNode, debugger: loopscope.Debugger | None, graph: str) -> None:
-    """Show the inputs of a node, with values where they are known."""
-    if place.node.inputs:
-        markup.show(markup.section("Inputs"))
-    with st.container(key="ports_in"):
-        for number, source in enumerate(place.sources[:MOST]):
-            if source is None:
-                markup.show(f"{number} is not connected", "quiet")
-                continue
-            label = place.labels[source.layer]
-            shown = (
-                preview(debugger, f"{graph}/{with_output(label, source.output)}")
-                if debugger and graph
-                else ""
-            )
-            _link(
-                f"{number} · {decode(label)}",
-                shown,
-                f"port_in_{number}",
-                place.beside(source.layer),
-            )
-
-
-def _link(title: str, detail: str, key: str, address: str) -> None:
-    button, words = st.columns([1, 1], vertical_alignment="center", gap="small")
-    button.button(
-        title[:40].replace("_", "\\_"),
-        key=key,
-        type="tertiary",
-        icon=":material/arrow_forward:",
-        on_click=selection.reveal_place,
-        args=(address,),
-    )
-    with words:
-        markup.show(markup.text(detail, 80), "quiet mono")
 
 
 def _binding(place: IndexedNode) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import streamlit as st
 
 import loopscope
-from loopscope.ir import is_trace, type_name
+from loopscope.ir import type_name
 from loopscope.ops import is_tensor
 from loopscope.view import has_nan, scalar_text, value_preview
 from loopscope_app.describe import tensor_summary
-from loopscope_app.parts.inspector import difference, value_history, what_if
+from loopscope_app.describe.loop_execution import place_in_loop
+from loopscope_app.parts.inspector import difference, value_history
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
 
@@ -42,11 +43,8 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
         _tables(array)
-    if not is_trace(debugger.model):
-        what_if.editor(debugger, address, array)
     value_history.show(debugger, address, array)
     difference.show(debugger, address, array)
-    _take_away(address, array)
 
 
 def _container(value: object) -> None:
@@ -161,7 +159,7 @@ def _bars(bars: list[dict[str, float]]) -> dict[str, object]:
 
 def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
     """Return how much changed since the same place one iteration earlier, as words."""
-    nest = value_history.innermost(address)
+    nest = place_in_loop(address)
     before = (
         value_history.value_at(debugger, nest, nest.iteration - 1)
         if nest and nest.iteration
@@ -172,18 +170,19 @@ def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -
     return f'<div class="quiet">{markup.text(tensor_summary.difference(before, array))}</div>'
 
 
-def _take_away(address: str, array: np.ndarray) -> None:
-    with st.popover("Take away", icon=":material/download:", type="tertiary"):
-        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", address.removeprefix("main/"))[:80] or "value"
-        st.download_button(
-            "Download .npy",
-            lambda: tensor_summary.npy(array),
-            file_name=f"{name}.npy",
-            key="value_download",
-            on_click="ignore",
-            width="stretch",
-        )
-        if array.size <= _CODE_MOST:
-            text = tensor_summary.as_code(array)
-            st.code(text, language="python", height=160 if text.count("\n") > 5 else "content")
-        st.code(address, language=None)
+def downloads(address: str, array: np.ndarray) -> None:
+    """Show a button that downloads a tensor, and a small tensor as code."""
+    if not is_tensor(array):
+        return
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", address.removeprefix("main/"))[:80] or "value"
+    st.download_button(
+        "Download .npy",
+        lambda: tensor_summary.npy(array),
+        file_name=f"{name}.npy",
+        key="value_download",
+        on_click="ignore",
+        width="stretch",
+    )
+    if array.size <= _CODE_MOST:
+        text = tensor_summary.as_code(array)
+        st.code(text, language="python", height=160 if text.count("\n") > 5 else "content")

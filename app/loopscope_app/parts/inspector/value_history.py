@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.ir import iteration_range
 from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.loop_execution import PlaceInLoop, place_in_loop
 from loopscope_app.describe.loop_tape import curve
 from loopscope_app.parts.widgets import markup
 
-_PATTERN = re.compile(r"(.*)\[(\d+)\]([^\[]*)")
 MOST_ITERATIONS = 120
 MOST_ELEMENTS = 1 << 16
 """Largest number of elements over all iterations. More would slow down every step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
-    """An address, split at its innermost iteration."""
-
-    loop: str
-    iteration: int
-    rest: str
-
-    def at(self, iteration: int) -> str:
-        return f"{self.loop}[{iteration}]{self.rest}"
-
-
-def innermost(address: str) -> Nest | None:
-    """Return the nest of an address; None outside loops.
-
-    >>> innermost("main/a[1]/body/b[2]/body/c").at(0)
-    'main/a[1]/body/b[0]/body/c'
-    """
-    match = _PATTERN.fullmatch(address)
-    return Nest(match[1], int(match[2]), match[3]) if match else None
-
-
-def value_at(debugger: loopscope.Debugger, nest: Nest, iteration: int) -> np.ndarray | None:
+def value_at(debugger: loopscope.Debugger, nest: PlaceInLoop, iteration: int) -> np.ndarray | None:
     """Return the value in another iteration, or None."""
     try:
         return debugger.value(nest.at(iteration))
@@ -51,7 +26,7 @@ def value_at(debugger: loopscope.Debugger, nest: Nest, iteration: int) -> np.nda
 
 
 def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
-    nest = innermost(address)
+    nest = place_in_loop(address)
     record = debugger.record(nest.loop) if nest else None
     if nest is None or record is None or array.dtype.kind == "O" or not array.size:
         return

@@ -12,11 +12,11 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import shorten
-from loopscope.explain import first_control_flow, short_number, walks_of
-from loopscope.ir import ElementType, readable_steps
+from loopscope.explain import first_control_flow, walks_of
+from loopscope.ir import ElementType, readable_steps, significant
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
-from loopscope_app.actions import what_if_changes
+from loopscope_app.actions import views, what_if_changes
 from loopscope_app.actions.what_if_gradients import by_hand, copies, is_on_the_way_back
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
@@ -37,8 +37,6 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
     # open.
     popover = st.popover(
         "What if …",
-        icon=":material/alt_route:",
-        type="tertiary",
         key=opener(),
         on_change="rerun",
         help=_HELP,
@@ -55,7 +53,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
         with st.form(f"form_{key}", border=False):
             _field(key, markup.plain(name_of(address), 60), array)
             st.form_submit_button(
-                "Run from here with it",
+                "Run from here",
                 key="what_if_run",
                 type="primary",
                 icon=":material/alt_route:",
@@ -114,7 +112,7 @@ def show(session: UserSession) -> None:
             words = f"{place} = {value_preview(value)}" + (
                 ", on the way back too" if address in again else ""
             )
-            words += "" if address in reached else " (never comes there)"
+            words += "" if address in reached else " (never reached)"
             st.button(
                 markup.plain(words, 90),
                 key=f"what_if_undo_{number}",
@@ -125,6 +123,14 @@ def show(session: UserSession) -> None:
             )
         if session.run.compared is not None and session.run.compared.name == UNCHANGED:
             markup.show(markup.text(outcome(session.run.compared), 200))
+            st.button(
+                "Compare",
+                key="what_if_compare",
+                type="tertiary",
+                on_click=views.show,
+                args=("compare",),
+                help="The run beside the run without this",
+            )
         if session.model.opened and session.model.opened.link and not has_room(session.run.changes):
             markup.show("This change is too long for the page's link.", "quiet")
 
@@ -132,7 +138,7 @@ def show(session: UserSession) -> None:
 def _reached(session: UserSession) -> set[str]:
     """Return the changes that the run reaches; all of them until the run ends."""
     ahead = (
-        session.run.compared.one
+        session.run.compared.run
         if session.run.compared and session.run.compared.name == UNCHANGED
         else session.run.debugger
     )
@@ -160,7 +166,7 @@ def outcome(compared: Compared) -> str:
     """Return the effect of a change as a phrase: the iteration count of a loop, else the first
     difference.
     """
-    steps = compared.one.steps + compared.other.steps
+    steps = compared.run.steps + compared.other.steps
     cached = _outcomes.get(compared.other)
     if cached is None or cached[0] != steps:
         cached = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
@@ -169,9 +175,9 @@ def outcome(compared: Compared) -> str:
 
 def _iterations(compared: Compared) -> str:
     """Return the first loop of the main graph with another iteration count, or an empty text."""
-    main = compared.one.plan.main
+    main = compared.run.plan.main
     for label in (main.instructions[number].label for number in main.regions):
-        left, right = (run.record(f"main/{label}") for run in (compared.one, compared.other))
+        left, right = (run.record(f"main/{label}") for run in (compared.run, compared.other))
         if (
             left is not None
             and right is not None
@@ -191,25 +197,25 @@ def _count(record: ControlFlowRecord) -> str:
 
 
 def _parted(compared: Compared) -> str:
-    difference = first_control_flow(compared.one, compared.other)
+    difference = first_control_flow(compared.run, compared.other)
     if difference is None:
-        return _adjoint(compared) or "the same operations run, with other values"
+        return _adjoint(compared) or "the same operations run with other values"
     return f"{_place(difference.address)}: {difference.one} instead of {difference.other}"
 
 
 def _adjoint(compared: Compared) -> str:
     """Return the first adjoint that changes, or an empty text."""
-    walks = zip(walks_of(compared.one), walks_of(compared.other), strict=False)
+    walks = zip(walks_of(compared.run), walks_of(compared.other), strict=False)
     for mine, was in (
         (mine, was)
         for left, right in walks
         for mine, was in zip(left.adjoints, right.adjoints, strict=True)
     ):
         if mine.fate.kind != was.fate.kind:
-            return f"the adjoint of {mine.name} {mine.fate.kind}; without this it {was.fate.kind}"
+            return f"the gradient of {mine.name} {mine.fate.kind}; without the change it {was.fate.kind}"
         if mine.fate.last != was.fate.last:
             return (
-                f"the adjoint of {mine.name} comes back as {short_number(mine.fate.last)} "
-                f"instead of {short_number(was.fate.last)}"
+                f"the gradient of {mine.name} arrives as {significant(mine.fate.last, 2)} "
+                f"instead of {significant(was.fate.last, 2)}"
             )
     return ""

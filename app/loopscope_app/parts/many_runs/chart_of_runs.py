@@ -8,10 +8,8 @@ from loopscope_app.actions import running_many
 from loopscope_app.describe.sweep_charts import PICKED, Chart
 from loopscope_app.state.user_session import widget
 
-HEIGHT = 260
 
-
-def show(chart: Chart | None, key: str, height: int = HEIGHT) -> None:
+def show(chart: Chart | None, key: str, height: int) -> None:
     """Draw a chart of ``height`` pixels; draw nothing if ``chart`` is None."""
     if chart is not None:
         st.vega_lite_chart(

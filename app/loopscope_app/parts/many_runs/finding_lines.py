@@ -30,7 +30,7 @@ def _line(finding: SweepFinding, opens: bool) -> chain.ChainLine:
         finding.text,
         finding.title,
         kind="bad" if finding.bad else "",
-        value="open this run" if live else "",
+        value="open" if live else "",
         live=live,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -16,29 +16,30 @@ from loopscope_app.state.user_session import UserSession, place, widget
 
 KIND = "many_kind"
 _HINTS = {
-    DATA: "Many inputs that lie beside this sample, made by its recipe.",
-    GRID: "A range of one input or of several: all combinations run. Write <code>1..500</code>, "
-    "<code>0..1/11</code> for 11 values, or <code>0,0.5,1</code>. Inputs without a range keep "
-    "their value.",
+    DATA: "The data set of this sample",
+    GRID: "A range of one input or of several: all combinations run. Write `1..500`, `0..1/11` "
+    "for 11 values, or `0,0.5,1`. Inputs without a range keep their value.",
     RANDOM_NUMBERS: "Number of runs, a seed, and ranges or distributions: "
-    "<code>random:1000 seed=3 x=normal(0,1) n=1..9</code>. Other inputs are drawn as usual for "
-    "their type.",
-    FILE: "An <code>.npz</code> of arrays whose first axis counts the runs, or several files with "
-    "one run each; or a <code>.parquet</code> or <code>.csv</code> with a column for each input "
-    "of one number.",
+    "`random:1000 seed=3 x=normal(0,1) n=1..9`. Other inputs are drawn as usual for their type.",
+    FILE: "An `.npz` of arrays whose first axis counts the runs, or several files with one run "
+    "each; or a `.parquet` or `.csv` with a column for each input of one number",
 }
 
 
 def show(session: UserSession, opened: Opened) -> None:
-    grid = suggested_grid(opened.model, session.model.inputs)
+    """Show the inputs, and run the default ones at once."""
     offered = [
         kind
         for kind in KINDS
         if kind != DATA or (opened.sample is not None and opened.sample.data is not None)
     ]
+    grid = suggested_grid(opened.model, session.model.inputs)
     if widget(KIND) not in offered:
         place(KIND, _kind(session, grid, offered))
-    with st.container(key="many_choice", horizontal=True, vertical_alignment="center"):
+    random = suggested_random(opened.model, session.model.inputs)
+    usual = {DATA: THE_DATA, GRID: grid, RANDOM_NUMBERS: random}.get(str(widget(KIND)), "")
+    running_many.begin_default(usual[:LONGEST_RUNS])
+    with st.container(key="many_bar", horizontal=True, vertical_alignment="center"):
         kind = st.segmented_control(
             "Inputs",
             offered,
@@ -50,21 +51,14 @@ def show(session: UserSession, opened: Opened) -> None:
         if kind == FILE:
             _file(session)
         elif kind == DATA:
-            st.button(
-                "Run all",
-                key="many_run",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=running_many.run_data_set,
-            )
+            markup.show(_HINTS[DATA], "quiet")
+            _run_button(running_many.run_data_set)
         else:
-            _words(
-                session,
-                str(kind),
-                grid if kind == GRID else suggested_random(opened.model, session.model.inputs),
-            )
-    if session.many.sweeping is None:
-        markup.show(_HINTS[str(kind)], "quiet")
+            _words(session, str(kind), usual)
+
+
+def _run_button(on_click: Callable[..., None], *args: str) -> None:
+    st.button("Run", key="many_run", type="primary", on_click=on_click, args=args)
 
 
 def _kind(session: UserSession, grid: str, offered: Sequence[str]) -> str:
@@ -95,15 +89,9 @@ def _words(session: UserSession, kind: str, usual: str) -> None:
             max_chars=LONGEST_RUNS,
             label_visibility="collapsed",
             placeholder="number=1..500",
+            help=_HINTS[kind],
         )
-        st.button(
-            "Run all",
-            key="many_run",
-            type="primary",
-            icon=":material/play_arrow:",
-            on_click=running_many.run_words,
-            args=(key,),
-        )
+        _run_button(running_many.run_words, key)
 
 
 def _file(session: UserSession) -> None:
@@ -115,6 +103,7 @@ def _file(session: UserSession) -> None:
         key=key,
         on_change=running_many.run_file,
         args=(key,),
+        help=_HINTS[FILE],
     )
     if session.many.file:
         markup.show(f"These runs are on {markup.text(session.many.file, 80)}.", "quiet")

@@ -1,41 +1,60 @@
-"""The runs as a sortable table. A condition filters the rows; a click on a row opens its run."""
+"""The runs above the threshold, or all, as a table. A click on a row opens its run."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import streamlit as st
 
 from loopscope.errors import neutral
-from loopscope.sweeps import places_where
+from loopscope.ir import significant
+from loopscope.sweeps import numbers, places_where
 from loopscope_app.actions import running_many
 from loopscope_app.describe.sweep_columns import problem, said
+from loopscope_app.parts.many_runs.threshold import Threshold
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, widget
 
-_MAX_ROWS, _LONGEST_TITLE = 5000, 100
+ABOVE, ALL = "Above", "All"
+_MAX_ROWS, _LONGEST_TITLE, _HEIGHT = 5000, 100, 240
 
 
-def show(session: UserSession, rows: pa.Table) -> None:
+def show(session: UserSession, rows: pa.Table, threshold: Threshold | None) -> None:
+    """Show the runs above the threshold, or all of them; a condition filters further."""
     generation = session.many.generation
     key = f"many_table_{generation}"
-    title, condition = st.columns([2, 5], vertical_alignment="bottom")
-    where = str(
-        condition.text_input(
-            "Only runs where",
-            key=f"many_where_{generation}",
-            placeholder=f"{_example(rows)} > 3 and seconds < 1",
-            max_chars=300,
-            help="Comparisons of columns, joined by `and`; texts in quotes: "
-            'ended LOOP == "condition", error contains "shape"',
+    above = _above(rows, threshold)
+    with st.container(key="many_table_bar", horizontal=True, vertical_alignment="center"):
+        parts = {ABOVE: len(above), ALL: len(rows)} if len(above) else {ALL: len(rows)}
+        part = st.segmented_control(
+            "Runs",
+            list(parts),
+            default=next(iter(parts)),
+            key=f"many_part_{generation}_{len(parts)}",
+            required=True,
+            format_func=lambda name: _part_words(str(name), parts, threshold),
+            label_visibility="collapsed",
+            width="content",
         )
-    )
+        where = str(
+            st.text_input(
+                "Only runs where",
+                key=f"many_where_{generation}",
+                placeholder=f"Only runs where {_example(rows)} > 3 and seconds < 1",
+                max_chars=300,
+                label_visibility="collapsed",
+                help="Comparisons of columns, joined by `and`; texts in quotes: "
+                'ended LOOP == "condition", error contains "shape"',
+            )
+        )
     refused = problem(rows, where)
-    places = places_where(rows, "" if refused else where)
-    with title:
-        more = f", the first {_MAX_ROWS:,} shown" if len(places) > _MAX_ROWS else ""
-        markup.show(markup.section(f"{len(places):,} of {len(rows):,} runs{more}"))
+    matching = places_where(rows, "" if refused else where)
+    places = np.intersect1d(matching, above) if part == ABOVE else np.asarray(matching)
     if refused:
         markup.show(f"{markup.chip('not a condition', 'bad')} {markup.sentence(refused)}")
+    elif where or len(places) > _MAX_ROWS:
+        more = f", the first {_MAX_ROWS:,} shown" if len(places) > _MAX_ROWS else ""
+        markup.show(f"{len(places):,} of {len(rows):,} runs{more}", "quiet")
     shown = places[:_MAX_ROWS]
 
     def opened() -> None:
@@ -46,13 +65,25 @@ def show(session: UserSession, rows: pa.Table) -> None:
     st.dataframe(
         rows.select(_columns_with_values(rows)).take(pa.array(shown)).to_pandas(),
         key=key,
-        height=320,
+        height=_HEIGHT,
         width="stretch",
         hide_index=True,
         on_select=opened,
         selection_mode="single-row",
         column_config={name: neutral(said(name), _LONGEST_TITLE) for name in rows.column_names},
     )
+
+
+def _above(rows: pa.Table, threshold: Threshold | None) -> np.ndarray:
+    """Return the places of the runs above the threshold."""
+    if threshold is None:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(numbers(rows, threshold.column) > threshold.bound)
+
+
+def _part_words(name: str, parts: dict[str, int], threshold: Threshold | None) -> str:
+    bound = significant(threshold.bound) if threshold is not None else ""
+    return f"{name} {bound} · {parts[name]:,}" if name == ABOVE else f"{name} · {parts[name]:,}"
 
 
 def _columns_with_values(rows: pa.Table) -> list[str]:

@@ -19,7 +19,7 @@ from loopscope_app.parts.widgets import chain, markup
 from loopscope_app.state.background_sweep import Sweeping
 from loopscope_app.state.user_session import UserSession
 
-_MAX_LINES = 8
+_MAX_LINES, _HEIGHT = 8, 200
 _ROUNDINGS = ("bf16", "f16")
 _CHANGES: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
 """Changes by the second of the two sweeps."""
@@ -27,21 +27,15 @@ _CHANGES: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
 
 def show(session: UserSession, sweeping: Sweeping) -> None:
     """Show the choice of a second sweep and, after it has run, the differences."""
-    title, choice = st.columns([7, 2], vertical_alignment="center")
-    with title:
-        compared = f"Compared with {markup.text(session.many.against_title, 80)}"
-        markup.show(
-            markup.section(compared if session.many.against else "The same inputs elsewhere")
-        )
-    with choice.popover("Compare with", icon=":material/compare_arrows:", width="stretch"):
-        _choices(session)
-    if session.many.against is None:
-        markup.show(
-            "In another model, or in a narrower type: which inputs change a count, an ending or "
-            "a branch.",
-            "quiet",
-        )
-    else:
+    with st.container(key="many_compare", horizontal=True, vertical_alignment="center"):
+        if session.many.against is not None:
+            title = markup.text(session.many.against_title, 60)
+            markup.show(f"<b>Compared with {title}</b>")
+        else:
+            markup.show("In another model or a narrower type:", "quiet")
+        with st.popover("Compare with", key="many_compare_with"):
+            _choices(session)
+    if session.many.against is not None:
         _outcome(session, sweeping, session.many.against)
 
 
@@ -79,13 +73,11 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
         for column in changes.columns.values()
         if column.largest is not None
     ][:_MAX_LINES]
-    words, picture = st.columns(2, gap="medium")
-    with words:
-        chain.show(
-            [_line(changed, change) for changed, change in largest],
-            key="many_changes",
-            on_pick=lambda number: running_many.open_sample(largest[number][1].sample),
-        )
+    chain.show(
+        [_line(changed, change) for changed, change in largest],
+        key="many_changes",
+        on_pick=lambda number: running_many.open_sample(largest[number][1].sample),
+    )
     pair = next(
         (
             pair
@@ -102,8 +94,7 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
             pair,
             theme,
         )
-        with picture:
-            chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}")
+        chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}", _HEIGHT)
 
 
 def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:

@@ -1,6 +1,4 @@
-"""Gradients: the choice of an output and of tensors, which opens the gradient as a model of its
-own.
-"""
+"""The choice of an output and of tensors to differentiate it by, which opens the gradient."""
 
 from __future__ import annotations
 
@@ -9,47 +7,64 @@ import streamlit as st
 from loopscope.errors import neutral
 from loopscope_app.actions import gradients
 from loopscope_app.describe.backward import sources, targets, usual_sources
+from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
 
 def show(session: UserSession, opened: Opened) -> None:
-    """Show the choice, unless the model has only integers, cannot run, or is a gradient itself."""
-    if not opened.report.ok or opened.backward is not None:
-        return
+    """Show what is differentiated by what, in one row, and the way back from a gradient."""
+    with st.container(key="gradient_bar", horizontal=True, vertical_alignment="center"):
+        if opened.backward is not None:
+            _back(opened)
+        else:
+            _choice(session, opened)
+
+
+def _back(opened: Opened) -> None:
+    if opened.forward is not None:
+        st.button(
+            "Back to the model",
+            key="gradient_back",
+            icon=":material/arrow_back:",
+            on_click=gradients.leave,
+            help="The model without its gradient, on the same inputs",
+        )
+    if opened.backward is not None:
+        words = opened.backward.words
+        markup.show(markup.text(words[:1].upper() + words[1:], 200), "quiet")
+
+
+def _choice(session: UserSession, opened: Opened) -> None:
     wanted, by = targets(opened.model), sources(opened.model)
-    if not wanted or not by:
-        return
     target, chosen = (
         f"backward_of_{session.run.generation}",
         f"backward_by_{session.run.generation}",
     )
-    with st.popover(
-        "Backward",
-        key="backward_menu",
-        icon=":material/undo:",
-        help="Backward: the gradient, walked back through every loop",
-        type="tertiary",
-    ):
-        st.selectbox(
-            "How does it change",
-            list(wanted),
-            key=target,
-            format_func=lambda name: neutral(wanted[name], 60),
-        )
-        st.multiselect(
-            "with respect to",
-            list(by),
-            default=list(usual_sources(opened.model)) or list(by)[:1],
-            key=chosen,
-            format_func=lambda name: neutral(by[name], 60),
-        )
-        st.button(
-            "Walk back",
-            key="backward_go",
-            type="primary",
-            icon=":material/undo:",
-            on_click=gradients.walk_back,
-            args=(target, chosen),
-            help="Opens the model with this gradient, on the same inputs, and runs it",
-        )
+    markup.show("How does", "quiet nowrap")
+    st.selectbox(
+        "Differentiate",
+        list(wanted),
+        key=target,
+        format_func=lambda name: neutral(wanted[name], 60),
+        label_visibility="collapsed",
+        width=220,
+    )
+    markup.show("change with", "quiet nowrap")
+    st.multiselect(
+        "with respect to",
+        list(by),
+        default=list(usual_sources(opened.model)) or list(by)[:1],
+        key=chosen,
+        format_func=lambda name: neutral(by[name], 60),
+        label_visibility="collapsed",
+        width=440,
+    )
+    st.button(
+        "Compute",
+        key="backward_go",
+        type="primary",
+        on_click=gradients.walk_back,
+        args=(target, chosen),
+        help="Opens the model with this gradient, on the same inputs, and runs it",
+    )

@@ -11,6 +11,21 @@ from loopscope_app.canvas.dropping import take_dropped_files
 from loopscope_app.state.launch import paths_allowed
 
 UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
+ENDINGS = (
+    "onnx",
+    "xml",
+    "bin",
+    "data",
+    "loopscope",
+    "zip",
+    "tflite",
+    "pb",
+    "pbtxt",
+    "meta",
+    "pdmodel",
+    "pdiparams",
+)
+"""Endings of files that can be opened, without the dot."""
 _MOST_CHARACTERS = 200_000
 
 
@@ -19,43 +34,28 @@ def show() -> None:
     upload, path = st.columns(2 if local else [1, 0.001], gap="medium", vertical_alignment="top")
     with upload:
         st.file_uploader(
-            "Upload a model: model.xml with model.bin, model.onnx, or one that OpenVINO converts; "
-            "or a saved run",
-            type=[
-                "xml",
-                "bin",
-                "onnx",
-                "data",
-                "pb",
-                "pbtxt",
-                "meta",
-                "zip",
-                "loopscope",
-                "tflite",
-                "pdmodel",
-                "pdiparams",
-            ],
+            "Open a model: model.onnx, model.xml with model.bin, or a saved run",
+            type=list(ENDINGS),
             accept_multiple_files=True,
             key=UPLOAD,
             on_change=models.open_upload,
             args=(UPLOAD,),
-            help="A .zip may hold a model with its weights. "
-            "OpenVINO converts TensorFlow (frozen .pb or .pbtxt, .meta, zipped SavedModel) "
-            "and PaddlePaddle (.pdmodel with .pdiparams).",
+            help="A .zip may contain a model with its weights. OpenVINO converts TensorFlow (frozen "
+            ".pb or .pbtxt, .meta, zipped SavedModel), TensorFlow Lite (.tflite) and PaddlePaddle "
+            "(.pdmodel with .pdiparams). Files can also be dropped anywhere on the page.",
         )
     if local:
         with path:
             st.text_input(
-                "Or open a file of this machine",
+                "Open a path on this computer",
                 key=PATH,
                 placeholder="/path/to/model.xml",
                 on_change=models.open_path,
                 args=(PATH,),
-                help="Nothing is copied: weights are read from their file, so this is the way for "
-                "large models.",
+                help="Weights are read from their file and not copied. Use this for large models.",
             )
     with st.expander(
-        "Paste a `<layer>`, such as the example of a specification page",
+        "Paste a `<layer>` of OpenVINO IR, such as an example of the specification",
         icon=":material/content_paste:",
     ):
         st.text_area(
@@ -64,7 +64,7 @@ def show() -> None:
             height=180,
             max_chars=_MOST_CHARACTERS,
             placeholder='<layer id="0" name="..." type="If" version="opset8"> ... </layer>',
-            help="Missing Parameters and Results are added, and a note lists them.",
+            help="Missing Parameters and Results are added and listed in a note.",
         )
         st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
-    take_dropped_files()
+    take_dropped_files(ENDINGS, ask=False)

@@ -23,9 +23,7 @@ def show() -> None:
         return
     with st.container(key="recent_head", horizontal=True, vertical_alignment="center"):
         markup.show(markup.section("Recent"))
-        st.button(
-            "Forget these", key="recent_forget", type="tertiary", on_click=models.forget_recent
-        )
+        st.button("Clear list", key="recent_forget", type="tertiary", on_click=models.forget_recent)
     chain.show(
         [_line(file) for file in files],
         key=KEY,

@@ -1,4 +1,4 @@
-"""The samples as cards with a picture, a title and a sentence. A row above filters them."""
+"""The samples as cards: three large ones to start with, then a section per subject."""
 
 from __future__ import annotations
 
@@ -9,100 +9,55 @@ from pathlib import Path
 
 import streamlit as st
 
+from loopscope.errors import counted
 from loopscope_app.actions import models
-from loopscope_app.components import component
-from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
+from loopscope_app.describe.sample_filter import matching
+from loopscope_app.parts.course import course_card
+from loopscope_app.parts.panels import sample_search
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import current, keep, place, widget
-from loopscope_samples import Sample, samples
+from loopscope_app.state.user_session import UserSession
+from loopscope_samples import SECTIONS, Sample, Size, samples
 
 PER_ROW = 4
-WORDS, EMPTIED = "gallery_words", "gallery_emptied"
-PATTERN, SOURCE, TEACHES = CHOICES = ("gallery_pattern", "gallery_source", "gallery_teaches")
-LONGEST = 80
-
-_search = component("search", "search.js", style="search.css")
+START = SECTIONS[0]
 
 
 @st.fragment
-def show() -> None:
+def show(session: UserSession) -> None:
     """Draw the cards as a fragment, so that typing a letter redraws nothing else."""
-    if current().model.opened is not None:
+    if session.model.opened is not None:
         st.rerun()  # the whole page: a card was clicked
     everything = samples()
-    wanted = _row(everything)
-    matches = matching(everything, wanted)
+    wanted = sample_search.show(START, everything)
     if wanted:
-        _count(len(matches), len(everything))
-    for first in range(0, len(matches), PER_ROW):
-        columns = st.columns(PER_ROW, gap="small")
-        for column, sample in zip(columns, matches[first : first + PER_ROW], strict=False):
+        matches = matching(everything, wanted)
+        sample_search.show_count(len(matches), len(everything))
+        _cards(matches)
+        return
+    with st.container(key="start_cards"):
+        _cards([sample for sample in everything if sample.section == START], per_row=3)
+    course_card.show(session)
+    for section in SECTIONS[1:]:
+        markup.show(markup.section(section), "gallery-section")
+        _cards([sample for sample in everything if sample.section == section])
+
+
+def _cards(chosen: Sequence[Sample], per_row: int = PER_ROW) -> None:
+    for first in range(0, len(chosen), per_row):
+        columns = st.columns(per_row, gap="small")
+        for column, sample in zip(columns, chosen[first : first + per_row], strict=False):
             with column:
                 _card(sample)
 
 
-def _row(everything: Sequence[Sample]) -> Wanted:
-    """Draw the heading, the search field and three filters in one row; return what they ask for."""
-    keep(*CHOICES)
-    with st.container(key="gallery_row", horizontal=True, vertical_alignment="center"):
-        markup.show(markup.section("Samples"))
-        emptied = int(widget(EMPTIED) or 0)
-        words = read_words(getattr(widget(WORDS), "typed", None), emptied)
-        _search(
-            key=WORDS,
-            data={"words": words, "emptied": emptied},
-            on_typed_change=lambda: None,
-            height=40,
-            width="stretch",
-        )
-        pattern = _choice("Pattern", PATTERN, patterns(everything))
-        source = _choice("Source", SOURCE, sources(everything))
-        teaches = _choice("What it teaches", TEACHES, lessons_of(everything))
-    return Wanted(words, pattern, source, teaches)
-
-
-def read_words(data: object, emptied: int) -> str:
-    """Return the text that the browser sent since the field was last emptied."""
-    match data:
-        case {"text": str(text), "emptied": int(number)} if number == emptied:
-            return text[:LONGEST]
-    return ""
-
-
-def _choice(title: str, key: str, offered: Sequence[str]) -> str:
-    chosen = st.selectbox(
-        title,
-        offered,
-        index=None,
-        key=key,
-        placeholder=title,
-        label_visibility="collapsed",
-        width=170,
-    )
-    return chosen or ""
-
-
-def _count(count: int, whole: int) -> None:
-    with st.container(key="gallery_found", horizontal=True, vertical_alignment="center"):
-        markup.show(
-            f"{count} of {whole} samples" if count else "No sample has all of this.", "quiet"
-        )
-        st.button("Show all", key="gallery_all", type="tertiary", on_click=_show_all)
-
-
-def _show_all() -> None:
-    for key in CHOICES:
-        place(key, None)
-    place(EMPTIED, int(widget(EMPTIED) or 0) + 1)
-
-
 def _card(sample: Sample) -> None:
+    picture = sample.picture("dark" if st.context.theme.type == "dark" else "light")
     with st.container(border=True, key=f"card_{sample.name}", height="stretch"):
         st.html(
-            _picture(sample.picture("dark" if st.context.theme.type == "dark" else "light"))
-            + f'<div class="ls card"><b>{markup.text(sample.title)}</b>'
-            + f'<p class="quiet">{markup.text(sample.card, 300)}</p>'
-            + f"{markup.chip(sample.source)}</div>"
+            f'{_picture(picture)}<div class="ls card"><b>{markup.text(sample.title)}</b>'
+            f'<p class="quiet">{markup.text(sample.card, 300)}</p>'
+            f'<div class="quiet counts">{markup.text(size_words(sample.counts))} · '
+            f"{markup.text(sample.source)}</div></div>"
         )
         st.button(
             f"Open {sample.title}",
@@ -110,6 +65,19 @@ def _card(sample: Sample) -> None:
             on_click=models.open_sample,
             args=(sample.name,),
         )
+
+
+def size_words(size: Size) -> str:
+    """Return the size of a model in words, without what it does not have.
+
+    >>> size_words(Size(operations=12, loops=1, ifs=0)), size_words(Size(1, 0, 2))
+    ('12 operations, 1 loop', '1 operation, 2 Ifs')
+    """
+    words = [counted(size.operations, "operation")]
+    words += [
+        counted(number, noun) for number, noun in ((size.loops, "loop"), (size.ifs, "If")) if number
+    ]
+    return ", ".join(words)
 
 
 def _picture(path: Path | None) -> str:
@@ -121,4 +89,5 @@ def _picture(path: Path | None) -> str:
 
 @lru_cache(maxsize=128)
 def _encoded(path: Path, age: int) -> str:
+    """Return the picture in base64. A new modification time reads the file again."""
     return base64.b64encode(path.read_bytes()).decode()

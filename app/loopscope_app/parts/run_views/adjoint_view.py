@@ -4,20 +4,20 @@ contributions to shared weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 import loopscope
-from loopscope.errors import EngineError
-from loopscope.explain import WalkedBack, short_number, walked_back
-from loopscope.ir import decode, iteration_words
+from loopscope.explain import AdjointHistory, WalkedBack, walks_of
+from loopscope.ir import decode, iteration_words, significant
 from loopscope_app.actions import moves
-from loopscope_app.parts.widgets import lanes, markup
+from loopscope_app.parts.widgets import lanes, view_room
 from loopscope_app.state.focus import LoopInFocus
-from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.user_session import current
 
 KEY = "adjoints"
 _MOST_TICKS = 80
@@ -27,49 +27,61 @@ curve.
 """
 _ADJOINT, _CONTRIBUTION = 46, 20
 """Heights of lanes."""
-_SENTENCES = 8
-_walks: WeakKeyDictionary[loopscope.Debugger, tuple[object, WalkedBack, lanes.Chart]] = (
-    WeakKeyDictionary()
-)
-"""The last picture of each run. It is valid until another backward iteration has run."""
 
 
-def show(session: UserSession, loop: LoopInFocus) -> None:
-    """Show the norms, if the loop in focus belongs to a pair and its backward loop has begun."""
-    debugger = session.run.debugger
-    entry = None if debugger is None else _found(debugger, loop.address)
-    if entry is None or debugger is None:
-        return
-    walk, chart = entry
-    # The strip comes first: on a small screen what is below is looked at last.
-    if chart.lanes and walk.walked:
+@dataclass(frozen=True, slots=True)
+class _Walks:
+    """The pairs of a run, with their charts."""
+
+    steps: int
+    """Number of steps of the run; -1 once it is over."""
+    pairs: tuple[WalkedBack, ...]
+    charts: dict[tuple[str, bool], lanes.Chart]
+    """Charts by the forward loop, and whether a run without changes is drawn too."""
+
+
+_walks: WeakKeyDictionary[loopscope.Debugger, _Walks] = WeakKeyDictionary()
+
+
+def walks(debugger: loopscope.Debugger) -> tuple[WalkedBack, ...]:
+    """Return the pairs of forward and backward loops whose backward loop has begun."""
+    return _known(debugger).pairs
+
+
+def _known(debugger: loopscope.Debugger) -> _Walks:
+    steps = debugger.steps if debugger.state == "paused" else -1
+    known = _walks.get(debugger)
+    if known is None or known.steps != steps:
+        known = _walks[debugger] = _Walks(steps, walks_of(debugger), {})
+    return known
+
+
+def show(
+    debugger: loopscope.Debugger, walk: WalkedBack, before: WalkedBack | None, cursor: int | None
+) -> None:
+    """Draw the norms of a pair. ``before`` is the pair in the run without values set by hand."""
+    charts = _known(debugger).charts
+    key = walk.forward, before is not None
+    if key not in charts:
+        charts[key] = chart_of(walk, before)
+    view_room.leave(charts[key])
+    if charts[key].lanes and walk.walked:
         lanes.show(
-            chart,
+            charts[key],
             key=KEY,
-            cursor=_here(walk, loop),
+            cursor=cursor,
             wide=1,
             on_pick=lambda pick: _go(walk, int(pick.at)),
         )
-    markup.show("<br>".join(map(markup.prose, _sentences(walk))), "walked_back")
 
 
-def _found(debugger: loopscope.Debugger, address: str) -> tuple[WalkedBack, lanes.Chart] | None:
-    cached = _walks.get(debugger)
-    try:
-        state = (address, debugger.steps if debugger.state == "paused" else -1)
-        if cached is None or cached[0] != state:
-            walk = walked_back(debugger, address)
-            cached = _walks[debugger] = (state, walk, chart_of(walk))
-    except EngineError:
-        return None
-    return cached[1], cached[2]
-
-
-def _here(walk: WalkedBack, loop: LoopInFocus) -> int | None:
+def cursor_of(walk: WalkedBack, loop: LoopInFocus | None) -> int | None:
     """Return the forward iteration of the cursor, or the one whose backward iteration has the
     cursor.
     """
-    if loop.current is None:
+    if loop is None or loop.current is None:
+        return None
+    if loop.address not in (walk.forward, walk.backward):
         return None
     return walk.mirrored(loop.current) if loop.address == walk.backward else loop.current
 
@@ -84,23 +96,15 @@ def _go(walk: WalkedBack, iteration: int) -> None:
         moves.seek(f"{walk.backward}[{back}]/body")
 
 
-def _sentences(walk: WalkedBack) -> list[str]:
-    sentences = [
-        f"Adjoint of `{adjoint.name}` **{adjoint.sentence}**." for adjoint in walk.adjoints
-    ]
-    sentences += [
-        f"Gradient of `{adjoint.name}`: {adjoint.sentence}." for adjoint in walk.contributions
-    ]
-    more = [f"And {len(sentences) - _SENTENCES:,} more."] if len(sentences) > _SENTENCES else []
-    return [walk.sentence, *sentences[:_SENTENCES], *more]
+def chart_of(walk: WalkedBack, before: WalkedBack | None = None) -> lanes.Chart:
+    """Return the norms over the forward iterations as a chart; the last place is the end.
 
-
-def chart_of(walk: WalkedBack) -> lanes.Chart:
-    """Return the norms over the forward iterations as a chart; the last place is the end."""
+    Norms of ``before`` are dashed curves.
+    """
     drawn = [
         replace(
             _lane(
-                f"adjoint of {adjoint.name}",
+                f"gradient of {adjoint.name}",
                 adjoint.places,
                 adjoint.norms,
                 _ADJOINT,
@@ -109,12 +113,13 @@ def chart_of(walk: WalkedBack) -> lanes.Chart:
             ),
             verdict=adjoint.fate.kind,
             note=adjoint.sentence,
+            second_line=_before(adjoint, before, walk.count + 1),
         )
         for adjoint in walk.adjoints
     ]
     drawn += [
         _lane(
-            f"gives {adjoint.name}",
+            f"contribution to {adjoint.name}",
             adjoint.iterations,
             adjoint.norms,
             _CONTRIBUTION,
@@ -128,6 +133,25 @@ def chart_of(walk: WalkedBack) -> lanes.Chart:
         f"Norms over the iterations of {decode(walk.forward.rpartition('/')[2])}, on a log scale"
     )
     return lanes.Chart(label, "iteration", walk.count + 1, drawn, ticks=ticks)
+
+
+def _before(
+    adjoint: AdjointHistory, before: WalkedBack | None, extent: int
+) -> list[float | None] | None:
+    """Return the norms of the same adjoint without values set by hand, on the scale of this one."""
+    twin = (
+        next((entry for entry in before.adjoints if entry.name == adjoint.name), None)
+        if before
+        else None
+    )
+    if twin is None:
+        return None
+    levels = log_levels(twin.norms, [*adjoint.norms])
+    line: list[float | None] = [None] * extent
+    for place, level in zip(map(int, twin.places), levels, strict=True):
+        if 0 <= place < extent and level is not None:
+            line[place] = min(max(level, 0.0), 1.0)
+    return line
 
 
 def _at(place: int, count: int) -> str:
@@ -147,7 +171,7 @@ def _lane(
     blocks: list[lanes.Block] = []
     for place, end, norm, level in zip(map(int, places), ends, norms, levels, strict=True):
         kind: lanes.Kind = "nan" if not np.isfinite(norm) else "idle" if level is None else "heat"
-        norm_text = short_number(norm)
+        norm_text = significant(norm, 2)
         inside = norm_text if extent <= _WORDS_UP_TO else ""
         blocks.append(
             (
@@ -163,18 +187,20 @@ def _lane(
     return lanes.Lane(name, blocks, height, line=curve, note="Euclidean norm, on a log scale")
 
 
-def log_levels(norms: np.ndarray) -> list[float | None]:
+def log_levels(norms: np.ndarray, scale: Sequence[float] | None = None) -> list[float | None]:
     """Return the logarithms of norms scaled to 0 to 1, None for norms that are 0 or not finite.
 
-    1 is the largest norm. 0 is the smallest, or a tenth of the largest if no norm is smaller.
+    1 is the largest norm of ``scale``, which defaults to the norms themselves. 0 is the smallest,
+    or a tenth of the largest if no norm is smaller.
 
     >>> log_levels(np.array([1e-4, 1e-2, 0, 1.0, np.inf]))
     [0.0, 0.5, None, 1.0, None]
     """
     usable = np.isfinite(norms) & (norms > 0)
     logs = np.log10(norms, where=usable, out=np.zeros(len(norms)))
-    high = float(logs[usable].max()) if usable.any() else 0.0
-    span = max(high - float(logs[usable].min()), 1.0) if usable.any() else 1.0
+    ends = [math.log10(norm) for norm in scale if 0 < norm < math.inf] if scale else logs[usable]
+    high, low = (float(max(ends)), float(min(ends))) if len(ends) else (0.0, 0.0)
+    span = max(high - low, 1.0)
     return [
         1 - (high - float(level)) / span if use else None
         for level, use in zip(logs, usable, strict=True)

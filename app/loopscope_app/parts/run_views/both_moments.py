@@ -7,21 +7,21 @@ import streamlit as st
 
 from loopscope.comparison import Spot, cosine_words, operands
 from loopscope.errors import EngineError
-from loopscope.ir import readable
+from loopscope.ir import readable, significant
 from loopscope.view import value_preview
 from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.parts.inspector import difference
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.run_in_view import Drifted
 
 _PICTURE_LEAST = 4
 
 
 def show(drifted: Drifted, spot: Spot) -> None:
     pair = drifted.drift.pairs[spot.pair]
-    moment = pair.moment(drifted.one, spot.row)
+    moment = pair.moment(drifted.run, spot.row)
     try:
-        left, right = np.asarray(drifted.one.value(moment.address)), np.asarray(drifted.there(spot))
+        left, right = np.asarray(drifted.run.value(moment.address)), np.asarray(drifted.there(spot))
     except EngineError as error:
         markup.show(markup.sentence(error), "quiet")
         return
@@ -29,14 +29,15 @@ def show(drifted: Drifted, spot: Spot) -> None:
     apart = (
         "equal"
         if not moment.relative
-        else f"{moment.relative:.2g} of the largest magnitude apart{cosine_words(moment)}"
+        else f"{significant(moment.relative, 2)} of the largest magnitude apart"
+        + cosine_words(moment)
     )
     matched = "" if pair.how == "name" and pair.one == pair.other else f", matched by {pair.how}"
     with st.container(key="both_moments"):
         markup.show(f"<b>{markup.text(where)}</b>&ensp;{apart}{matched}")
         sides = st.columns(2, gap="medium")
         names = (
-            ("this run", drifted.title),
+            ("here", drifted.title),
             (
                 moment.address,
                 moment.address
@@ -52,8 +53,8 @@ def show(drifted: Drifted, spot: Spot) -> None:
         if rows:
             lines = [
                 (f'<span class="mono">{list(place)}</span>',
-                 (f'<span class="mono">{tensor_summary.short(left_value)} ≠ '
-                 f'{tensor_summary.short(other)}</span>'))
+                 (f'<span class="mono">{significant(left_value, 5)} ≠ '
+                 f'{significant(other, 5)}</span>'))
                 for place, left_value, other in rows
             ]  # fmt: skip
             markup.show(markup.section("Largest differences") + markup.facts(lines))
@@ -80,7 +81,7 @@ def _read(drifted: Drifted, spot: Spot) -> None:
     read = operands(drifted.drift, spot)
     if read:
         words = [
-            f"<b>{markup.text(name, 60)}</b> {'equal' if not error else f'{error:.2g}'}"
+            f"<b>{markup.text(name, 60)}</b> {'equal' if not error else significant(error, 2)}"
             for name, error in read
         ]
-        markup.show(f"It was computed from {', '.join(words)}.", "quiet")
+        markup.show(f"Relative errors of its operands: {', '.join(words)}.", "quiet")

@@ -15,13 +15,15 @@ from loopscope.errors import elided
 from loopscope.ir import iteration_range, iteration_words, readable, readable_steps
 from loopscope.peers import Clock, Clocked, Iterations, runtime_of, time_words
 from loopscope_app.actions import moves, selection, timing
-from loopscope_app.parts.widgets import chain, lanes, markup
+from loopscope_app.parts.widgets import chain, lanes, markup, view_room
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
 from loopscope_app.state.view_choices import CLOCK_OF
 
 KEY, COSTS = "clock", "clock_costs"
-MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 8, 12
+MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 5, 12
+_ROWS = 11.0
+"""Height in rem of header, controls and a line."""
 
 _charts: WeakKeyDictionary[Clock, dict[str, tuple[lanes.Chart, int]]] = WeakKeyDictionary()
 """The chart and the number of iterations per column, by loop."""
@@ -34,39 +36,45 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         return
     _controls(runtime_of(opened.model), bar)
     if session.run.changes:
-        markup.show("Times are those of the run without what was set by hand.", "quiet")
+        markup.show("Times of the run without values set by hand.", "quiet")
     clock = session.run.clock
     if clock is None:
+        view_room.leave(None, _ROWS)
         markup.show(
-            (
-                "Measure runs the model once more and says where its time goes; the boxes on the "
-                "canvas are then tinted by it."
-            ),
+            "Measure runs the model again and times each operation; the boxes on the canvas are "
+            "tinted by their share.",
             "quiet",
         )
         return
     markup.show(
         markup.sentence(clock.sentence)
-        + (f' <span class="quiet">{markup.sentence(clock.note)}</span>' if clock.note else "")
+        + (f' <span class="quiet">{markup.sentence(clock.note)}</span>' if clock.note else ""),
+        "headline",
     )
     chosen = chosen_loop(clock, loop.place.address if loop is not None else "")
-    with st.container(key="clock_rows"):
-        if chosen is not None:
-            chart, width = _chart(clock, chosen)
-            lanes.show(
-                chart,
-                key=KEY,
-                cursor=None,
-                on_pick=lambda pick: _go(debugger, clock, chosen, pick, width),
-            )
-        with st.container(key="clock_list"):
-            _costs(clock)
+    if chosen is None:
+        view_room.leave(None)
+        return
+    chart, width = _chart(clock, chosen)
+    view_room.leave(chart)
+    lanes.show(
+        chart,
+        key=KEY,
+        cursor=None,
+        on_pick=lambda pick: _go(debugger, clock, chosen, pick, width),
+    )
+
+
+def show_costs(session: UserSession) -> None:
+    """Show the costliest operations, if the run was measured."""
+    if session.run.clock is not None:
+        _costs(session.run.clock)
 
 
 def _controls(runtime: str, bar: DeltaGenerator) -> None:
-    with bar.container(horizontal=True, vertical_alignment="center"):
+    with bar:
         if runtime:
-            names = {"own": f"in {runtime}", "loopscope": "in steps of Loopscope"}
+            names = {"own": f"In {runtime}", "loopscope": "In steps of Loopscope"}
             st.selectbox(
                 "Measured",
                 list(names),
@@ -75,7 +83,7 @@ def _controls(runtime: str, bar: DeltaGenerator) -> None:
                 label_visibility="collapsed",
                 width=260,
             )
-        st.button("Measure", key="clock_measure", icon=":material/timer:", on_click=timing.measure)
+        st.button("Measure", key="clock_measure", type="primary", on_click=timing.measure)
 
 
 def chosen_loop(clock: Clock, focus: str) -> Iterations | None:
@@ -202,10 +210,8 @@ def _costs(clock: Clock) -> None:
     chain.show(lines, key=COSTS, on_pick=lambda number: _reveal(rows[number]))
     if len(clock.operations) > MOST_LISTED:
         markup.show(
-            (
-                f"{len(clock.operations) - MOST_LISTED:,} operations more: loopscope clock --json "
-                "lists all."
-            ),
+            f"{len(clock.operations) - MOST_LISTED:,} more operations: loopscope clock --json "
+            "lists all.",
             "quiet",
         )
 

@@ -1,13 +1,10 @@
-"""The drift between two runs: the verdict, loops or values by iterations as one picture, both sides
-of a cell.
-"""
+"""Errors of a comparison by iteration: loops, or the values of one loop, as one picture."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import pandas as pd
@@ -16,24 +13,20 @@ import streamlit as st
 from loopscope.comparison import (
     OUTSIDE,
     Cell,
-    Divergence,
     Drift,
     Heat,
     HeatRow,
-    MatchedSlots,
-    Moment,
+    Spot,
     heat_of_loops,
     heat_of_values,
     loops,
     spot_of,
 )
-from loopscope.errors import elided
-from loopscope.ir import iteration_range, iteration_words, readable, readable_steps
-from loopscope_app.actions import moves, other_runs, selection
-from loopscope_app.parts.run_views import both_moments
-from loopscope_app.parts.widgets import chain, lanes, markup
+from loopscope.ir import iteration_range, iteration_words, readable, readable_steps, significant
+from loopscope_app.actions import other_runs, side_by_side
+from loopscope_app.describe.both_runs import Drifted
+from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.compare_choice import LOOP
-from loopscope_app.state.run_in_view import Drifted
 from loopscope_app.state.user_session import UserSession, place, widget
 
 KEY = "drift"
@@ -49,64 +42,11 @@ _pictures: WeakKeyDictionary[Drift, dict[str, tuple[Heat, lanes.Chart, int]]] = 
 
 
 def show(session: UserSession, drifted: Drifted) -> None:
-    drift = drifted.drift
-    kind = (
-        "bad"
-        if drift.first is not None or drift.partings or not drift.outputs <= drift.tolerance
-        else "good"
-    )
-    chip = markup.chip("apart" if kind == "bad" else "within the tolerance", kind)
-    markup.show(f"{chip} {markup.prose(drifted.sentence, 20_000)}")
-    lines = list(_lines(drift))
-    chain.show(
-        [line for line, _ in lines], key="drift_lines", on_pick=lambda number: lines[number][1]()
-    )
-    if drift.pairs:
+    """Show the errors of loops, or of the values of one loop, by iteration."""
+    if drifted.drift.pairs:
         _picture(session, drifted)
-    _matching(drift)
-
-
-def _lines(drift: Drift) -> Iterator[tuple[chain.ChainLine, Callable[[], None]]]:
-    """Yield where the drift begins, where it is worst, and where control flow diverges, each with
-    its action.
-    """
-    first, worst = drift.first, drift.worst
-    if first is not None and first.first is not None:
-        yield _line(drift, first, first.first, "begins here")
-    if worst is not None and worst.worst.relative and (first is None or worst.worst != first.first):
-        yield _line(drift, worst, worst.worst, "is largest here")
-    for divergence in drift.partings:
-        what = "other count" if divergence.kind == "iterations" else "other branch"
-        line = chain.ChainLine(
-            elided(readable(divergence.address), 200),
-            what,
-            "",
-            f"{divergence.one}  ≠  {divergence.other}",
-            0,
-            "branch",
-            divergence.sentence,
-        )
-        yield line, partial(_go, divergence)
-
-
-def _line(
-    drift: Drift, pair: MatchedSlots, moment: Moment, what: str
-) -> tuple[chain.ChainLine, Callable[[], None]]:
-    grows = pair.growth.words if pair.growth else ""
-    line = chain.ChainLine(
-        elided(readable(moment.address), 200),
-        what,
-        grows,
-        f"{moment.relative:.2g}",
-        0,
-        "bad" if moment.relative > drift.tolerance else "",
-    )
-    return line, lambda: other_runs.pick(spot_of(drift, pair, moment))
-
-
-def _go(parting: Divergence) -> None:
-    moves.seek(parting.step)
-    selection.reveal_place(parting.address)
+    else:
+        markup.show("No value could be compared.", "quiet")
 
 
 def _picture(session: UserSession, drifted: Drifted) -> None:
@@ -129,33 +69,50 @@ def _picture(session: UserSession, drifted: Drifted) -> None:
             else row.cells[0]
         )
         if pick.on_name:
-            _pick_name(row, chosen)
+            _pick_name(drifted, row, chosen)
         elif cell is not None and pick.lane >= 0:
-            other_runs.pick(cell.spot)
+            _show_cell(drifted, cell.spot)
 
-    more = (
-        f"&ensp;{left_out:,} rows that are equal, or least apart, are left out." if left_out else ""
+    _largest(drifted)
+    more = f"&ensp;{left_out:,} rows with smaller differences are left out." if left_out else ""
+    within = f"up to the tolerance of {significant(drifted.drift.tolerance, 6)}"
+    legend = (
+        f'<i class="key heat"></i>{within}, <i class="key heat over"></i>beyond'
+        if drifted.drift.tolerance
+        else '<i class="key heat over"></i>small to large differences'
     )
-    words = f"from no difference to the tolerance of {drifted.drift.tolerance:g}"
-    markup.show(
-        (
-            f'<i class="key heat"></i>{words}, <i class="key heat over"></i>beyond. A click on a '
-            f"cell opens both sides.{more}"
-        ),
-        "quiet",
+    markup.show(f"{legend}. A click on a cell shows both values.{more}", "quiet")
+    lanes.show(chart, key=KEY, cursor=_column(session, drifted, heat), wide=1, on_pick=picked)
+
+
+def _largest(drifted: Drifted) -> None:
+    """Show a button to the largest difference."""
+    worst = drifted.drift.worst
+    if worst is None or not worst.worst.relative:
+        return
+    place_words = readable(worst.worst.address)
+    st.button(
+        markup.plain(f"Largest: {place_words}, {significant(worst.worst.relative, 2)}", 120),
+        key="drift_largest",
+        type="tertiary",
+        on_click=_show_cell,
+        args=(drifted, spot_of(drifted.drift, worst, worst.worst)),
+        help="Relative to the largest magnitude in the tensor; shows both values",
     )
-    with st.container(key="drift_rows"):
-        lanes.show(chart, key=KEY, cursor=_column(session, drifted, heat), wide=1, on_pick=picked)
-        if session.run.spot is not None:
-            both_moments.show(drifted, session.run.spot)
 
 
-def _pick_name(row: HeatRow, chosen: str) -> None:
-    """Open the values of a loop, or show a value on the canvas."""
+def _show_cell(drifted: Drifted, spot: Spot) -> None:
+    moment = drifted.drift.pairs[spot.pair].moment(drifted.run, spot.row)
+    side_by_side.show_cell(moment.address, moment.step, spot)
+
+
+def _pick_name(drifted: Drifted, row: HeatRow, chosen: str) -> None:
+    """Open the values of a loop, or show the largest difference of a value."""
     if chosen == ALL and row.address != OUTSIDE:
         other_runs.show_values_of(row.address)
     elif chosen != ALL:
-        selection.reveal_place(row.address)
+        cells = [cell for cell in row.cells if cell is not None]
+        _show_cell(drifted, max(cells, key=lambda cell: cell.error).spot)
 
 
 def _title(body: str) -> str:
@@ -163,7 +120,7 @@ def _title(body: str) -> str:
 
 
 def _column(session: UserSession, drifted: Drifted, heat: Heat) -> float | None:
-    spot = session.run.spot
+    spot = session.run.difference.spot if session.run.difference is not None else None
     if spot is None:
         return None
     iteration = max(int(drifted.drift.pairs[spot.pair].rows.iteration[spot.row]), 0)
@@ -259,12 +216,16 @@ def _block(drift: Drift, begin: int, end: int, where: str, cell: Cell) -> lanes.
             "",
             f"{where}: finite on one side only, in {name}",
         )
-    words = "equal" if not cell.error else f"{cell.error:.2g} of the largest magnitude, in {name}"
+    words = (
+        "equal"
+        if not cell.error
+        else f"{significant(cell.error, 2)} of the largest magnitude, in {name}"
+    )
     return (
         float(begin),
         float(end),
         "heat",
-        level(cell.error, drift.tolerance),
+        level(cell.error, max(drift.tolerance, _LEAST)),
         "",
         f"{where}: {words}",
     )
@@ -313,34 +274,31 @@ def _marks(drift: Drift, heat: Heat) -> list[lanes.Mark]:
     ]
 
 
-def _matching(drift: Drift) -> None:
+def matching(drift: Drift) -> None:
     """Show how pairs were matched, what has no partner, and what was not compared."""
     counts = Counter(pair.how for pair in drift.pairs)
     counts_text = ", ".join(f"{count:,} by {how}" for how, count in counts.items())
     left = [len(places) for places in drift.unmatched]
-    with st.expander(
-        f"How values were matched: {counts_text or 'none'}"
-        + (f"; {sum(left):,} belong to nothing" if any(left) else "")
-    ):
+    with st.popover("Matching", key="drift_matching", type="tertiary"):
+        unmatched = f"; {sum(left):,} without a match" if any(left) else ""
+        markup.show(f"Values matched: {counts_text or 'none'}{unmatched}.")
         others = [pair for pair in drift.pairs if pair.one != pair.other or pair.how != "name"]
         rows = [
-            {"this": readable(pair.one), "the other": readable(pair.other), "by": str(pair.how)}
+            {"here": readable(pair.one), "there": readable(pair.other), "by": str(pair.how)}
             for pair in others
         ]
         rows += [
-            {"this": readable(place), "the other": "nothing", "by": ""}
-            for place in drift.unmatched[0]
+            {"here": readable(place), "there": "no match", "by": ""} for place in drift.unmatched[0]
         ]
         rows += [
-            {"this": "nothing", "the other": readable(place), "by": ""}
-            for place in drift.unmatched[1]
+            {"here": "no match", "there": readable(place), "by": ""} for place in drift.unmatched[1]
         ]
         rows += [
-            {"this": readable(place), "the other": "unpacks weights", "by": ""}
+            {"here": readable(place), "there": "unpacks weights", "by": ""}
             for place in drift.unpacking[0]
         ]
         rows += [
-            {"this": "unpacks weights", "the other": readable(place), "by": ""}
+            {"here": "unpacks weights", "there": readable(place), "by": ""}
             for place in drift.unpacking[1]
         ]
         if rows:
@@ -352,10 +310,10 @@ def _matching(drift: Drift) -> None:
                 key="drift_matched",
             )
         elif drift.pairs:
-            markup.show("Every value belongs to the one of the same name.", "quiet")
+            markup.show("Each value is matched with the value of the same name.", "quiet")
         if len(rows) > MOST_LISTED:
             markup.show(
-                f"{len(rows) - MOST_LISTED:,} more are listed by loopscope drift --json.", "quiet"
+                f"{len(rows) - MOST_LISTED:,} more: `loopscope drift --json` lists all.", "quiet"
             )
         if drift.left_out:
             markup.show(

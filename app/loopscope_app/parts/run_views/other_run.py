@@ -15,40 +15,39 @@ from loopscope_app.state.user_session import UserSession, place, widget
 PATH, UPLOAD = "compare_other_path", "compare_other_upload"
 
 
-def fields(session: UserSession, name: str) -> None:
-    """Show the fields that belong to a choice."""
-    if name == MODEL:
+def fields(session: UserSession, kind: str) -> None:
+    """Show the fields that belong to a kind, and the button that compares."""
+    if kind == MODEL:
         _model(session)
-    elif name == ROUNDED:
+    elif kind == ROUNDED:
         _rounding()
-    elif name == SOURCE:
+    elif kind == SOURCE:
         _source()
+    st.button("Compare", key="compare_run", type="primary", on_click=side_by_side.compare)
 
 
 def _model(session: UserSession) -> None:
     other = session.model.other
-    if other is not None:
-        markup.show(
-            f"The other model: <b>{markup.text(other.title, 80)}</b>, on the same inputs.", "quiet"
-        )
-    local = paths_allowed(st.get_option("server.address"))
-    path, upload = st.columns([1, 1] if local else [0.001, 1], gap="medium")
-    if local:
-        path.text_input(
-            "A model file of this machine",
+    if paths_allowed(st.get_option("server.address")):
+        st.text_input(
+            "Path of the other model",
             key=PATH,
             placeholder="/path/to/other.xml",
             on_change=other_runs.open_path,
             args=(PATH,),
-            help="Before and after a conversion, a compression, a fix",
+            label_visibility="collapsed",
+            width=220,
+            help="A model file on this computer: before and after a conversion or a fix",
         )
-    upload.file_uploader(
-        "Or upload it, with its weights" if local else "Upload the other model, with its weights",
-        accept_multiple_files=True,
-        key=UPLOAD,
-        on_change=other_runs.open_upload,
-        args=(UPLOAD,),
-    )
+    title = markup.plain(other.title, 30) if other is not None else "Upload"
+    with st.popover(title, key="compare_upload", icon=":material/upload:"):
+        st.file_uploader(
+            "The other model, with its weights",
+            accept_multiple_files=True,
+            key=UPLOAD,
+            on_change=other_runs.open_upload,
+            args=(UPLOAD,),
+        )
 
 
 def _rounding() -> None:
@@ -56,35 +55,47 @@ def _rounding() -> None:
         place(PATTERN, other_runs.EVERYTHING)
     if widget(TYPE) not in NARROWER:
         place(TYPE, NARROWER[0])
-    what, to = st.columns([1, 1.6], gap="medium", vertical_alignment="bottom")
-    what.text_input(
-        "What is rounded, in all iterations",
+    st.text_input(
+        "Rounded values",
         key=PATTERN,
+        label_visibility="collapsed",
+        width=150,
         help=(
-            "An address without iterations, in which * stands for any text: main/*/state. An "
-            "operation's menu in Inspect fills this in."
+            "Rounded in all iterations: an address without iterations, in which * stands for any "
+            "text: main/*/state. An operation's menu in Debug fills this in."
         ),
     )
-    to.segmented_control("To", NARROWER, key=TYPE, format_func=narrower_type, required=True)
+    st.selectbox(
+        "Narrower type",
+        NARROWER,
+        key=TYPE,
+        format_func=narrower_type,
+        label_visibility="collapsed",
+        width=150,
+    )
 
 
 def _source() -> None:
-    program, code = st.columns([3, 1], gap="medium")
-    code.text_input(
-        "Code from the terminal",
-        key=CODE,
+    st.text_input(
+        "Source program",
+        key=WHERE,
+        placeholder="model.pt2, SavedModel folder or module:function",
+        label_visibility="collapsed",
+        width=300,
         help=(
-            "A program runs code of this machine. Compare prints a code where Loopscope was "
-            "started; enter it here once for each program."
+            "The program that the model was converted from. torch or TensorFlow runs it in a "
+            "separate process. A module is imported from the folder in which Loopscope was started."
         ),
     )
-    program.text_input(
-        "The program that the model was converted from",
-        key=WHERE,
-        placeholder="/path/to/model.pt2, the folder of a SavedModel, or module:function",
+    st.text_input(
+        "Code from the terminal",
+        key=CODE,
+        placeholder="code",
+        label_visibility="collapsed",
+        width=110,
         help=(
-            "torch or TensorFlow runs it, in a process of its own. A module is imported from "
-            "the folder that Loopscope was started in."
+            "A program runs code of this computer. Compare prints a code where Loopscope was "
+            "started; enter it here once for each program."
         ),
     )
 
@@ -97,11 +108,7 @@ def other_precision(session: UserSession) -> None:
     if drifted is None or drifted.other is not None or not drifted.drift.partings:
         return
     with st.container(key="other_precision", horizontal=True, vertical_alignment="center"):
-        markup.show(
-            "Narrower floats often do that. The same run here, with everything rounded "
-            "to what a "
-            "device computes in:"
-        )
+        markup.show("Narrower floats are a common cause. Compare here, rounded to:", "quiet")
         for to in DEVICES:
             st.button(
                 to,

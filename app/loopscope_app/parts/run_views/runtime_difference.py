@@ -1,107 +1,102 @@
-"""The same run in a runtime: the first value that differs, or the number of values that agree."""
+"""The same run in the model's runtime: the first value that differs, or the values that agree."""
 
 from __future__ import annotations
 
+import streamlit as st
+
+from loopscope.comparison import Drift
 from loopscope.errors import elided
 from loopscope.ir import readable
-from loopscope.peers import ComparisonReport, Fates, RuntimeFate, ValueDifference
-from loopscope_app.actions import moves, selection
-from loopscope_app.parts.widgets import chain, markup
+from loopscope.peers import ComparisonReport
+from loopscope_app.actions import side_by_side
+from loopscope_app.describe.differences import DifferenceLine
+from loopscope_app.parts.run_views import compared_page, difference_canvas, other_run
+from loopscope_app.parts.widgets import markup, row_table
+from loopscope_app.state.compare_choice import RUNTIME
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.user_session import UserSession
 
-KEY, FATES = "against", "fates"
+KEY = "against"
 
 
-def show(report: ComparisonReport | None, fates: Fates | None, runtime: str) -> None:
-    """Show the result of a comparison and what the runtime runs in place of each loop; before it,
-    what Compare will do.
-    """
+def show(session: UserSession, opened: Opened, runtime: str) -> None:
+    """Show the result of a comparison; before it, what Compare will do."""
+    report, drifted = session.run.other_runtime, session.run.drifted
     if report is None:
-        about = (
-            f"{runtime} runs the model with the same inputs, every value inside as an output too. "
-        )
         markup.show(
-            f"{about}You see the first that differs, and what it makes of each loop and branch.",
+            f"{runtime} runs the model on the same inputs and returns every inner value. The first "
+            "that differs is shown.",
             "quiet",
         )
         return
-    first = report.first
-    if report.agrees:
-        markup.show(
-            f"{markup.chip('within one quantum' if report.quanta else 'equal', 'good')} "
-            f"{markup.sentence(report.sentence)}"
+    words = verdict(report, drifted.drift if drifted and drifted.name == RUNTIME else None)
+    other_run.other_precision(session)
+    if drifted is not None and drifted.name == RUNTIME and not report.agrees:
+        outputs = [line for line in lines_of(report) if not line.address]
+        compared_page.show(
+            session, opened, drifted, verdict=words, outputs=outputs, note=_note(report)
         )
-    elif first is None:
-        markup.show(f"{markup.chip('differs', 'bad')} {markup.sentence(report.sentence)}")
     else:
-        markup.show(
-            f"{markup.chip('differs', 'bad')} {markup.text(report.runtime)} first gives "
-            "something else here:"
-        )
-        chain.show([_line(first, report)], key=KEY, on_pick=lambda _: _go(first))
-    for entry in report.outputs if first else ():
-        markup.show(
-            (
-                f"Output {markup.text(entry.address)}: {markup.text(entry.here)} here, "
-                f"{markup.text(entry.there)} there"
-            ),
-            "quiet",
-        )
-    for text in filter(None, (report.cause, report.rounding) if first else ()):
-        markup.show(markup.sentence(text), "quiet")
-    left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
-    summary = (
-        [report.refused]
-        if report.refused
-        else [f"Not compared: {', '.join(left_out)}."]
-        if left_out
-        else []
-    )
-    for text in summary:
-        markup.show(markup.sentence(text), "quiet")
-    if fates is not None and fates.regions:
-        markup.show(
-            markup.section(f"What {markup.text(fates.runtime)} makes of loops and branches")
-        )
-        known = [entry for entry in fates.regions if entry.became != "not told"]
-        chain.show(
-            [_fate_line(entry) for entry in known],
-            key=FATES,
-            on_pick=lambda number: selection.reveal_place(known[number].address),
-        )
-        if len(known) < len(fates.regions):
-            markup.show(
-                f"{len(fates.regions) - len(known):,} inside them cannot be seen from outside.",
-                "quiet",
+        compared_page.show_verdict(words, "good" if report.agrees else "bad")
+        left, right = st.columns([1, 1], gap="medium")
+        with left, st.container(key="compare_left"):
+            _table(session, lines_of(report))
+            markup.show(markup.sentence(_note(report)), "quiet")
+        with right:
+            difference_canvas.show(session, opened)
+
+
+def verdict(report: ComparisonReport, drift: Drift | None) -> str:
+    """Return the headline: the first difference with its cause, or what agrees."""
+    first = report.first
+    if report.agrees or first is None:
+        return report.sentence
+    place = elided(readable(first.address), 160)
+    parts = [f"**First difference: {place}**, {first.here} here, {first.there} there."]
+    if drift is not None and drift.first is not None and drift.first.growth is not None:
+        parts.append(f"The error {drift.first.growth.words}.")
+    return " ".join((*parts, *filter(None, (report.cause, report.rounding))))
+
+
+def lines_of(report: ComparisonReport) -> list[DifferenceLine]:
+    """Return the first different inner value and the different outputs."""
+    first = [report.first] if report.first is not None else []
+    return [
+        *(
+            DifferenceLine(
+                elided(readable(value.address), 80),
+                "",
+                value.here,
+                value.there,
+                value.address,
+                value.step,
             )
+            for value in first
+        ),
+        *(
+            DifferenceLine(f"{value.address} (output)", "", value.here, value.there, "", -1)
+            for value in report.outputs
+        ),
+    ]
 
 
-def _fate_line(region: RuntimeFate) -> chain.ChainLine:
-    return chain.ChainLine(
-        elided(readable(region.address), 200),
-        region.operation,
-        "",
-        region.badge,
-        0,
-        "branch" if region.became == "kept" else "bad",
-        region.sentence,
-        True,
+def _table(session: UserSession, lines: list[DifferenceLine]) -> None:
+    if not lines:
+        return
+    if session.run.difference is None:
+        side_by_side.show_difference(lines[0].address, lines[0].step)
+    row_table.show(
+        compared_page.TITLES,
+        [line.cells for line in lines],
+        key=KEY,
+        now=None,
+        on_pick=lambda number: side_by_side.show_difference(
+            lines[number].address, lines[number].step
+        ),
     )
 
 
-def _line(difference: ValueDifference, report: ComparisonReport) -> chain.ChainLine:
-    return chain.ChainLine(
-        elided(readable(difference.address), 200),
-        "first other value",
-        "",
-        f"{difference.here} here  \u2260  {difference.there} there",
-        0,
-        "bad",
-        report.sentence,
-        True,
-    )
-
-
-def _go(difference: ValueDifference) -> None:
-    """Go to the moment after which the value exists, and bring its place into view."""
-    moves.seek(difference.step)
-    selection.reveal_place(difference.address)
+def _note(report: ComparisonReport) -> str:
+    """Return a sentence about what was not compared."""
+    left_out = [f"{count:,} {reason}" for reason, count in report.left_out.items()]
+    return report.refused or (f"Not compared: {', '.join(left_out)}." if left_out else "")

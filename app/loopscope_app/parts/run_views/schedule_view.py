@@ -25,7 +25,7 @@ from loopscope.ir import decode
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
 from loopscope_app.parts.run_views import until_a_loop_runs
-from loopscope_app.parts.widgets import lanes, markup
+from loopscope_app.parts.widgets import lanes, markup, view_room
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
 
@@ -37,12 +37,14 @@ MOST_TICKS = 100
 _LEAST_TOP, _MOST_TOP = 20, 200
 """Bounds of the last window that can be chosen."""
 _HOW = (
-    "Number and colour of a block are its iteration; a click goes there. An operation begins "
-    "once its operands and the condition of "
-    "its iteration are there, and takes one tick, or as many as the model or you choose. Of "
-    "those that are ready, the one with the "
-    "longest chain of others behind it runs first."
+    "Number and colour of a block are its iteration; a click opens it. An operation begins when "
+    "its operands and the condition of its iteration are computed. It takes one tick, or as many "
+    "as the model or you choose. Of the operations that are ready, the one with the longest chain "
+    "behind it runs first."
 )
+_WINDOW = "Iterations that may run at the same time (parallel_iterations)"
+_ROWS = 30.0
+"""Height in rem of header, controls, headline and schedule."""
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
 """Height of a lane; height of one of several blocks at a tick; largest number of blocks at a tick
 that have a number.
@@ -101,7 +103,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
     """Show the schedule. ``bar`` is the container for the sliders."""
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(session, "it is shown here how its iterations could overlap.")
+        until_a_loop_runs.show(session, "the overlap of its iterations is drawn here.")
         return
     try:
         graph = _dependences(debugger, loop)
@@ -112,29 +114,31 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         window, workers = _chosen(graph)
         slow = _slow_operation(graph)
     drawn = _picture(graph, window, workers, slow)
-    markup.show(markup.prose(" ".join(drawn.words)), "quiet")
-    lanes.show(
-        drawn.chart,
-        key=KEY,
-        cursor=_tick_of(debugger, drawn),
-        wide=1,
-        on_pick=lambda pick: _go(drawn, pick),
-    )
-    more = (
-        f" {drawn.hidden:,} more operations are scheduled, and not drawn." if drawn.hidden else ""
-    )
-    markup.show(f"{_HOW}{more}", "quiet")
+    markup.show(markup.prose(" ".join(drawn.words)), "headline")
+    view_room.leave(None, _ROWS)
+    with st.container(key="schedule_room"):
+        lanes.show(
+            drawn.chart,
+            key=KEY,
+            cursor=_tick_of(debugger, drawn),
+            wide=1,
+            on_pick=lambda pick: _go(drawn, pick),
+        )
+    if drawn.hidden:
+        markup.show(f"{drawn.hidden:,} more operations are scheduled, and not drawn.", "quiet")
 
 
 def _chosen(graph: Dependences) -> tuple[int, int]:
     """Return the window and the number of workers. The slider begins at the model's own window."""
-    first, second = st.columns(2, gap="medium")
     top = min(max(_LEAST_TOP, 2 * graph.window), _MOST_TOP)
     usual = min(graph.window, top)
-    window = first.slider(
-        "Window (parallel_iterations)", 1, top, usual, key=f"schedule_window_{usual}"
+    window = st.slider(
+        "Window", 1, top, usual, key=f"schedule_window_{usual}", width=170, help=_WINDOW
     )
-    return window, second.slider("Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers")
+    workers = st.slider(
+        "Workers", 1, MOST_WORKERS, USUAL_WORKERS, key="schedule_workers", width=170, help=_HOW
+    )
+    return window, workers
 
 
 def _slow_operation(graph: Dependences) -> Slow | None:
@@ -148,16 +152,18 @@ def _slow_operation(graph: Dependences) -> Slow | None:
     places = list(costs)
     labels = [decode(program.instructions[number].label) for program, number in places]
     slowest = max(range(len(places)), key=lambda index: costs[places[index]])
-    left, right = st.columns(2, gap="medium")
-    chosen = left.selectbox(
+    chosen = st.selectbox(
         "Slow operation",
         range(len(places)),
         slowest,
         format_func=labels.__getitem__,
         key=f"schedule_slow_{len(places)}",
+        width=230,
     )
     usual = min(costs[places[chosen]], MOST_TICKS)
-    ticks = right.slider("Its ticks", 1, MOST_TICKS, usual, key=f"schedule_ticks_{chosen}_{usual}")
+    ticks = st.slider(
+        "Its ticks", 1, MOST_TICKS, usual, key=f"schedule_ticks_{chosen}_{usual}", width=170
+    )
     return Slow(*places[chosen], ticks)
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import loopscope
 from loopscope.debug import value_names
 from loopscope.executor import LoopRegion, Program, Slot
 from loopscope.explain import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
-from loopscope.ir import decode, iteration_range, readable
+from loopscope.ir import decode, iteration_range, readable, significant
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
-from loopscope_app.parts.widgets import lanes, markup
+from loopscope_app.parts.widgets import lanes, markup, view_room
 from loopscope_app.state.user_session import UserSession, current
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
+_ROWS = 10.5
+"""Height in rem of header, controls and a line."""
 
 Colour = tuple[int, Slot, str]
 """Program number, slot and name of the carried value that colours the iterations."""
@@ -34,14 +37,21 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     """Show the run. ``bar`` is the container for the legend and the choice of colours."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
-        markup.show(
-            "Take a step, or run: then the whole run is drawn here, lane under lane.", "quiet"
-        )
+        view_room.leave(None, _ROWS)
+        with bar:
+            markup.show("Run the model to draw its timeline.", "quiet")
+            st.button("Run", key="timeline_run", type="primary", on_click=_run)
         return
     choices = colours(debugger)
-    head, chooser = bar.columns([3, 1.4], vertical_alignment="center", gap="small")
+    head = bar.container()
     chosen = (
-        chooser.selectbox("Colour by", [BRANCH, *choices], key=COLOUR, label_visibility="collapsed")
+        bar.selectbox(
+            "Colour by",
+            [BRANCH, *choices],
+            key=COLOUR,
+            label_visibility="collapsed",
+            width=260,
+        )
         if choices
         else BRANCH
     )
@@ -54,9 +64,14 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
         if debugger is not None:
             moves.seek(body_begin(debugger, int(pick.at), pick.lane))
 
+    view_room.leave(chart, _ROWS)
     lanes.show(chart, key=KEY, cursor=debugger.cursor.step, on_pick=picked)
     if run.deeper:
         markup.show(f"The run is nested deeper than the {len(run.lanes)} lanes shown.", "quiet")
+
+
+def _run() -> None:
+    moves.go(lambda debugger: debugger.run())
 
 
 def colours(debugger: loopscope.Debugger) -> dict[str, Colour]:
@@ -171,10 +186,10 @@ def _block(
     words = f"{iteration_range(span.iteration, last)} · {_steps(span)}"
     if value is None or colour is None:
         return (first, end, "odd" if span.iteration % 2 else "even", 0, name, words)
-    tooltip = f"{words} · {colour[2]} = {value:.6g}"
+    tooltip = f"{words} · {colour[2]} = {significant(value, 6)}"
     if not np.isfinite(value):
         return (first, end, "nan", 0, "NaN" if np.isnan(value) else "inf", tooltip)
-    return (first, end, "heat", round(scale.level(value), 3), f"{value:.6g}", tooltip)
+    return (first, end, "heat", round(scale.level(value), 3), f"{significant(value, 6)}", tooltip)
 
 
 def _steps(span: IcicleSpan) -> str:

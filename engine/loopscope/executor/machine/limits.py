@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from loopscope.errors import InputError
+from loopscope.ir.number_text import significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ class RunControl:
             limits.seconds is not None
             and self.used_seconds + time.perf_counter() - self._since > limits.seconds
         ):
-            raise Paused("limit", f"the limit of {limits.seconds:g} seconds is reached")
+            raise Paused(
+                "limit", f"the limit of {significant(limits.seconds, 6)} seconds is reached"
+            )
         if limits.memory_bytes is not None and held_bytes > limits.memory_bytes:
             raise Paused(
                 "limit",

@@ -13,6 +13,7 @@ import numpy as np
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
+from loopscope.ir.number_text import significant
 from loopscope.native.run_once import never
 from loopscope.ops.values import is_tensor
 from loopscope.peers.comparing import shape_text
@@ -142,7 +143,7 @@ def _words(value: Any) -> str:
         return "not a tensor"
     array = np.asarray(value)
     elements = [
-        f"{float(element):.7g}" if array.dtype.kind == "f" else str(element)
+        f"{significant(float(element), 7)}" if array.dtype.kind == "f" else str(element)
         for element in array.reshape(-1)[:_MAX_ELEMENTS]
     ]
     text = elided(", ".join([*elements, "..."] if array.size > _MAX_ELEMENTS else elements))

@@ -273,7 +273,7 @@ class Builder(Struct, eq=False):
             outputs,
             bodies,
             map(self.data.get, numbers),
-            repeat(NO_ATTRIBUTES),
+            map(columns.details.get, numbers, repeat(NO_ATTRIBUTES)),
             repeat(0),
             repeat(()),
             range(self.scope.first_source, self.scope.first_source + len(outputs_of_nodes))

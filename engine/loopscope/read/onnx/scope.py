@@ -68,6 +68,8 @@ class NodeColumns(Struct, frozen=True, eq=False):
     attributes: list[AttributeMap] = []
     within: dict[int, ScopedNode] = {}
     """Nodes that have scopes inside them, by index."""
+    details: dict[int, Mapping[str, object]] = {}
+    """Metadata and documentation of nodes, by index."""
 
 
 NO_COLUMNS = NodeColumns()

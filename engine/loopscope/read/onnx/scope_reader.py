@@ -21,6 +21,7 @@ from loopscope.read.onnx.attributes import WHOLE, AttributeMap, attributes_of, r
 from loopscope.read.onnx.batched_scan import expand_batched_scan, helper_functions, is_batched_scan
 from loopscope.read.onnx.expand_functions import expand_function
 from loopscope.read.onnx.inference import Inferred
+from loopscope.read.onnx.node_details import node_details
 from loopscope.read.onnx.scope import FunctionKey, NodeColumns, Scope, ScopedNode, node_of
 from loopscope.read.onnx.searches import GRAPH_DOMAIN, SEARCH_DOMAIN, SEARCHES, search
 from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
@@ -114,7 +115,9 @@ class ScopeReader:
                 domains,
             )
         ]
-        scope.columns = columns = NodeColumns(names, types, opsets, inputs, outputs, attributes)
+        scope.columns = columns = NodeColumns(
+            names, types, opsets, inputs, outputs, attributes, details=node_details(nodes)
+        )
         for number in self._nodes_with_scopes(types, attributes):
             call = ScopedNode(
                 nodes[number],

@@ -1,0 +1,38 @@
+// The theme: light, dark, or as the system. Without a menu, this only passes the choice to the page's own colours.
+
+import { chooseTheme, chosenTheme } from "../canvas/assets/streamlit.js";
+import { element } from "./element.js";
+
+/** @import { Call } from "./component.js" */
+
+const NAMES = ["Light", "Dark", "System"];
+const LOST = "The page opens again in this theme. The uploaded model must then be opened again.";
+
+/** @param {Call<{ menu: boolean, uploaded: boolean }>} call */
+export default function ({ data, parentElement }) {
+  if (!data) return;
+  const chosen = chosenTheme();
+  document.documentElement.dataset.scheme = chosen.toLowerCase();
+  if (!data.menu) return;
+  const menu = element("fieldset", "themes");
+  menu.append(element("legend", "", "Theme"));
+  for (const name of NAMES) {
+    const choice = element("input");
+    choice.type = "radio";
+    choice.name = "theme";
+    choice.checked = name === chosen;
+    choice.addEventListener("change", () => {
+      if (data.uploaded && !confirm(LOST)) {
+        choice.checked = false;
+        return;
+      }
+      chooseTheme(name);
+      location.reload();
+    });
+    const label = element("label");
+    label.append(choice, name);
+    menu.append(label);
+  }
+  parentElement.querySelector(".themes")?.remove();
+  parentElement.append(menu);
+}

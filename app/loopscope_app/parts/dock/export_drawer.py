@@ -1,0 +1,166 @@
+"""Exports: the run as a file that opens again, a page, and its trace for other tools, made on
+request.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import streamlit as st
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.explain import EXPORT_FORMATS, export
+from loopscope.ir import is_trace
+from loopscope.run_file import ENDING
+from loopscope.view import Folding, NodeData
+from loopscope_app.links.current_link import look
+from loopscope_app.page import page_of
+from loopscope_app.parts.dock import node_colours
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.user_session import UserSession
+
+KEY = "export_format"
+MOST_VALUES, MOST_BYTES = 50_000, 256 * 2**20
+
+_MEANING = {
+    ".npz": "Every value in full, for numpy: the key is its address",
+    ".csv": "A row for each value: address, type, shape, summary, and the value of single elements",
+    ".parquet": "The same rows, typed and compressed, for pandas, DuckDB, Spark",
+    ".json": "The same rows, and what every loop and branch did",
+}
+
+
+def show(session: UserSession) -> None:
+    debugger = session.run.debugger
+    if debugger is None or session.model.opened is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if not is_trace(debugger.model):  # a trace is a file already
+            _this_run(session, session.model.opened, debugger)
+        _one_page(session, session.model.opened, debugger)
+        node_colours.show(session, session.model.opened, debugger)
+    if not debugger.steps:
+        markup.show(
+            "Run something first: then every computed value can be downloaded as one file.", "quiet"
+        )
+        return
+    if debugger.steps > MOST_VALUES:
+        markup.show(
+            f"The run has {debugger.steps:,} steps; a file takes at most {MOST_VALUES:,} values. "
+            'In Python, <span class="mono">loopscope.explain.export.export</span> writes as many '
+            "as you allow.",
+            "quiet",
+        )
+        return
+    offered = [suffix for suffix in EXPORT_FORMATS if suffix != ".parquet" or find_spec("pyarrow")]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        ending = (
+            st.segmented_control(
+                "Format", offered, default=offered[0], key=KEY, label_visibility="collapsed"
+            )
+            or offered[0]
+        )
+        st.download_button(
+            f"Download {ending}",
+            lambda: written(debugger, ending),
+            file_name=f"{session.model.opened.file_name()}{ending}",
+            icon=":material/download:",
+            key=f"export_download_{ending}",
+            on_click="ignore",
+        )
+    left_out = " Values that are not stored are left out." if debugger.plan.lacks_weights else ""
+    markup.show(f"{_MEANING[ending]}. Everything up to step {debugger.steps:,}.{left_out}", "quiet")
+
+
+def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
+    """Show the button for a file that opens at this moment."""
+    shown = look(session)
+    bare = debugger.plan.lacks_weights or st.checkbox(
+        "Without weights",
+        key="take_away_without_weights",
+        help=(
+            "The file contains the model's structure and the values of the run, not its weights. "
+            "Values that need a weight and are not stored are marked as not kept."
+        ),
+    )
+    st.download_button(
+        "Save run (.loopscope)",
+        lambda: saved_run(debugger, shown, opened.document, weights=not bare),
+        file_name=f"{opened.file_name()}{ENDING}",
+        icon=":material/save:",
+        key="take_away_run",
+        on_click="ignore",
+        help=(
+            "Model, inputs, breakpoints, watches, values set by hand, and this moment, as one "
+            "file that Loopscope opens again"
+        ),
+    )
+
+
+def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
+    """Show the button for an HTML file that opens at this moment, and the note in it."""
+    folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
+    note = st.text_input(
+        "Note (shown on the page)",
+        key="take_away_note",
+        placeholder="Note (shown on the page)",
+        label_visibility="collapsed",
+    )
+    st.download_button(
+        "Web page (.html)",
+        lambda: page(debugger, opened.title, note, folding, root, data),
+        file_name=f"{opened.file_name()}.html",
+        icon=":material/public:",
+        key="take_away_page",
+        on_click="ignore",
+        help=(
+            "This picture with all moments of the run, tables and verdicts, as one HTML file "
+            "that opens offline, at this moment, in any browser"
+        ),
+    )
+
+
+def page(
+    debugger: loopscope.Debugger,
+    title: str,
+    note: str,
+    folding: Folding,
+    root: str,
+    data: NodeData | None,
+) -> bytes:
+    """Return the page as bytes; if it cannot be made, a text with the reason."""
+    try:
+        return page_of(
+            debugger, title=title, note=note, folding=folding, root=root, node_data=data
+        ).encode()
+    except EngineError as error:
+        return f"{error}\n".encode()
+
+
+def saved_run(
+    debugger: loopscope.Debugger, shown: Mapping[str, str], document: bytes, *, weights: bool = True
+) -> bytes:
+    """Return the run as bytes; if it cannot be saved, a text with the reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"run{ENDING}"
+        try:
+            loopscope.save(debugger, path, look=shown, document=document, weights=weights)
+        except EngineError as error:
+            return f"{error}\n".encode()
+        return path.read_bytes()
+
+
+def written(debugger: loopscope.Debugger, ending: str) -> bytes:
+    """Return the trace as bytes; if it is too large, a text that says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"trace{ending}"
+        try:
+            export(debugger, path, most_values=MOST_VALUES, most_bytes=MOST_BYTES)
+        except EngineError as error:
+            return f"{error}\n".encode()
+        return path.read_bytes()

@@ -1,0 +1,181 @@
+"""Problems that the check reports: for each rule its places and what to do. Also what a run
+prunes.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import streamlit as st
+
+import loopscope
+from loopscope.checks import Diagnostic, Group, Runtime, Severity
+from loopscope.executor import Plan, left_out_for_outputs
+from loopscope.explain import FragileDecision, fragile
+from loopscope.ir import decode, readable, significant
+from loopscope_app.actions import moves, report_errors, selection
+from loopscope_app.parts.panels import repair_offer
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.user_session import UserSession, widget
+
+MOST_PLACES = 60
+"""Largest number of findings shown for one rule; `loopscope check --each` lists all."""
+_FEW = 3
+"""Number of places that are buttons at once; the rest is folded."""
+_KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
+
+_fragile: WeakKeyDictionary[loopscope.Debugger, tuple[FragileDecision, ...]] = WeakKeyDictionary()
+_left_out: WeakKeyDictionary[Plan, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def show(session: UserSession, opened: Opened) -> None:
+    report = opened.report.about(session.model.checked_for)
+    if any(problem.runtimes for problem in opened.report.diagnostics):
+        _choose(session)
+    markup.show(
+        markup.text(report.summary().partition("\n")[0]), "" if report.diagnostics else "quiet"
+    )
+    for group in report.groups:
+        _show_group(group, opened)
+    if session.run.debugger is not None:
+        _show_fragile(session.run.debugger)
+        _show_left_out(session.run.debugger.plan)
+
+
+def _show_fragile(debugger: loopscope.Debugger) -> None:
+    """Show decisions of a finished run that narrower floats would turn, if there are any."""
+    if debugger.state != "finished":
+        return
+    if debugger not in _fragile:
+        _fragile[debugger] = fragile(debugger)
+    decisions = _fragile[debugger]
+    if not decisions:
+        return
+    narrowest = min(decisions, key=lambda decision: decision.margin.distance)
+    with st.container(border=True, key="problem_fragile", gap="xsmall"):
+        several = (
+            f" {len(decisions)} decisions of this run are narrow, this most of all:"
+            if len(decisions) > 1
+            else ""
+        )
+        markup.show(
+            f"{markup.chip('note')} <b>fragile</b>{several} {markup.sentence(narrowest.sentence)}"
+        )
+        markup.show(
+            "A device that computes in this type may run another number of iterations or take the "
+            "other branch: see Compare.",
+            "quiet",
+        )
+        for number, decision in enumerate(
+            sorted(decisions, key=lambda decision: decision.margin.distance)[:_FEW]
+        ):
+            st.button(
+                f"Show {markup.plain(readable(decision.address), 120)}",
+                key=f"problem_fragile_{number}",
+                type="tertiary",
+                icon=":material/my_location:",
+                on_click=_go,
+                args=(decision,),
+                help=f"decided by {significant(decision.margin.distance, 1)}",
+            )
+
+
+@report_errors.show_errors
+def _go(decision: FragileDecision) -> None:
+    moves.seek(decision.step)
+    selection.reveal_place(
+        decision.address.rpartition("[")[0] if decision.is_loop else decision.address
+    )
+
+
+def _show_left_out(plan: Plan) -> None:
+    """Show what a run for the outputs prunes, if anything."""
+    if plan not in _left_out:
+        _left_out[plan] = left_out_for_outputs(plan).sentences()
+    if _left_out[plan]:
+        what = "".join(
+            f"<li>{markup.text(decode(sentence), 600)}</li>" for sentence in _left_out[plan]
+        )
+        markup.show(
+            "A run for the outputs (<span class='mono'>loopscope run</span>, "
+            "<span class='mono'>loopscope.run</span>) leaves out what makes "
+            f"no difference to them; steps show all of it.<ul>{what}</ul>",
+            "quiet",
+        )
+
+
+def _choose(session: UserSession) -> None:
+    """Show the choice of runtimes whose findings are listed."""
+    key = f"problems_for_{session.run.generation}"
+    st.pills(
+        "Include findings about",
+        [runtime.title for runtime in Runtime],
+        selection_mode="multi",
+        default=[runtime.title for runtime in Runtime if runtime in session.model.checked_for],
+        key=key,
+        on_change=lambda: selection.check_for(widget(key) or ()),
+        help="Models that OpenVINO or ONNX Runtime refuses or runs differently: listed only for "
+        "the runtimes chosen here.",
+    )
+
+
+def _show_group(group: Group, opened: Opened) -> None:
+    """Show the findings of one rule. An upload has a title instead of a path."""
+    first, places = group.first, group.diagnostics
+    with st.container(border=True, key=f"problem_{first.code}", gap="xsmall"):
+        several = (
+            f" <span class='quiet'>at {len(places)} places, the first:</span>"
+            if len(places) > 1
+            else ""
+        )
+        chip = markup.chip(first.severity.value, _KIND[first.severity])
+        markup.show(
+            f"{chip} <b>{markup.text(first.code)}</b>{several} {markup.sentence(first.message)}"
+        )
+        rows = [
+            (name, markup.sentence(words))
+            for name, words in (
+                ("found", first.found),
+                ("expected", first.expected),
+                ("what to do", first.advice),
+            )
+            if words
+        ]
+        line = (
+            f"{first.where.file.rpartition('/')[2] or opened.title}:{first.where.line}"
+            if first.where.line
+            else ""
+        )
+        if rows or line:
+            markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
+        repair_offer.show(opened, first.code)
+        buttons = [
+            (number, place, "" if place.message == first.message else place.message)
+            for number, place in enumerate(places)
+        ]
+        for button in buttons[:_FEW]:
+            _show_place(*button)
+        if len(places) > _FEW:
+            with st.expander(f"and {len(places) - _FEW} more"):
+                for button in buttons[_FEW:MOST_PLACES]:
+                    _show_place(*button)
+                if len(places) > MOST_PLACES:
+                    markup.show(
+                        "… the rest: <span class='mono'>loopscope check --each</span>", "quiet"
+                    )
+
+
+def _show_place(number: int, problem: Diagnostic, message: str) -> None:
+    if problem.where.address:
+        st.button(
+            f"Show {markup.plain(readable(problem.where.address), 120)}",
+            key=f"problem_show_{problem.code}_{number}",
+            type="tertiary",
+            icon=":material/my_location:",
+            on_click=selection.reveal_place,
+            args=(problem.where.address,),
+            help=markup.plain(problem.where.address),
+        )
+    if message:
+        markup.show(markup.text(message, 300), "quiet")

@@ -1,0 +1,201 @@
+"""The Node tab: one operation at one moment, as one page.
+
+It shows inputs, outputs, the value with its course, port map, attributes and consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope.explain import counterpart, ties
+from loopscope.ir import Address, is_trace, readable
+from loopscope.ops import Operation, as_array, catalogue_for
+from loopscope_app.actions import breakpoint_actions, moves, selection
+from loopscope_app.describe.node_index import IndexedNode, places, with_output
+from loopscope_app.describe.node_ports import type_of
+from loopscope_app.parts.inspector import (
+    attribute_table,
+    cut_out_item,
+    loop_item,
+    node_facts,
+    node_in_view,
+    origin,
+    port_list,
+    rounding_menu,
+    specialise_menu,
+    value,
+    what_if,
+)
+from loopscope_app.parts.widgets import address_line, markup
+from loopscope_app.state.user_session import UserSession, widget
+from loopscope_app.state.view_choices import HIDDEN, ORIGIN, SHOWN
+
+
+def show(session: UserSession) -> None:
+    opened, debugger = session.model.opened, session.run.debugger
+    if opened is None:
+        return
+    place = places(opened.model).get(node_in_view.static_place(session))
+    if place is None:
+        markup.show("Click an operation to see what it is and what it computed.", "quiet")
+        return
+    concrete = node_in_view.concrete_place(session, place)
+    operation = catalogue_for(opened.model.dialect).find(place.node.type, place.node.opset)
+    _heading(session, place, concrete, operation)
+    address, array = _value(debugger, place, concrete)
+    _actions(session, place, address, array)
+    if debugger is not None and concrete:
+        _to_the_other_loop(debugger, concrete)
+    graph = concrete.rpartition("/")[0] if concrete else node_in_view.open_graph(debugger, place)
+    port_list.show_inputs(opened.model, place, debugger, graph)
+    port_list.show_outputs(opened.model, place, debugger, concrete)
+    _show_value(debugger, place, address, array)
+    port_list.show_bodies(place)
+    attribute_table.show(place.node, operation)
+    node_facts.show(session, place.address)
+    port_list.show_uses(place)
+
+
+def _heading(
+    session: UserSession, place: IndexedNode, concrete: str | None, operation: Operation | None
+) -> None:
+    node = place.node
+    title = operation.title if operation else f"{node.type} {node.opset}"
+    declared = node.outputs[0] if node.outputs else node.inputs[0] if node.inputs else None
+    facts = [title, type_of(declared) if declared else "no outputs"]
+    markup.show(
+        f"<h2>{markup.text(node.type, 60)} <span>{markup.text(node.name, 80)}</span></h2>"
+        f'<span class="quiet">{markup.text(" · ".join(facts))}</span>'
+    )
+    address_line.show(concrete or _where(session, place), key="inspector_address")
+
+
+def _value(
+    debugger: loopscope.Debugger | None, place: IndexedNode, concrete: str | None
+) -> tuple[str, np.ndarray | EngineError | None]:
+    """Return the address of the chosen output, and its value or the reason why it has none.
+
+    The value is None if the node has not run.
+    """
+    if debugger is None or concrete is None:
+        return "", None
+    output = int(widget(node_in_view.output_key(place)) or 0)
+    address = with_output(concrete, output if output < len(place.node.outputs) else 0)
+    try:
+        return address, as_array(debugger.value(address))
+    except EngineError as error:
+        return address, error
+
+
+def _actions(
+    session: UserSession,
+    place: IndexedNode,
+    address: str,
+    array: np.ndarray | EngineError | None,
+) -> None:
+    debugger = session.run.debugger
+    with st.container(key="node_actions", horizontal=True, vertical_alignment="center"):
+        has_value = array is not None and not isinstance(array, EngineError)
+        if debugger is not None and has_value and not is_trace(debugger.model):
+            what_if.editor(debugger, address, array)
+            is_open = ORIGIN.shown() == SHOWN
+            st.button(
+                "Hide where from" if is_open else "Where from?",
+                key="node_origin",
+                on_click=ORIGIN.show,
+                args=(HIDDEN if is_open else SHOWN,),
+                help="The values that this one was computed from, also on the canvas",
+            )
+        _item("Breakpoint", "pause", breakpoint_actions.add_breakpoint, place.address, "content")
+        with st.popover("More", key="node_menu", icon=":material/more_horiz:"):
+            _item("Run to here", "run_to", moves.run_to, place.address)
+            if session.canvas.selected:
+                _item("Follow the cursor", "follow", selection.select, "")
+            else:
+                _item("Stay on this node", "pin", selection.select, place.address)
+            if debugger is not None and array is not None and not isinstance(array, EngineError):
+                value.downloads(address, array)
+            _need_operations(session, place, node_in_view.concrete_place(session, place))
+
+
+def _need_operations(session: UserSession, place: IndexedNode, concrete: str | None) -> None:
+    """Show the items that change or cut the model; a trace has no operations to change."""
+    opened, debugger = session.model.opened, session.run.debugger
+    if opened is None or debugger is None or is_trace(opened.model):
+        return
+    loop_item.show(opened, place)
+    cut_out_item.show(opened, debugger, place, concrete)
+    specialise_menu.show(session, opened, place)
+    rounding_menu.show(opened.model, place)
+
+
+def _item(
+    words: str, name: str, action: Callable[[str], None], address: str, width: str = "stretch"
+) -> None:
+    st.button(words, key=f"inspector_{name}", on_click=action, args=(address,), width=width)
+
+
+def _to_the_other_loop(debugger: loopscope.Debugger, concrete: str) -> None:
+    """Show a link from a place in a forward/backward pair to the same iteration of its partner."""
+    other = counterpart(debugger, concrete.rpartition("/")[0])
+    if not other:
+        return
+    loop = other.rpartition("/")[0]
+    backward = {pair.backward_address for pair in ties(debugger.plan)}
+    direction = "Backward" if Address.parse(loop).static in backward else "Forward"
+    st.button(
+        markup.plain(f"{direction} iteration: {readable(loop)}", 90),
+        key="inspector_other_loop",
+        type="tertiary",
+        on_click=moves.seek,
+        args=(other,),
+    )
+
+
+def _where(session: UserSession, place: IndexedNode) -> str:
+    """Return where a place runs next, as far as the graphs around it are open. A pinned iteration
+    stays.
+    """
+    if "[" in session.canvas.selected:
+        return session.canvas.selected
+    graph = node_in_view.open_graph(session.run.debugger, place)
+    return f"{graph}/{place.labels[place.node.id]}" if graph else place.address
+
+
+def _show_value(
+    debugger: loopscope.Debugger | None,
+    place: IndexedNode,
+    address: str,
+    array: np.ndarray | EngineError | None,
+) -> None:
+    if debugger is None:
+        markup.show("The model cannot be run: see its problems.", "quiet")
+    elif array is None:
+        markup.show("It has not run yet.", "quiet")
+    elif isinstance(array, EngineError):
+        markup.show(markup.sentence(array), "quiet")
+    else:
+        if ORIGIN.shown() == SHOWN:
+            origin.show(debugger, address)
+        markup.show(markup.section("Value"))
+        _against_declared(place, Address.parse(address).output, array)
+        value.show(debugger, address, array)
+
+
+def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> None:
+    """Show where a value differs from the declaration of the file, and which lengths the file left
+    open.
+    """
+    if output >= len(place.node.outputs) or array.dtype.kind == "O":
+        return
+    port = place.node.outputs[output]
+    words = f"declared {markup.text(type_of(port))}, here {markup.text(list(array.shape))}"
+    if not port.shape.contains(array.shape):
+        markup.show(f"{markup.chip('not as declared', 'warn')} {words}")
+    elif not port.shape.is_static and port.shape.rank:
+        markup.show(words, "quiet")

@@ -1,0 +1,101 @@
+"""The count that the pictures show, and the threshold that drives pictures, sentence and table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import streamlit as st
+
+from loopscope.errors import EngineError, neutral
+from loopscope.ir import significant
+from loopscope.sweeps import features_of, numbers, separation
+from loopscope_app.describe.sweep_columns import counts, drawable, in_words, said
+from loopscope_app.describe.sweep_words import separation_words
+from loopscope_app.state.background_sweep import Sweeping
+from loopscope_app.state.user_session import UserSession
+
+_USUAL_SHARE = 0.9
+"""Share of the runs at or below the threshold that is proposed."""
+_sentences: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictionary()
+"""Sentences by column and threshold, for each sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The chosen columns and the bound between few and many."""
+
+    column: str
+    """Column of the count."""
+    against: str
+    """Column of the other axis."""
+    bound: float
+
+    @property
+    def above(self) -> str:
+        """Condition of the runs above the bound, as a filter of the table."""
+        return f"{self.column} > {significant(self.bound, 6)}"
+
+
+def choose(session: UserSession, sweeping: Sweeping) -> Threshold | None:
+    """Show the fields of the threshold in one row; None without a number to draw."""
+    layout, rows = sweeping.sweep.layout, sweeping.rows
+    axes = drawable(layout, rows)
+    shown = counts(layout) or axes[1:2]
+    if not len(rows) or not shown:
+        return None
+    generation = session.many.generation
+    column = _column("Count", shown, f"many_count_{generation}")
+    others = [name for name in axes if name != column]
+    against = _column("Against", others, f"many_against_{generation}") if others else ""
+    key = f"many_more_than_{generation}_{column}"
+    bound = st.number_input(
+        "Threshold",
+        min_value=0,
+        value=usual_bound(numbers(rows, column)),
+        step=1,
+        key=key,
+        width=150,
+        label_visibility="collapsed",
+        help="Runs above this count are coloured, described and listed",
+    )
+    return Threshold(column, against, float(bound))
+
+
+def usual_bound(values: np.ndarray) -> int:
+    """Return a bound that a tenth of the runs is above; below the largest value.
+
+    >>> usual_bound(np.array([1, 1, 1, 7])), usual_bound(np.array([3, 3])), usual_bound(np.zeros(0))
+    (5, 2, 0)
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0
+    return max(0, int(min(np.quantile(finite, _USUAL_SHARE), finite.max() - 1)))
+
+
+def sentence(sweeping: Sweeping, threshold: Threshold) -> str:
+    """Return what separates the runs above the threshold."""
+    sentences = _sentences.setdefault(sweeping, {})
+    key = threshold.column, threshold.bound
+    if key not in sentences:
+        try:
+            features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
+            result = separation(sweeping.rows, threshold.column, threshold.bound, features)
+            sentences[key] = in_words(separation_words(result), sweeping.rows)
+        except EngineError as error:
+            return str(error)
+    return sentences[key]
+
+
+def _column(label: str, options: list[str], key: str) -> str:
+    chosen = st.selectbox(
+        label,
+        options,
+        key=key,
+        format_func=lambda name: neutral(said(str(name)), 80),
+        label_visibility="collapsed",
+        width=230,
+    )
+    return str(chosen)

@@ -1,0 +1,142 @@
+"""Gradients: the verdict, norms over the iterations, contributions, and the run on a canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+import loopscope
+from loopscope.errors import elided
+from loopscope.explain import WalkedBack, branches_of
+from loopscope.ir import decode, significant
+from loopscope_app.actions import gradients
+from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.gradient_words import branch_headline, headline, sentences
+from loopscope_app.parts.panels import backward_panel
+from loopscope_app.parts.run_views import adjoint_view, compared_page, run_canvas
+from loopscope_app.parts.widgets import markup, row_table, view_room
+from loopscope_app.state.focus import loop_in_focus
+from loopscope_app.state.user_session import UserSession
+
+PAIR, TABLE = "gradient_pair", "gradient_table"
+_ROWS = 10.5
+"""Height in rem of header, controls and a line."""
+_BAD = ("vanishes", "explodes", "is cut off", "does not flow", "is not a number")
+
+
+def show(session: UserSession) -> None:
+    opened, debugger = session.model.opened, session.run.debugger
+    if opened is None or debugger is None:
+        return
+    backward_panel.show(session, opened)
+    pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
+    walk = _chosen(pairs)
+    if walk is None:
+        view_room.leave(None, _ROWS)
+        _without_pair(session, debugger, branch_headline(branches))
+    else:
+        words = headline(walk) or _paired(walk)
+        is_bad = any(adjoint.fate.kind in _BAD for adjoint in walk.adjoints)
+        compared_page.show_verdict(words, "bad" if is_bad else "good")
+        cursor = adjoint_view.cursor_of(walk, loop_in_focus(session))
+        adjoint_view.show(debugger, walk, _without_changes(session, walk), cursor)
+    if walk is None and debugger.state != "finished":
+        run_canvas.show(session)
+        return
+    left, right = st.columns([1, 1], gap="medium")
+    with left, st.container(key="gradient_left"):
+        if walk is not None:
+            lines = [*sentences(walk), _paired(walk)]
+            lines += _changed_words(session)
+            markup.show("<br>".join(map(markup.prose, lines)), "walked_back prose")
+        _results(debugger)
+    with right:
+        run_canvas.show(session)
+
+
+def _chosen(pairs: Sequence[WalkedBack]) -> WalkedBack | None:
+    """Return the chosen pair of loops; with several, show a choice."""
+    if len(pairs) < 2:
+        return pairs[0] if pairs else None
+    number = st.selectbox(
+        "Loop",
+        range(len(pairs)),
+        key=PAIR,
+        format_func=lambda index: decode(pairs[index].forward.rpartition("/")[2]),
+        label_visibility="collapsed",
+        width=320,
+    )
+    return pairs[number]
+
+
+def _without_pair(session: UserSession, debugger: loopscope.Debugger, words: str) -> None:
+    """Show the verdict on branches, or what to do first."""
+    if words:
+        compared_page.show_verdict(words, "bad" if "does not flow" in words else "good")
+    elif session.model.opened is not None and session.model.opened.backward is None:
+        markup.show(
+            "Compute walks the run back from the chosen output: the norm of the gradient in each "
+            "iteration, and the contribution of each iteration to shared weights.",
+            "quiet",
+        )
+    if debugger.state == "paused" and (words or _is_gradient(session)):
+        st.button("Run", key="gradient_run", on_click=gradients.run)
+
+
+def _is_gradient(session: UserSession) -> bool:
+    return session.model.opened is not None and session.model.opened.backward is not None
+
+
+def _paired(walk: WalkedBack) -> str:
+    return walk.sentence
+
+
+def _without_changes(session: UserSession, walk: WalkedBack) -> WalkedBack | None:
+    """Return the same pair in the run without values set by hand, if there is one."""
+    original = session.run.original
+    if not session.run.changes or original is None:
+        return None
+    return next(
+        (pair for pair in adjoint_view.walks(original) if pair.forward == walk.forward), None
+    )
+
+
+def _changed_words(session: UserSession) -> list[str]:
+    if not session.run.changes:
+        return []
+    return ["With values set by hand; dashed: without them."]
+
+
+def _results(debugger: loopscope.Debugger) -> None:
+    """Show the computed gradients: the norm and the largest element of each."""
+    if debugger.state != "finished":
+        return
+    outputs = zip(debugger.model.outputs, debugger.result.outputs, strict=True)
+    rows = [
+        (_name(names), *_size(value))
+        for names, value in (
+            ((*signature.names, signature.name), value) for signature, value in outputs
+        )
+        if "gradient of" in " ".join(names) and isinstance(value, np.ndarray)
+    ]
+    if rows:
+        titles = ("gradient", "shape", "norm", "largest")
+        row_table.show(titles, rows, key=TABLE, now=None, on_pick=lambda number: None)
+
+
+def _name(names: Sequence[str]) -> str:
+    text = next(name for name in names if "gradient of" in name)
+    return elided(text.partition(" with respect to ")[2] or text, 60)
+
+
+def _size(value: np.ndarray) -> tuple[str, str, str]:
+    """Return shape, Euclidean norm and largest magnitude of a gradient."""
+    numbers = tensor_summary.numbers(value)
+    shape = f"[{','.join(map(str, value.shape))}]"
+    if numbers is None or not numbers.size:
+        return shape, "0", "0"
+    with np.errstate(all="ignore"):
+        norm, largest = float(np.linalg.norm(numbers)), float(np.abs(numbers).max())
+    return shape, significant(norm, 3), significant(largest, 3)

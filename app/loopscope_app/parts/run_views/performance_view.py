@@ -1,0 +1,55 @@
+"""Performance: the steps of the run as lanes, a parallel schedule, or its time; loops in the
+runtime.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.parts.run_views import (
+    clock_view,
+    loop_fates,
+    run_canvas,
+    schedule_view,
+    whole_run,
+)
+from loopscope_app.state.focus import loop_in_focus
+from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.view_choices import TIMELINE
+
+
+def show(session: UserSession) -> None:
+    opened, debugger = session.model.opened, session.run.debugger
+    if opened is None or debugger is None:
+        return
+    loop = loop_in_focus(session)
+    TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
+    with st.container(key="performance_bar", horizontal=True, vertical_alignment="center"):
+        chosen = st.segmented_control(
+            "Timeline of",
+            TIMELINE.options,
+            key=TIMELINE.key,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
+        )
+        bar = st.container(key="performance_controls", horizontal=True, vertical_alignment="center")
+    match chosen:
+        case "Schedule":
+            schedule_view.show(session, loop, bar)
+        case "Clock":
+            clock_view.show(session, loop, bar)
+        case _:
+            whole_run.show(session, bar)
+    with bar:
+        loop_fates.ask(session, opened)
+    if session.model.fates is None and (chosen != "Clock" or session.run.clock is None):
+        run_canvas.show(session)
+        return
+    left, right = st.columns([1, 1.4], gap="medium")
+    with left, st.container(key="performance_left"):
+        if chosen == "Clock":
+            clock_view.show_costs(session)
+        loop_fates.show(session)
+    with right:
+        run_canvas.show(session)

@@ -1,0 +1,18 @@
+"""The room below the chart of a view: lists and canvas take what the window leaves."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from loopscope_app.describe.lane_chart import Chart
+
+_AXIS, _GAP = 24, 3
+"""Height of a chart without its lanes, and below each lane, in pixels."""
+_USUAL_ROWS = 13.2
+"""Height in rem of header, controls and headline."""
+
+
+def leave(chart: Chart | None, rows: float = _USUAL_ROWS) -> None:
+    """Leave room above the list for a chart and for ``rows``, a height in rem."""
+    height = _AXIS + sum(lane.height + _GAP for lane in chart.lanes) if chart is not None else 0
+    st.html(f"<style>.st-key-view_page {{ --view-top: calc({rows}rem + {height}px); }}</style>")

@@ -1,0 +1,77 @@
+"""Source lines of a node, where its exporter stored them in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopscope.errors import neutral
+from loopscope.ir.model import Node
+
+_TRACES = ("pkg.torch.onnx.stack_trace", "pkg.onnxscript.stack_trace", "stack_trace", "doc_string")
+"""Metadata of a node that may contain a Python traceback, in order of preference."""
+_FRAME = re.compile(
+    r'File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,9})(?:, in (?P<function>[^\n]{1,200}))?'
+    r"(?:\n[ \t]+(?!File )(?P<code>[^\n]{1,400}))?"
+)
+"""A frame of a Python traceback."""
+_SHORT_FRAME = re.compile(
+    r"(?m)^(?P<file>[^\s:()][^:()\n]{0,400}\.py)\((?P<line>\d{1,9})\): (?P<function>[^\n]{1,200})$"
+)
+"""A frame as the TorchScript exporter writes it: ``model.py(12): forward``."""
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "\\site-packages\\", "/lib/python")
+_MAX_LINES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the program from which a node was exported."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    """Text of the line, if the exporter stored it."""
+
+    @property
+    def is_library(self) -> bool:
+        """True for a line of an installed package."""
+        return any(part in self.file for part in _LIBRARIES)
+
+
+def source_lines(node: Node) -> tuple[SourceLine, ...]:
+    """Return the stack of a node, outermost call first; empty if the file has none."""
+    for key in _TRACES:
+        text = node.rt_info.get(key)
+        if not isinstance(text, str):
+            continue
+        matches = [*_FRAME.finditer(text)] or [*_SHORT_FRAME.finditer(text)][::-1]
+        if matches:
+            return tuple(_line(match.groupdict()) for match in matches[:_MAX_LINES])
+    return ()
+
+
+def own_source_line(node: Node) -> SourceLine | None:
+    """Return the innermost line outside installed packages, else the innermost line."""
+    lines = source_lines(node)
+    return next(
+        (line for line in reversed(lines) if not line.is_library), lines[-1] if lines else None
+    )
+
+
+def fused_names(node: Node) -> tuple[str, ...]:
+    """Return the names of the original operations that OpenVINO merged into a node."""
+    entry = node.rt_info.get("fused_names")
+    text = entry.get("value", "") if isinstance(entry, Mapping) else entry
+    names = str(text or "").split(",")
+    return tuple(neutral(name.strip()) for name in names if name.strip() not in ("", node.name))
+
+
+def _line(parts: dict[str, str | None]) -> SourceLine:
+    return SourceLine(
+        neutral(parts["file"] or "", 400),
+        int(parts["line"] or 0),
+        neutral(parts.get("function") or "", 200),
+        neutral((parts.get("code") or "").strip(), 400),
+    )
