@@ -4,6 +4,7 @@ was lost is told.
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import zipfile
@@ -34,8 +35,14 @@ _KEPT = "nodes kept their names in the conversion"
 PRINTS = [name for name in EXPECTED if "print" in name]
 
 
+@functools.cache
+def _read(name: str) -> loopscope.Model:
+    """A file of ``FILES``, converted once for all tests."""
+    return loopscope.read_model(FILES / name)
+
+
 def _check_numbers(path: Path) -> None:
-    model = loopscope.read_model(path)
+    model = _read(path.name) if path.parent == FILES else loopscope.read_model(path)
     names = {
         name.partition(":")[0]: one.name for one in model.inputs for name in (one.name, *one.names)
     }
@@ -58,7 +65,7 @@ def test_tensorflow_s_numbers(name: str) -> None:
 
 def test_inputs_and_outputs_are_found_by_their_node_and_by_their_tensor() -> None:
     """TF_GraphOperationByName: ``x`` is the operation, ``x:0`` its tensor."""
-    model = loopscope.read_model(FILES / "flat_print.pb")
+    model = _read("flat_print.pb")
     assert [one.name for one in (*model.inputs, *model.outputs)] == ["x", "out"]
     for name, fetch in (("x", "out"), ("x:0", "out:0"), ("x", "main/out")):
         assert loopscope.run(model, {name: [1, 2]}, fetch).outputs[0].tolist() == [3, 5]
@@ -80,9 +87,7 @@ def _nodes(graph: ModelGraph) -> Iterator[Node]:
 
 @pytest.mark.parametrize("name", PRINTS)
 def test_print_is_ours(name: str) -> None:
-    (node,) = (
-        node for node in _nodes(loopscope.read_model(FILES / name).graph) if node.type == "Print"
-    )
+    (node,) = (node for node in _nodes(_read(name).graph) if node.type == "Print")
     assert node.opset == "loopscope"
     assert node.attributes["message"] == (
         "i:" if "loop" in name else "x:" if "flat" in name else ""
@@ -164,11 +169,7 @@ def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> No
 
 
 def test_a_lone_switch_of_v1_is_drawn() -> None:
-    (switch,) = (
-        node
-        for node in loopscope.read_model(FILES / "lone_switch.pb").graph.nodes
-        if node.type == "Switch"
-    )
+    (switch,) = (node for node in _read("lone_switch.pb").graph.nodes if node.type == "Switch")
     assert (switch.opset, len(switch.inputs), len(switch.outputs)) == ("tensorflow", 2, 2)
 
 
@@ -184,11 +185,11 @@ def test_a_lone_switch_of_v1_is_drawn() -> None:
     ],
 )
 def test_the_nodes_that_are_kept_are_counted(name: str, note: str) -> None:
-    assert loopscope.read_model(FILES / name).notes[0] == note
+    assert _read(name).notes[0] == note
 
 
 def test_a_model_that_changes_a_variable_says_what_the_conversion_lost() -> None:
-    model = loopscope.read_model(FILES / "assigns.zip")
+    model = _read("assigns.zip")
     _, lost = model.notes
     assert lost.startswith(
         "the model changes variables in 'AssignAddVariableOp' (AssignAddVariableOp): the conversion leaves that out"
@@ -252,7 +253,7 @@ def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
     ],
 )
 def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
-    model = loopscope.read_model(FILES / name)
+    model = _read(name)
     assert sorted(node.type for node in _nodes(model.graph) if node.bodies) == sorted(regions)
     assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
 
@@ -269,12 +270,7 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     ],
 )
 def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
-    assert (
-        sorted(
-            node.name for node in _nodes(loopscope.read_model(FILES / name).graph) if node.bodies
-        )
-        == regions
-    )
+    assert sorted(node.name for node in _nodes(_read(name).graph) if node.bodies) == regions
 
 
 def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
@@ -294,7 +290,7 @@ def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
     """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of
     the initializers.
     """
-    model = loopscope.read_model(FILES / name)
+    model = _read(name)
     assert loopscope.check(model).ok
     states = {
         node.attributes["variable_id"]
