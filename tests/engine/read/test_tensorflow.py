@@ -14,18 +14,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 import loopscope
 from loopscope import builder
 from loopscope.errors import ReadError
+from loopscope.ir.graph_messages import MESSAGES
 from loopscope.ir.model import ModelGraph, Node
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import graph_conversion
+from loopscope.read.tensorflow.call_scopes import with_call_scopes
 from loopscope.read.tensorflow.graph_file import read_source
 from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
+from loopscope.view.group_titles import function_calls
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
@@ -116,6 +120,64 @@ def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_rea
     assert loopscope.run(model, [[1, 2]]).outputs[place].tolist() == (
         [2, 4] if reader == "add" else [0, 0]
     )
+
+
+_CALLS = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "first" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "OUTER" } } }
+       attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+node { name: "out" op: "OUTER" input: "first" }
+library {
+  function {
+    signature { name: "OUTER" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } }
+    node_def { name: "top" op: "TopKV2" input: "x" input: "k:output:0" attr { key: "T" value { type: DT_FLOAT } } }
+    node_def { name: "k" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+               attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 2 } } } }
+    node_def { name: "inner" op: "INNER" input: "top:values:0" }
+    ret { key: "y" value: "inner:y:0" }
+  }
+  function {
+    signature { name: "INNER" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } }
+    node_def { name: "add" op: "AddV2" input: "a" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+    ret { key: "y" value: "add:z:0" }
+  }
+}
+""".replace("OUTER", "__inference_outer_17").replace("INNER", "double")
+
+
+def test_each_call_of_a_function_has_a_scope_and_says_which_call_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "calls.pbtxt"
+    path.write_text(_CALLS.strip())
+    model = loopscope.read_model(path)
+    assert [node.name for node in model.graph.nodes if node.type == "Add"] == [
+        "outer/double/add",
+        "outer_1/double/add",
+    ]
+    assert {
+        group: (call.function, call.number, call.total)
+        for group, call in function_calls(model).items()
+    } == {
+        "main/outer%2F*": ("outer", 1, 2),
+        "main/outer%2Fdouble%2F*": ("double", 1, 2),
+        "main/outer_1%2F*": ("outer", 2, 2),
+        "main/outer_1%2Fdouble%2F*": ("double", 2, 2),
+    }
+    outputs = loopscope.run(model, [[1, 3]]).outputs
+    assert [output.tolist() for output in outputs if output.dtype == np.float32] == [[12, 4]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _CALLS.replace('op: "double"', 'op: "__inference_outer_17"'),  # calls itself
+        _CALLS.replace('node { name: "out" op: "__inference_outer_17" input: "first" }', ""),
+    ],
+    ids=["recursive", "called once"],
+)
+def test_functions_that_call_themselves_or_are_called_once_stay(text: str) -> None:
+    graph = text_format.Parse(text, MESSAGES["GraphDef"]())
+    assert with_call_scopes(graph) is None
 
 
 def _unknown(folder: Path) -> Path:
