@@ -6,6 +6,7 @@ CASES ?=
 MODEL ?=
 ARGS ?=
 SECONDS ?= 3600
+MUTANTS ?= 30
 # As many processes as there are cores; a process that has nothing left takes tests from another.
 PARALLEL := --numprocesses auto --dist worksteal
 # A process that drives a browser waits half of the time, so that there is one more than cores.
@@ -15,7 +16,7 @@ BROWSERS := --numprocesses $(shell expr $(CORES) + 1) --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test frameworks wheels search coverage lint types style docs conformance benchmarks screenshots clean
+.PHONY: help install run check test frameworks wheels search mutation coverage lint types style docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -67,6 +68,9 @@ frameworks: $(VENV)/.installed-dev ## tests with PyTorch and TensorFlow, where t
 
 search: $(VENV)/.installed-dev ## draw models and inputs with new seeds for an hour (SECONDS=n: another time)
 	$(BIN)/python -m tests.draws $(SECONDS)
+
+mutation: $(VENV)/.installed-dev ## change operators and numbers of the machine, and list what no test notices (MUTANTS=n per file)
+	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 # Tracing took 1.6 times the CPU when it was measured: tests of speed would miss their limits, and `make test` goes without it.
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
