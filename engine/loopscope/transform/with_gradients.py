@@ -107,7 +107,7 @@ def _names(what: str, value: object) -> list[str]:
 
 
 def _refuse_container(model: Model, output: OutputRef, what: str) -> None:
-    """Raise ``BuildError`` for a sequence, an optional or a map, which does not have derivatives."""
+    """Raise ``BuildError`` for a sequence, an optional or a map."""
     kind = kind_of_output(model.graph.by_id[output.layer], output.output)
     if kind not in ("", "tensor"):
         raise BuildError(f"{shorten(what)}, which is {KINDS[kind]}: only tensors have derivatives")

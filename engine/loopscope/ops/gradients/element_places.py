@@ -95,7 +95,8 @@ def _are_inside(data: Value, indices: Value, axis: int) -> bool:
 def _rank_of(value: Value) -> int:
     if value.rank is None:
         raise ValueError(
-            f"the rank of a tensor is not known ({value.shape}): give the model's inputs their ranks"
+            f"the rank of a tensor of shape {value.shape} is not known: "
+            "give the model's inputs their ranks"
         )
     return value.rank
 
