@@ -53,7 +53,7 @@ def with_call_scopes(graph: Any) -> CallScopes | None:
     work = _Work(functions, Counter(), {node.name.split("/")[0] for node in graph.node})
     try:
         work.count(copied.node, frozenset())
-        if all(total < 2 for total in work.calls.values()):
+        if not any(map(work.is_scoped, work.calls)):
             return None
         work.rename_calls(copied.node, "")
     except _NotCopied:
@@ -105,7 +105,7 @@ class _Work:
         for node, name in self._calls_in(nodes):
             label = readable_name(name)
             scope = prefix
-            if self.calls[label] > 1 and label not in _WRAPPERS:
+            if self.is_scoped(label):
                 scope = self._free_scope(f"{prefix}{label}")
                 self.scopes[scope] = label
                 scope += "/"
@@ -116,6 +116,10 @@ class _Work:
             else:
                 node.op = copy.signature.name
             self.rename_calls(copy.node_def, scope)
+
+    def is_scoped(self, label: str) -> bool:
+        """Return True if calls of a readable name get scopes."""
+        return self.calls[label] > 1 and label not in _WRAPPERS
 
     def _calls_in(self, nodes: Any) -> Iterator[tuple[Any, str]]:
         for node in nodes:
