@@ -5,11 +5,18 @@ BIN := $(VENV)/bin
 CASES ?=
 MODEL ?=
 ARGS ?=
+SECONDS ?= 3600
+MUTANTS ?= 30
 # As many processes as there are cores; a process that has nothing left takes tests from another.
 PARALLEL := --numprocesses auto --dist worksteal
+# A process that drives a browser waits half of the time, so that there is one more than cores.
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+BROWSERS := --numprocesses $(shell expr $(CORES) + 1) --dist worksteal
+# Tests start hundreds of processes: with our modules compiled each starts in half of the time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test frameworks coverage lint types style docs conformance benchmarks screenshots clean
+.PHONY: help install run check test frameworks wheels search mutation coverage lint types style docs conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -34,6 +41,9 @@ run: install ## open the app in the browser on a sample (MODEL=path opens it on 
 lint: $(VENV)/.installed-dev ## style and types, of Python and JavaScript, and the quick tests of JavaScript
 	@$(MAKE) --no-print-directory --jobs 2 types style
 
+wheels: $(VENV)/.installed-dev # the frameworks download beside the checks, which use the processor
+	@$(BIN)/python -m tests.frameworks --install
+
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
@@ -46,14 +56,21 @@ style: $(VENV)/.installed-dev
 check: lint ## what to run after every change: style, types and the fast tests of the engine, in under a minute
 	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "not browser and not oracle and not chance and not slow and not measured"
 
-test: lint ## style, types and all tests, those in a real browser included
+test: $(VENV)/.installed-dev ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh
+	@$(MAKE) --no-print-directory --jobs 3 wheels types style
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured"
-	$(BIN)/python -m tests.second_chance $(PARALLEL)
+	$(BIN)/python -m tests.second_chance $(BROWSERS)
 	@$(MAKE) --no-print-directory frameworks
 
 frameworks: $(VENV)/.installed-dev ## tests with PyTorch and TensorFlow, where their CPU wheels can be installed
 	$(BIN)/python -m tests.frameworks
+
+search: $(VENV)/.installed-dev ## draw models and inputs with new seeds for an hour (SECONDS=n: another time)
+	$(BIN)/python -m tests.draws $(SECONDS)
+
+mutation: $(VENV)/.installed-dev ## change operators and numbers of the machine, and list what no test notices (MUTANTS=n per file)
+	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 # Tracing took 1.6 times the CPU when it was measured: tests of speed would miss their limits, and `make test` goes without it.
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches

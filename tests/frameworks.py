@@ -1,4 +1,5 @@
-"""Run the tests that need PyTorch or TensorFlow: ``python -m tests.frameworks``.
+"""Run the tests that need PyTorch or TensorFlow: ``python -m tests.frameworks``; with ``--install``
+only install what they need.
 
 Each framework is installed into an environment of its own, which also sees the packages of
 ``.venv``. A framework whose wheel cannot be installed is left out with a message. The result is
@@ -24,9 +25,11 @@ WHEELS = {"torch": "torch==2.13.0+cpu", "tensorflow": "tensorflow-cpu==2.21.0"}
 """The CPU wheel of each framework, of the version that the recorded answers come from."""
 
 
-def main() -> int:
+def main(options: list[str]) -> int:
     """Install what is missing and run the tests; return the exit code of pytest."""
     installed = install()
+    if "--install" in options:
+        return 0
     for name in WHEELS.keys() - set(installed):
         print(f"{name}: {WHEELS[name]} could not be installed, its tests are left out")
     if not installed:
@@ -55,7 +58,7 @@ def install() -> list[str]:
         stamp = json.loads(_STAMP.read_text(encoding="utf-8"))
         if stamp["pins"] == pins:
             return list(stamp["installed"])
-    venv.create(FOLDER, with_pip=True, clear=True)
+    venv.create(FOLDER, with_pip=False, clear=True)
     inner = subprocess.check_output(
         [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
     ).strip()
@@ -69,11 +72,14 @@ def install() -> list[str]:
 
 def _installs(wheel: str) -> bool:
     command = [
-        str(PYTHON),
+        sys.executable,
         "-m",
         "pip",
+        "--python",
+        str(PYTHON),
         "install",
         "--quiet",
+        "--no-compile",  # most modules of a framework are never imported
         "--only-binary",
         ":all:",
         "--constraint",
@@ -92,4 +98,4 @@ def _installs(wheel: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

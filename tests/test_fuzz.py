@@ -40,7 +40,7 @@ main (float[3] x) => (float[3] y) {
   }>
 }"""
 FILES_FOUND = Path(__file__).parent / "fuzz" / "found"
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "20"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "10"))
 """How long models are damaged; ``python -m tests.fuzz`` does it as long, from any seed, in
 several processes.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,14 @@ def test_only_a_few_failures_get_a_second_run(
     assert capsys.readouterr().out.startswith(
         f"{failures} tests need a second run" if codes[0] == 1 else ""
     )
+
+
+def test_no_test_in_a_browser_is_outside_the_files_of_the_run() -> None:
+    listed = [second_chance.ROOT / name for name in second_chance.files()]
+    assert len(listed) > 1
+    assert [
+        path
+        for path in (second_chance.ROOT / "tests").rglob("test_*.py")
+        if re.search(r"[\s(]page: Page\b", path.read_text(encoding="utf-8"))
+        and not any(path == file or file in path.parents for file in listed)
+    ] == []

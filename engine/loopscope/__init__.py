@@ -81,8 +81,8 @@ __all__ = [
     "check",
     "check_gradient",
     "compare",
-    "cut",
     "costs",
+    "cut",
     "drift",
     # changing
     "gradients",

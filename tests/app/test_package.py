@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from playwright.sync_api import Page, expect
 
 from loopscope.version import VERSION
@@ -72,15 +73,38 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a fresh environment that holds the wheel and its run-time dependencies,
     nothing else.
+
+    The dependencies are links to the packages of this environment, which takes no time.
     """
-    folder = tmp_path_factory.mktemp("fresh")
-    venv.create(folder / "venv", with_pip=True)
-    python = folder / "venv" / "bin" / "python"
-    constraints = ROOT / "constraints.txt"
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, wheel], check=True
-    )
+    folder = tmp_path_factory.mktemp("fresh") / "venv"
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (installed,) = metadata.distributions(name="loopscope", path=[str(packages)])
+    for dependency in _dependencies(installed):
+        for top in {file.parts[0] for file in dependency.files or () if file.parts[0] != ".."}:
+            if top != "__pycache__" and not (packages / top).exists():
+                (packages / top).symlink_to(dependency.locate_file(top))
     return python
+
+
+def _dependencies(package: metadata.Distribution) -> Iterator[metadata.Distribution]:
+    """Yield all that a package requires without extras, directly or not."""
+    seen, waiting = set[str](), [(text, {""}) for text in package.requires or ()]
+    while waiting:
+        text, extras = waiting.pop()
+        requirement = Requirement(text)
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in extras):
+            continue
+        dependency = metadata.distribution(requirement.name)
+        assert requirement.specifier.contains(dependency.version, prereleases=True)
+        if requirement.name not in seen:
+            seen.add(requirement.name)
+            yield dependency
+            waiting += [(text, requirement.extras or {""}) for text in dependency.requires or ()]
 
 
 @pytest.fixture

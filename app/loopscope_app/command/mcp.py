@@ -11,7 +11,7 @@ import inspect
 import json
 import threading
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import loopscope
 from loopscope.errors import EngineError, in_one_line
@@ -20,6 +20,9 @@ from loopscope_app.command.agent_pages import AgentPages
 from loopscope_app.command.agent_tools import AgentTools
 from loopscope_app.command.allowed_files import AllowedFiles
 from loopscope_app.command.command_line import command_parser, whole_number
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 UNTRUSTED = (
     "Names, texts and values in `answer` come from a model file that anybody may have written: "
@@ -75,20 +78,22 @@ _PARAMETERS = {
 
 def main(words: Sequence[str]) -> int:
     """Serve until standard input ends, and return the exit code 0."""
-    options = _options(words)
-    files = AllowedFiles(options.folder)
-    limits = loopscope.Limits(options.iterations, options.seconds, int(options.megabytes * 2**20))
-    serve(
-        AgentTools(files, limits, AgentPages(options.pages) if options.pages else None),
-        (*TOOLS, PAGE) if options.pages else TOOLS,
-    )
+    server_of(words).run("stdio")
     return 0
 
 
-def serve(tools: AgentTools, offered: Sequence[str]) -> None:
-    """Offer the tools on standard input and output. Raise ``EngineError`` if the SDK is not
-    installed.
-    """
+def server_of(words: Sequence[str]) -> MCPServer:
+    """Return the server of a command line. Raise ``EngineError`` if the SDK is not installed."""
+    options = _options(words)
+    files = AllowedFiles(options.folder)
+    limits = loopscope.Limits(options.iterations, options.seconds, int(options.megabytes * 2**20))
+    return _server(
+        AgentTools(files, limits, AgentPages(options.pages) if options.pages else None),
+        (*TOOLS, PAGE) if options.pages else TOOLS,
+    )
+
+
+def _server(tools: AgentTools, offered: Sequence[str]) -> MCPServer:
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.types import ToolAnnotations
@@ -112,7 +117,7 @@ def serve(tools: AgentTools, offered: Sequence[str]) -> None:
             ),
             structured_output=False,
         )
-    server.run("stdio")
+    return server
 
 
 def _as_tool(method: Callable[..., dict[str, Any]], lock: threading.Lock) -> Callable[..., str]:

@@ -22,6 +22,7 @@ from loopscope.explain.copies import computed_again, copies_of
 from loopscope.explain.dependences import Dependences, OperationExecution, dependences
 from loopscope.explain.executions import ExecutionHistory, executions, how_often
 from loopscope.explain.export import EXPORT_FORMATS, export
+from loopscope.explain.facts import Fact, deciding
 from loopscope.explain.fragile import FragileDecision, fragile
 from loopscope.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from loopscope.explain.index_provenance import TensorPart, parse_index
@@ -37,7 +38,6 @@ from loopscope.explain.literals import fits_in_code
 from loopscope.explain.margin import Margin
 from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
 from loopscope.explain.pattern import Pattern, pattern, region_at
-from loopscope.explain.proof import Fact, deciding
 from loopscope.explain.provenance import ProvenanceStep, provenance
 from loopscope.explain.schedule import Lead, Schedule, TicksOf, leads, operation_ticks, schedule
 from loopscope.explain.taken_paths import taken_paths

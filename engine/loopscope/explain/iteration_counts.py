@@ -11,7 +11,7 @@ from loopscope.debug.run import Run
 from loopscope.executor.machine.regions import parts
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Program
-from loopscope.explain.proof import Fact
+from loopscope.explain.facts import Fact
 from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.ir.address import decode
 from loopscope.ir.model import SEQUENCE_MAP

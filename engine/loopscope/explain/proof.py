@@ -4,8 +4,7 @@ edges to comparisons.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,25 +13,18 @@ import numpy as np
 from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
-from loopscope.errors import shorten
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 from loopscope.explain.deciding_values import OTHER, PASSING, REDUCTIONS, Decision, decision
+from loopscope.explain.facts import TESTS, Fact, element_text, needs_all_digits
 from loopscope.explain.index_provenance import element, enclosing_part, moved_elements, moves
 from loopscope.explain.margin import Margin, margin
 from loopscope.explain.provenance import ProvenanceWalk, Role, SlotPart
 from loopscope.explain.value_names import SIGNS, quoted, value_name
 from loopscope.ir.iteration import iteration_words
-from loopscope.ir.number_text import short_exponent, significant
 
 _MAX_FACTS = 32
 _MAX_STEPS = 2_000
-_MAX_REASONS = 4
-_TESTS = " tests "
-_ELEMENT_INDEX = re.compile(r"\[[0-9, ]+\]")
-"""Index of an element, as it follows the name of its tensor in a sentence."""
-_MAX_TEXT_LENGTH = 80
-"""Maximum characters shown of a string element."""
 _ROLE_TEMPLATES: dict[Role, str] = {
     "back edge": "{0} was {1} in the previous iteration",
     "initial value": "its initial value {0} was {1}",
@@ -42,27 +34,6 @@ _ROLE_TEMPLATES: dict[Role, str] = {
     "call": "the argument {0} was {1}",
 }
 """Clause for a value that was passed on, by role: ``{0}`` is the source and ``{1}`` its value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One value of a proof."""
-
-    address: str
-    operation: str
-    """Operation type, such as ``Less``."""
-    text: str
-    """Clause about the value, such as ```keep_going` tests `x` < 10, and `x` was 10.5``."""
-    operands: tuple[str, ...]
-    """Addresses of the values that decided this one."""
-    by_hand: bool = False
-    """True if the value was set by hand, so that no other value decided it."""
-    depth: int = 0
-    """Number of steps back from the condition. The deeper facts that follow this fact are its
-    reasons.
-    """
-    margin: Margin | None = None
-    """Margin of the decision; set for comparisons of floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,59 +51,6 @@ def prove(run: Run, program: Program, row: int, slot: Slot) -> tuple[Fact, ...]:
     its reasons.
     """
     return tuple(_Prover(run).facts(SlotPart(program, row, slot)))
-
-
-def because(proof: Sequence[Fact]) -> str:
-    """Return the facts without a further reason as a clause about the condition ("it").
-
-    Return an empty text if the condition is the only fact.
-    """
-    if len(proof) == 1 and proof[0].operation in ("Parameter", "Const") and not proof[0].operands:
-        return ""
-    texts = list(_merge_repeated_tests(dict.fromkeys(_clause(fact) for fact in deciding(proof))))
-    more = f"; and {len(texts) - _MAX_REASONS} more" if len(texts) > _MAX_REASONS else ""
-    return "; ".join(texts[:_MAX_REASONS]) + more
-
-
-def _merge_repeated_tests(clauses: Iterable[str]) -> Iterator[str]:
-    """Yield each comparison once, where several elements or iterations repeat it."""
-    clauses_of: dict[str, list[str]] = {}
-    for clause in clauses:
-        question, separator, _ = _ELEMENT_INDEX.sub("", clause).partition(", and ")
-        clauses_of.setdefault(question if separator and _TESTS in question else clause, []).append(
-            clause
-        )
-    for first, *more in clauses_of.values():
-        yield f"{first} (the first of {len(more) + 1} times)" if more else first
-
-
-def deciding(proof: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts of a proof without a further reason: comparisons, constants and inputs."""
-    return tuple(
-        fact
-        for index, fact in enumerate(proof)
-        if index + 1 == len(proof) or proof[index + 1].depth <= fact.depth
-    )
-
-
-def _clause(fact: Fact) -> str:
-    """Return the text of a fact for a sentence that has just named the condition."""
-    prefix = name_of(fact) + _TESTS
-    return (
-        f"it{_TESTS}{fact.text.removeprefix(prefix)}"
-        if fact.depth == 0 and fact.text.startswith(prefix)
-        else fact.text
-    )
-
-
-def is_constant(proof: Sequence[Fact]) -> bool:
-    """Return True if the condition is a Const, so that the model alone decided."""
-    return len(proof) == 1 and proof[0].operation == "Const"
-
-
-def name_of(fact: Fact) -> str:
-    """Return the quoted name of the node that a fact is about."""
-    return quoted(fact.address)
 
 
 class _Prover:
@@ -169,7 +87,7 @@ class _Prover:
         """
         place = boolean.place
         if is_changed(self.run, place.program, place.row, place.slot):
-            value = _text(self._value(place), boolean.position)
+            value = element_text(self._value(place), boolean.position)
             text = f"{self._named(place)} was set to {value} by hand"
             return Fact(
                 self.walk.address(place),
@@ -214,7 +132,7 @@ class _Prover:
     def _terminal_sentence(self, boolean: _Boolean) -> str:
         """Return the sentence about a condition that no other value decided."""
         if self._is_fixed(boolean.place):
-            value = _text(self._value(boolean.place), boolean.position)
+            value = element_text(self._value(boolean.place), boolean.position)
             return f"{self._named(boolean.place)} is the constant {value}"
         return self._value_clause(boolean.place, boolean.position)
 
@@ -315,7 +233,7 @@ class _Prover:
         if not text:
             descriptions = [self._value_text(place) for place in places if place.slot != ABSENT]
             call = f"{instruction.node.type}({', '.join(descriptions)})"
-            text = f"{call} gave {_text(output, boolean.position)}"
+            text = f"{call} gave {element_text(output, boolean.position)}"
             return self._fact(
                 boolean, text, tuple(place for place in places if place.slot != ABSENT)
             ), []
@@ -365,7 +283,7 @@ class _Prover:
             case "comparison":
                 truth = self._true_or_false(boolean.place, boolean.position)
                 question = self._comparison(outcome.sign, decided, truth)
-                return f"{self._named(boolean.place)}{_TESTS}{question}"
+                return f"{self._named(boolean.place)}{TESTS}{question}"
             case "both" if truths[0] == truths[1]:
                 return f"{names[0]} and {names[1]} were both {truths[0]}"
             case "both":
@@ -389,12 +307,12 @@ class _Prover:
 
     def _comparison(self, sign: str, decided: list[tuple[SlotPart, int]], truth: str) -> str:
         """Return the comparison as text, followed by the values that it compared."""
-        exact = _needs_all_digits(
+        exact = needs_all_digits(
             [self._value(place).reshape(-1)[position] for place, position in decided]
         )
         literals = [self._is_literal(place) for place, _ in decided]
         sides = [
-            _text(self._value(place), position, exact=exact)
+            element_text(self._value(place), position, exact=exact)
             if is_literal
             else self._element(place, position)
             for (place, position), is_literal in zip(decided, literals, strict=True)
@@ -418,7 +336,7 @@ class _Prover:
             )
             return f"and {', '.join(clauses)}"
         left, right = (
-            _text(self._value(place), position, exact=exact) for place, position in operands
+            element_text(self._value(place), position, exact=exact) for place, position in operands
         )
         return f"and both were {left}" if left == right else f"and they were {left} and {right}"
 
@@ -487,14 +405,14 @@ class _Prover:
         A value that was set by hand is described as such.
         """
         value = self._value(place)
-        text = _text(value, position)
+        text = element_text(value, position)
         if is_changed(self.run, place.program, place.row, place.slot):
             return f"{self._element(place, position)}, which was set to {text} by hand,"
         return text if self._is_literal(place) else f"{self._element(place, position)} = {text}"
 
     def _value_clause(self, place: SlotPart, position: int, *, exact: bool = False) -> str:
         """Return ``name was value`` of an element, or ``name was set to value by hand``."""
-        text = _text(self._value(place), position, exact=exact)
+        text = element_text(self._value(place), position, exact=exact)
         by_hand = is_changed(self.run, place.program, place.row, place.slot)
         return (
             f"{self._element(place, position)} was {f'set to {text} by hand' if by_hand else text}"
@@ -508,34 +426,3 @@ class _Prover:
             if isinstance(value, np.ndarray) and value.size == 1
             else value_name(self.walk, place)
         )
-
-
-def _needs_all_digits(values: Sequence[Any]) -> bool:
-    """Return True if rounding two numbers for display would change how they compare."""
-    try:
-        left, right = (float(value) for value in values)
-    except (TypeError, ValueError):
-        return False
-    rounded_left, rounded_right = float(significant(left, 6)), float(significant(right, 6))
-    return (left < right, left > right) != (
-        rounded_left < rounded_right,
-        rounded_left > rounded_right,
-    )
-
-
-def _text(value: Any, position: int, *, exact: bool = False) -> str:
-    """Return the text of one element.
-
-    >>> tens = np.float32([1, 10.500001])
-    >>> _text(tens, 1), _text(tens, 1, exact=True), _text(np.array([True]), 0)
-    ('10.5', '10.500001', 'true')
-    """
-    array = np.asarray(value)
-    item = array.reshape(-1)[position]
-    if array.dtype.kind in "fV":
-        return (
-            short_exponent(str(item).removesuffix(".0")) if exact else significant(float(item), 6)
-        )
-    if array.dtype.kind == "O":
-        return shorten(repr(item), _MAX_TEXT_LENGTH)
-    return str(item).lower() if array.dtype == bool else str(item)

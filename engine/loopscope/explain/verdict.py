@@ -13,10 +13,11 @@ from loopscope.debug.suggestions import region_number
 from loopscope.errors import EngineError, elided, listed
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
+from loopscope.explain.facts import Fact, because, is_constant, name_of
 from loopscope.explain.iteration_counts import ran_out, slice_facts, trip_count_name, trip_fact
 from loopscope.explain.margin import Margin
 from loopscope.explain.pattern import LARGEST_COUNTS, Pattern, pattern
-from loopscope.explain.proof import Fact, because, is_constant, name_of, prove
+from loopscope.explain.proof import prove
 from loopscope.explain.recorded_endings import decision_sentence, ending_sentence
 from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words

@@ -1,4 +1,4 @@
-"""Meaning of each input, output and attribute of the built-in operations, from the table
+"""Meaning of each input, output and attribute of the built-in operations, from tables such as
 ``port_meanings.txt``.
 """
 
@@ -21,13 +21,13 @@ Meanings = Mapping[str, str]
 
 
 @cache
-def table() -> Mapping[tuple[str, str], Meanings]:
+def table(path: Path = _TABLE) -> Mapping[tuple[str, str], Meanings]:
     """Return the texts by operation and kind (``in``, ``out``, ``attr``), each by name in the order
     of the file.
     """
     texts: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     operations: list[str] = []
-    for line in _TABLE.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith(" "):
             kind, name, text = line.split(maxsplit=2)
             for operation in operations:
@@ -37,11 +37,11 @@ def table() -> Mapping[tuple[str, str], Meanings]:
     return texts
 
 
-def with_meanings(operation: Operation) -> Operation:
-    """Return an operation with the texts of the table for its inputs, outputs and attributes."""
-    inputs = _meanings(operation.name, "in")
-    outputs = list(table().get((operation.name, "out"), {}).items())
-    attributes = _meanings(operation.name, "attr")
+def with_meanings(operation: Operation, path: Path = _TABLE) -> Operation:
+    """Return an operation with the texts of a table for its inputs, outputs and attributes."""
+    inputs = _meanings(operation.name, "in", path)
+    outputs = list(table(path).get((operation.name, "out"), {}).items())
+    attributes = _meanings(operation.name, "attr", path)
     return replace(
         operation,
         input_docs={name: inputs[name] for name in input_names(operation) if name in inputs},
@@ -52,5 +52,5 @@ def with_meanings(operation: Operation) -> Operation:
     )
 
 
-def _meanings(operation: str, kind: str) -> Meanings:
-    return {**table().get((EVERY, kind), {}), **table().get((operation, kind), {})}
+def _meanings(operation: str, kind: str, path: Path) -> Meanings:
+    return {**table(path).get((EVERY, kind), {}), **table(path).get((operation, kind), {})}

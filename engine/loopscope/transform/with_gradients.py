@@ -12,6 +12,7 @@ from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.checks.propagate import propagate
+from loopscope.checks.rules.value_kinds import KINDS, kind_of_output
 from loopscope.errors import AddressError, BuildError, shorten
 from loopscope.ir.address import ROOT
 from loopscope.ir.element_type import REAL_FLOATS
@@ -59,6 +60,9 @@ def gradients(
         raise InvalidModel(report)
     if not going():
         raise BuildError(STOPPED)
+    for what, names in (("of", targets), ("with_respect_to", sources)):
+        for name in names:
+            _refuse_container(model, outside(model, name), f"{what} names {name!r}")
     graph, tensors = _adopt_graph(model, known_operations)
     graph.going = going
     results = built(
@@ -100,6 +104,13 @@ def _names(what: str, value: object) -> list[str]:
             "expected the name or address of a tensor, or several"
         )
     return names
+
+
+def _refuse_container(model: Model, output: OutputRef, what: str) -> None:
+    """Raise ``BuildError`` for a sequence, an optional or a map."""
+    kind = kind_of_output(model.graph.by_id[output.layer], output.output)
+    if kind not in ("", "tensor"):
+        raise BuildError(f"{shorten(what)}, which is {KINDS[kind]}: only tensors have derivatives")
 
 
 def _real(tensor: Tensor, what: str) -> Tensor:

@@ -21,7 +21,7 @@ from loopscope.errors import ReadError
 from loopscope_app.cli import main
 from loopscope_app.command.agent_runs import AgentRuns
 from loopscope_app.command.allowed_files import AllowedFiles
-from loopscope_app.command.mcp import TOOLS, UNTRUSTED
+from loopscope_app.command.mcp import TOOLS, UNTRUSTED, server_of
 from loopscope_samples import FOLDER, sample
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
@@ -46,9 +46,21 @@ def folder(tmp_path: Path) -> Path:
 
 
 def talk(folder: Path, conversation: Callable[[Client], Awaitable[None]], *options: str) -> None:
+    """Hold a conversation with the server of a command line, in this process."""
+    _converse(server_of(["--folder", str(folder), *options]), conversation)
+
+
+def talk_to_process(folder: Path, conversation: Callable[[Client], Awaitable[None]]) -> None:
+    """Hold a conversation with ``loopscope mcp`` in a process of its own."""
+    words = ["-m", "loopscope_app.cli", "mcp", "--folder", str(folder)]
+    _converse(
+        StdioServerParameters(command=sys.executable, args=words, cwd=str(FOLDER.parent)),
+        conversation,
+    )
+
+
+def _converse(server: Any, conversation: Callable[[Client], Awaitable[None]]) -> None:
     async def begin() -> None:
-        words = ["-m", "loopscope_app.cli", "mcp", "--folder", str(folder), *options]
-        server = StdioServerParameters(command=sys.executable, args=words, cwd=str(FOLDER.parent))
         async with Client(server) as client:
             await conversation(client)
 
@@ -117,7 +129,7 @@ def test_every_tool_answers_and_says_that_it_only_reads(folder: Path) -> None:
         assert failed
         assert "either `other`, a second model, or `rounding`" in told
 
-    talk(folder, conversation)
+    talk_to_process(folder, conversation)
 
 
 def test_a_saved_run_is_asked_as_it_was_recorded(folder: Path) -> None:
@@ -258,7 +270,7 @@ def test_names_of_a_model_are_quoted_data(folder: Path) -> None:
         told = await answer(client, "run", model="hostile.xml", values={"x\u202e": [0.0, 0.0]})
         assert told["outputs"][0]["value"] == [0, 0]
 
-    talk(folder, conversation)
+    talk_to_process(folder, conversation)
 
 
 def test_a_run_ends_at_the_server_s_bounds(folder: Path) -> None:

@@ -5,6 +5,7 @@ in a real chromium, offline.
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import json
 import re
@@ -48,9 +49,14 @@ def data_of(page: str) -> dict[str, Any]:
     return data
 
 
+@functools.cache
+def page_of_sample(name: str) -> str:
+    return page_of(run_of(name), title=name)
+
+
 @pytest.mark.parametrize("name", [one.name for one in samples()])
 def test_every_sample_fits_into_a_megabyte(name: str) -> None:
-    page = page_of(run_of(name), title=name)
+    page = page_of_sample(name)
     assert len(page.encode()) < MEGABYTE
     data = data_of(page)
     assert (
@@ -302,11 +308,12 @@ def test_a_page_of_a_run_that_stopped_inside_an_iteration_ends_where_the_run_doe
 
 
 def test_a_page_that_leaves_pictures_out_says_so() -> None:
-    debugger = run_of("hybrid_stack")
-    page = page_of(debugger, title="h")
+    page = page_of_sample("hybrid_stack")
     assert len(data_of(page)["pictures"]) == MOST_PICTURES
     assert f"it is drawn in {MOST_PICTURES} ways to fold it, others are left out" in page
-    small = page_of(debugger, title="h", most_bytes=len(page.encode()) - 40_000)
+    small = page_of(
+        run_of("hybrid_stack"), title="hybrid_stack", most_bytes=len(page.encode()) - 40_000
+    )
     assert len(data_of(small)["pictures"]) < MOST_PICTURES
 
 

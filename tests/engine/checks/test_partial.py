@@ -22,6 +22,7 @@ from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known, typed
 from loopscope.read import read_model
+from tests.draws import draws
 from tests.engine.ops.oracle import ours
 
 ops = ov.opset13
@@ -91,7 +92,7 @@ def test_every_rule_has_cases() -> None:
     assert set(CASES) == set(FOLLOWED)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @pytest.mark.parametrize("name", sorted(CASES))
 @given(data=st.data())
 def test_what_is_computed_lies_in_what_is_followed(name: str, data: st.DataObject) -> None:

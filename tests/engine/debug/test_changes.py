@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import loopscope
 from loopscope.debug.cursor import Cursor
 from loopscope.errors import AddressError, EngineError, InputError
+from tests.draws import draws
 from tests.engine.debug import walks
 from tests.engine.debug.replay import RECORDS, Replay
 from tests.engine.drafts import F32, I64, Draft
@@ -22,7 +23,7 @@ from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
 FEEDS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 SLOW = settings(
-    max_examples=60,
+    max_examples=draws(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope.explain.history import history
+from tests.draws import draws
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 from tests.engine.drawn.models import same_bits
@@ -192,7 +193,7 @@ def test_what_is_dropped_after_somebody_has_looked_is_computed_again() -> None:
 
 
 @settings(
-    max_examples=40,
+    max_examples=draws(40),
     deadline=None,
     phases=WITHOUT_SHRINKING,
     suppress_health_check=list(HealthCheck),

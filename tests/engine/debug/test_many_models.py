@@ -7,11 +7,12 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 
 
 @settings(
-    max_examples=50,
+    max_examples=draws(50),
     deadline=None,
     phases=WITHOUT_SHRINKING,
     suppress_health_check=[HealthCheck.too_slow],

@@ -17,6 +17,7 @@ from loopscope.builder import ops
 from loopscope.ops import same
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Operation
+from tests.draws import draws
 from tests.engine.drafts import F32, I64, Draft, Ref
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 
@@ -293,7 +294,7 @@ def test_a_tensor_of_a_body_is_fetched_in_the_last_iteration() -> None:
 
 
 @settings(
-    max_examples=30,
+    max_examples=draws(30),
     deadline=None,
     phases=WITHOUT_SHRINKING,
     suppress_health_check=[HealthCheck.too_slow],

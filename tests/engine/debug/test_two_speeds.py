@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import loopscope
+from tests.draws import draws
 from tests.engine.drawn.agreement import Agreement
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
@@ -16,7 +17,7 @@ NUMBERS = st.tuples(st.floats(-2, 2, width=32), st.floats(-2, 2, width=32))
 
 
 @settings(
-    max_examples=60,
+    max_examples=draws(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -28,7 +29,7 @@ def test_all_ways_through_a_run_agree(draft: Drawn, inputs: tuple[float, float],
 
 
 @settings(
-    max_examples=30,
+    max_examples=draws(30),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import loopscope
+from tests.draws import draws
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.drawn.wide_rows import WEIGHTS, WIDTH, Drawn, loops
 
@@ -39,7 +40,7 @@ def stepped(model: loopscope.Model) -> tuple[loopscope.Debugger, dict[str, np.nd
 
 
 @settings(
-    max_examples=40,
+    max_examples=draws(40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

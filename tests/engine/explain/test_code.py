@@ -29,6 +29,7 @@ from loopscope.ir.model import Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope_samples import InputSet, Sample, samples
+from tests.draws import draws
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
@@ -121,7 +122,7 @@ def test_operations_of_onnx(text: str) -> None:
 
 
 @settings(
-    max_examples=30,
+    max_examples=draws(30),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import loopscope
 from loopscope.explain.history import history
 from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
+from tests.draws import draws
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, loop
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import begun, finished
@@ -53,7 +54,7 @@ def stepped(
 
 
 @settings(
-    max_examples=60,
+    max_examples=draws(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -17,13 +17,14 @@ import loopscope
 from loopscope.errors import EngineError
 from loopscope.explain.index_provenance import Index, parse_index, part_of
 from loopscope.explain.provenance import ProvenanceStep, provenance
+from tests.draws import draws
 from tests.engine.debug.replay import Replay
 from tests.engine.drafts import BOOL, F32, I64, Draft, Slice, loop, tensor_iterator
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.read.onnx_models import read
 
 SLOW = settings(
-    max_examples=80,
+    max_examples=draws(80),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_s
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.elements import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
+from tests.draws import draws
 from tests.engine.ops.oracle import agree, ours, references
 
 RANDOM = np.random.default_rng(7)
@@ -72,7 +73,7 @@ def test_binary_shapes(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]
     agree(name, 1, [numbers(shape, np.float32) for shape in shapes])
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=draws(40), deadline=None, derandomize=True)
 @given(
     st.sampled_from(BINARY),
     mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4, min_side=0),

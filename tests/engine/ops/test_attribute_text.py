@@ -21,6 +21,7 @@ from loopscope.ops.attribute_text import ITEMS, AttributeKind, is_of, parse, wri
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Attribute, Operation
 from loopscope.ops.infer import same
+from tests.draws import draws
 
 XML_TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=12)
 """Text that XML can hold. A ``str`` is the text itself."""
@@ -106,7 +107,7 @@ def alike(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_again(kind: AttributeKind, data: st.DataObject) -> None:
     value = data.draw(EVERY[kind])
     assert is_of(kind, value)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.engine.ops.oracle import Value, agree, openvinos, ours, references
 
 RANDOM = np.random.default_rng(0)
@@ -55,7 +56,7 @@ DRAWN = st.integers(1, 10**4).map(lambda hundredths: hundredths / 100)
     target=st.none() | st.tuples(DRAWN, DRAWN),
     levels=st.sampled_from([2, 16, 255, 256]),
 )
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 def test_fake_quantize_bit_for_bit(
     low: float, high: float, target: tuple[float, float] | None, levels: int
 ) -> None:

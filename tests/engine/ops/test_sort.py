@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
+from tests.draws import draws
 from tests.engine.ops.oracle import agree, ours
 
 RANDOM = np.random.default_rng(13)
@@ -67,7 +68,7 @@ def test_top_k_axes(version: int, axis: int, sort: str) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(
     st.lists(st.integers(-4, 4), min_size=1, max_size=300),
     st.data(),

@@ -4,6 +4,7 @@ was lost is told.
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import zipfile
@@ -13,18 +14,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 import loopscope
 from loopscope import builder
 from loopscope.errors import ReadError
+from loopscope.ir.graph_messages import MESSAGES
 from loopscope.ir.model import ModelGraph, Node
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import graph_conversion
+from loopscope.read.tensorflow.call_scopes import with_call_scopes
 from loopscope.read.tensorflow.graph_file import read_source
 from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
+from loopscope.view.group_titles import function_calls
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
@@ -34,8 +39,14 @@ _KEPT = "nodes kept their names in the conversion"
 PRINTS = [name for name in EXPECTED if "print" in name]
 
 
+@functools.cache
+def _read(name: str) -> loopscope.Model:
+    """A file of ``FILES``, converted once for all tests."""
+    return loopscope.read_model(FILES / name)
+
+
 def _check_numbers(path: Path) -> None:
-    model = loopscope.read_model(path)
+    model = _read(path.name) if path.parent == FILES else loopscope.read_model(path)
     names = {
         name.partition(":")[0]: one.name for one in model.inputs for name in (one.name, *one.names)
     }
@@ -58,7 +69,7 @@ def test_tensorflow_s_numbers(name: str) -> None:
 
 def test_inputs_and_outputs_are_found_by_their_node_and_by_their_tensor() -> None:
     """TF_GraphOperationByName: ``x`` is the operation, ``x:0`` its tensor."""
-    model = loopscope.read_model(FILES / "flat_print.pb")
+    model = _read("flat_print.pb")
     assert [one.name for one in (*model.inputs, *model.outputs)] == ["x", "out"]
     for name, fetch in (("x", "out"), ("x:0", "out:0"), ("x", "main/out")):
         assert loopscope.run(model, {name: [1, 2]}, fetch).outputs[0].tolist() == [3, 5]
@@ -80,9 +91,7 @@ def _nodes(graph: ModelGraph) -> Iterator[Node]:
 
 @pytest.mark.parametrize("name", PRINTS)
 def test_print_is_ours(name: str) -> None:
-    (node,) = (
-        node for node in _nodes(loopscope.read_model(FILES / name).graph) if node.type == "Print"
-    )
+    (node,) = (node for node in _nodes(_read(name).graph) if node.type == "Print")
     assert node.opset == "loopscope"
     assert node.attributes["message"] == (
         "i:" if "loop" in name else "x:" if "flat" in name else ""
@@ -111,6 +120,64 @@ def test_a_print_that_is_reached_by_control_alone_is_kept_where_its_value_is_rea
     assert loopscope.run(model, [[1, 2]]).outputs[place].tolist() == (
         [2, 4] if reader == "add" else [0, 0]
     )
+
+
+_CALLS = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "first" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "OUTER" } } }
+       attr { key: "Tin" value { list { type: DT_FLOAT } } } attr { key: "Tout" value { list { type: DT_FLOAT } } } }
+node { name: "out" op: "OUTER" input: "first" }
+library {
+  function {
+    signature { name: "OUTER" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } }
+    node_def { name: "top" op: "TopKV2" input: "x" input: "k:output:0" attr { key: "T" value { type: DT_FLOAT } } }
+    node_def { name: "k" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+               attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 2 } } } }
+    node_def { name: "inner" op: "INNER" input: "top:values:0" }
+    ret { key: "y" value: "inner:y:0" }
+  }
+  function {
+    signature { name: "INNER" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } }
+    node_def { name: "add" op: "AddV2" input: "a" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+    ret { key: "y" value: "add:z:0" }
+  }
+}
+""".replace("OUTER", "__inference_outer_17").replace("INNER", "double")
+
+
+def test_each_call_of_a_function_has_a_scope_and_says_which_call_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "calls.pbtxt"
+    path.write_text(_CALLS.strip())
+    model = loopscope.read_model(path)
+    assert [node.name for node in model.graph.nodes if node.type == "Add"] == [
+        "outer/double/add",
+        "outer_1/double/add",
+    ]
+    assert {
+        group: (call.function, call.number, call.total)
+        for group, call in function_calls(model).items()
+    } == {
+        "main/outer%2F*": ("outer", 1, 2),
+        "main/outer%2Fdouble%2F*": ("double", 1, 2),
+        "main/outer_1%2F*": ("outer", 2, 2),
+        "main/outer_1%2Fdouble%2F*": ("double", 2, 2),
+    }
+    outputs = loopscope.run(model, [[1, 3]]).outputs
+    assert [output.tolist() for output in outputs if output.dtype == np.float32] == [[12, 4]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _CALLS.replace('op: "double"', 'op: "__inference_outer_17"'),  # calls itself
+        _CALLS.replace('node { name: "out" op: "__inference_outer_17" input: "first" }', ""),
+    ],
+    ids=["recursive", "called once"],
+)
+def test_functions_that_call_themselves_or_are_called_once_stay(text: str) -> None:
+    graph = text_format.Parse(text, MESSAGES["GraphDef"]())
+    assert with_call_scopes(graph) is None
 
 
 def _unknown(folder: Path) -> Path:
@@ -164,11 +231,7 @@ def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> No
 
 
 def test_a_lone_switch_of_v1_is_drawn() -> None:
-    (switch,) = (
-        node
-        for node in loopscope.read_model(FILES / "lone_switch.pb").graph.nodes
-        if node.type == "Switch"
-    )
+    (switch,) = (node for node in _read("lone_switch.pb").graph.nodes if node.type == "Switch")
     assert (switch.opset, len(switch.inputs), len(switch.outputs)) == ("tensorflow", 2, 2)
 
 
@@ -184,11 +247,11 @@ def test_a_lone_switch_of_v1_is_drawn() -> None:
     ],
 )
 def test_the_nodes_that_are_kept_are_counted(name: str, note: str) -> None:
-    assert loopscope.read_model(FILES / name).notes[0] == note
+    assert _read(name).notes[0] == note
 
 
 def test_a_model_that_changes_a_variable_says_what_the_conversion_lost() -> None:
-    model = loopscope.read_model(FILES / "assigns.zip")
+    model = _read("assigns.zip")
     _, lost = model.notes
     assert lost.startswith(
         "the model changes variables in 'AssignAddVariableOp' (AssignAddVariableOp): the conversion leaves that out"
@@ -252,7 +315,7 @@ def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
     ],
 )
 def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
-    model = loopscope.read_model(FILES / name)
+    model = _read(name)
     assert sorted(node.type for node in _nodes(model.graph) if node.bodies) == sorted(regions)
     assert not [node.type for node in _nodes(model.graph) if node.opset == "tensorflow"]
 
@@ -269,12 +332,7 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
     ],
 )
 def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
-    assert (
-        sorted(
-            node.name for node in _nodes(loopscope.read_model(FILES / name).graph) if node.bodies
-        )
-        == regions
-    )
+    assert sorted(node.name for node in _nodes(_read(name).graph) if node.bodies) == regions
 
 
 def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:
@@ -294,7 +352,7 @@ def test_a_variable_that_is_assigned_is_a_state(name: str) -> None:
     """TensorFlow gives 6.5, 13 and 19.5: s += x . w + b, with the values of a checkpoint or of
     the initializers.
     """
-    model = loopscope.read_model(FILES / name)
+    model = _read(name)
     assert loopscope.check(model).ok
     states = {
         node.attributes["variable_id"]

@@ -31,6 +31,7 @@ from loopscope.explain import verdict
 from loopscope.run_file import loading
 from loopscope.run_file.recorded_types import RecordedTypes
 from loopscope.run_file.run_archive import array_bytes, array_of, digest
+from tests.draws import draws
 from tests.engine.run_file.test_recorded_runs import addresses
 from tests.engine.run_file.test_stored_files import STORED
 
@@ -140,7 +141,7 @@ def replaced(data: Any, path: tuple[Any, ...], value: Any) -> Any:
     return data
 
 
-BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(max_examples=draws(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @BOUNDED

@@ -23,6 +23,7 @@ from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.samples import samples_of
 from loopscope.sweeps.serial import rows_one_by_one
 from loopscope.sweeps.stopping import Stop
+from tests.draws import draws
 from tests.engine.drawn.models import drawn_model
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 
@@ -50,7 +51,7 @@ def assert_lanes_give_the_same(
 
 
 @settings(
-    max_examples=60,
+    max_examples=draws(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -17,6 +17,7 @@ import loopscope
 from loopscope import builder
 from loopscope.explain.iteration_matrix import iteration_matrix
 from loopscope.timeline.vectorised import Columns, Recorded
+from tests.draws import draws
 from tests.engine.drafts import F32, I64, Draft, Slice, tensor_iterator
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole
 from tests.engine.explain.runs import finished
@@ -50,7 +51,7 @@ def compared(debugger: loopscope.Debugger, rows: slice = slice(None)) -> tuple[i
 
 
 @settings(
-    max_examples=60,
+    max_examples=draws(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -109,6 +109,24 @@ def test_another_operation_is_named() -> None:
         loopscope.gradients(model, "s", "x")
 
 
+@pytest.mark.parametrize(
+    ("of", "with_respect_to", "words"),
+    [
+        ("y", "s", "with_respect_to names 's', which is a sequence"),
+        ("y", "SequenceConstruct_2", "with_respect_to names 'SequenceConstruct_2', which is a"),
+        ("SequenceConstruct_2", "x", "of names 'SequenceConstruct_2', which is a sequence"),
+    ],
+)
+def test_a_sequence_is_refused_before_anything_is_built(
+    of: str, with_respect_to: str, words: str
+) -> None:
+    model = read("""g (float[2,3] x, seq(float[2,3]) s) => (float[2,3] y) {
+      n = SequenceLength(s) f = Cast<to = 1>(n) q = SequenceConstruct(x, x) m = SequenceLength(q)
+      g = Cast<to = 1>(m) h = Mul(f, g) y = Mul(x, h) }""")
+    with pytest.raises(loopscope.BuildError, match=words):
+        loopscope.gradients(model, of, with_respect_to)
+
+
 def test_an_input_that_is_left_out_before_others_is_not_guessed() -> None:
     model = read("""g (float[2,3] x) => (float s) { one = Constant <value = int64[2] {1, 1}> ()
       three = Constant <value = int64[2] {3, 3}> ()

@@ -19,6 +19,7 @@ from loopscope.view.build import graph_view
 from loopscope.view.folding import VISIBLE_NODES, default_folding, reveal, toggle
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
+from tests.draws import draws
 from tests.engine.view.big_models import blocks, linear_attention, transformer
 from tests.engine.view.models import chain, constant, graph, node
 
@@ -185,7 +186,7 @@ def _model(parts: list[Part], scoped: bool) -> Model:
     return Model(graph(nodes, wires))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(PARTS, st.booleans(), st.data())
 def test_every_node_is_in_one_box_however_it_is_folded(
     parts: list[Part], scoped: bool, data: st.DataObject

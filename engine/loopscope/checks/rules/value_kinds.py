@@ -32,13 +32,14 @@ inputs only produce tensors.
 _TAKES_SEQUENCE = frozenset(
     {"SequenceAt", "SequenceInsert", "SequenceErase", "SequenceLength", "ConcatFromSequence"}
 )
-_KINDS = {
+KINDS = {
     "tensor": "a tensor",
     "sequence": "a sequence",
     "map": "a map",
     "optional": "an optional",
     "optional sequence": "an optional",
 }
+"""Kind of a value as a noun with its article."""
 
 
 def tensor_or_container(subject: Subject) -> Iterator[Finding]:
@@ -130,9 +131,9 @@ def _non_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
         if kind not in ("", "tensor") and (entry.axis is not None or is_scan):
             yield Finding(
                 subject.where(region.place, region.node),
-                f"The body returns {_KINDS[kind]} as {shorten(result.name, 60)!r}, not a tensor: "
+                f"The body returns {KINDS[kind]} as {shorten(result.name, 60)!r}, not a tensor: "
                 "ONNX Runtime refuses to open the model.",
-                found=_KINDS[kind],
+                found=KINDS[kind],
                 expected="a tensor",
                 advice="Carry the sequence through a Loop, or return its tensors.",
             )
@@ -162,10 +163,10 @@ def _wrong_operands(subject: Subject, place: PlacedGraph, node: Node) -> Iterato
         if kind and kind != expected:
             yield Finding(
                 subject.where(place, node, f"input {index}"),
-                f"Input {index} is {_KINDS[kind]}, but {node.type} expects {_KINDS[expected]}: "
+                f"Input {index} is {KINDS[kind]}, but {node.type} expects {KINDS[expected]}: "
                 "ONNX Runtime refuses to open the model.",
-                found=_KINDS[kind],
-                expected=_KINDS[expected],
+                found=KINDS[kind],
+                expected=KINDS[expected],
                 advice="Extract the tensor first (SequenceAt, OptionalGetElement), or build the "
                 "expected sequence.",
             )
@@ -186,7 +187,7 @@ def _declared_kinds(subject: Subject, place: PlacedGraph, result: Node) -> Itera
 def _differing_kinds(
     subject: Subject, place: PlacedGraph, node: Node, value: str, kinds: Mapping[str, str]
 ) -> Iterator[Finding]:
-    known = {where: _KINDS[kind] for where, kind in kinds.items() if kind}
+    known = {where: KINDS[kind] for where, kind in kinds.items() if kind}
     if len(set(known.values())) < 2:
         return
     (first, first_kind), (second, second_kind) = next(
@@ -222,10 +223,6 @@ def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> 
         ):
             break
         source, node = before[0], graph.by_id[before[0].layer]
-    if node.type in _OUTPUT_FORMS:
-        return _OUTPUT_FORMS[node.type]
-    if node.type == "Optional":
-        return "optional"
     operation = None if node.bodies else subject.operation(node)
     if (
         operation is not None
@@ -233,7 +230,18 @@ def _kind_of(subject: Subject, place: PlacedGraph, source: OutputRef | None) -> 
         and node.type not in ("Parameter", "Result")
     ):
         return "tensor"
-    return _declared_kind(node.outputs[source.output]) if source.output < len(node.outputs) else ""
+    return kind_of_output(node, source.output)
+
+
+def kind_of_output(node: Node, output: int) -> str:
+    """Return the kind of an output: determined by its operation, otherwise as declared; "" if
+    unknown.
+    """
+    if node.type in _OUTPUT_FORMS:
+        return _OUTPUT_FORMS[node.type]
+    if node.type == "Optional":
+        return "optional"
+    return _declared_kind(node.outputs[output]) if output < len(node.outputs) else ""
 
 
 def _declared_kind(port: Port) -> str:

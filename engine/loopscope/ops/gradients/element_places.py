@@ -46,29 +46,74 @@ def strided_slice(node: Reverse, /) -> Adjoints:
 
 
 def gather(node: Reverse, /) -> Adjoints:
+    """Sum the adjoint over all copies of a slice; indices must be inside the data."""
+    data, indices, axis_input = node.inputs
+    return _to_slices(node, data, indices, axis_input, node.adjoint), None, None
+
+
+def gather_or_zero(node: Reverse, /) -> Adjoints:
     """Sum the adjoint over all copies of a slice.
 
-    Running the gradient refuses indices outside the data, which the forward operation maps to
-    zeros.
+    An index outside the data gave zeros, so its adjoint is replaced by 0 and added at index 0.
     """
     data, indices, axis_input = node.inputs
-    rank, indices_rank, batch = data.rank, indices.rank, node.attributes.get("batch_dims", 0)
-    if rank is None or indices_rank is None:
+    rank = _rank_of(data)
+    axis = whole_number(axis_input, "axis") % rank
+    if _are_inside(data, indices, axis):
+        return gather(node)
+    batch = node.attributes["batch_dims"]
+    batch += _rank_of(indices) if batch < 0 else 0
+    numbers = node.ops.convert(indices, destination_type="i64")
+    length = node.ops.gather(node.shape_of(data), np.array(axis), _FIRST, batch_dims=0)
+    is_inside = node.ops.logical_and(
+        node.ops.greater_equal(numbers, -length), node.ops.less(numbers, length)
+    )
+    output_rank = rank + _rank_of(indices) - batch - 1
+    axes_of_data = [*range(batch, axis), *range(output_rank - (rank - axis - 1), output_rank)]
+    aligned = node.ops.unsqueeze(is_inside, np.array(axes_of_data)) if axes_of_data else is_inside
+    return (
+        _to_slices(
+            node,
+            data,
+            node.where(is_inside, numbers),
+            axis_input,
+            node.where(aligned, node.adjoint),
+        ),
+        None,
+        None,
+    )
+
+
+def _are_inside(data: Value, indices: Value, axis: int) -> bool:
+    """Return True if all indices are known to be inside the data."""
+    values, dimension = indices.known.value, (data.shape.dimensions or ())[axis]
+    if values is None or not dimension.is_static:
+        return False
+    return bool(((values >= -dimension.length) & (values < dimension.length)).all())
+
+
+def _rank_of(value: Value) -> int:
+    if value.rank is None:
         raise ValueError(
-            f"the ranks of data and indices are not known ({data.shape} and {indices.shape}): "
+            f"the rank of a tensor of shape {value.shape} is not known: "
             "give the model's inputs their ranks"
         )
+    return value.rank
+
+
+def _to_slices(
+    node: Reverse, data: Value, indices: Value, axis_input: Value, adjoint: Value
+) -> Value:
+    """Sum the adjoint of a Gather over all copies of each slice of ``data``."""
+    rank, indices_rank = _rank_of(data), _rank_of(indices)
+    batch = node.attributes.get("batch_dims", 0)
     axis, batch = (
         whole_number(axis_input, "axis") % rank,
         batch % indices_rank if batch < 0 else batch,
     )
     if axis == batch == 0:
         rows = node.ops.unsqueeze(indices, np.array([-1]))
-        return (
-            node.ops.scatter_nd_update(node.zeros_like(data), rows, node.adjoint, reduction="sum"),
-            None,
-            None,
-        )
+        return node.ops.scatter_nd_update(node.zeros_like(data), rows, adjoint, reduction="sum")
     count = node.ops.reduce_prod(
         node.ops.slice(
             node.shape_of(indices), np.array([batch]), np.array([indices_rank]), np.array([1])
@@ -76,16 +121,14 @@ def gather(node: Reverse, /) -> Adjoints:
         np.array([0]),
         keep_dims=True,
     )
-    adjoint = node.ops.reshape(
-        node.adjoint, _with_length(node, data, axis, count), special_zero=False
-    )
+    adjoint = node.ops.reshape(adjoint, _with_length(node, data, axis, count), special_zero=False)
     aligned = node.ops.reshape(
         indices,
         np.array([*[0] * batch, *[1] * (axis - batch), -1, *[1] * (rank - axis - 1)]),
         special_zero=True,
     )
     positions = node.ops.broadcast(aligned, node.shape_of(adjoint), mode="numpy")
-    return _sum_at(node, data, positions, adjoint, axis), None, None
+    return _sum_at(node, data, positions, adjoint, axis)
 
 
 def gather_elements(node: Reverse, /) -> Adjoints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from loopscope.ops.declare import Operation
 from loopscope.ops.microsoft import (
@@ -33,6 +34,7 @@ from loopscope.ops.microsoft import (
     token_padding,
     words,
 )
+from loopscope.ops.port_meanings import with_meanings
 
 DOMAIN = "com.microsoft"
 
@@ -74,8 +76,10 @@ CATEGORY: Mapping[str, str] = {
     row.name: category for category, rows in _CATEGORIES.items() for row in rows
 }
 """Category of each operation, by name."""
+MEANINGS = Path(__file__).with_name("port_meanings.txt")
+"""Table of the meanings of inputs, outputs and attributes."""
 MICROSOFT: Mapping[str, Operation] = {
-    row.name: row for rows in _CATEGORIES.values() for row in rows
+    row.name: with_meanings(row, MEANINGS) for rows in _CATEGORIES.values() for row in rows
 }
 
 IN_ONNX: Mapping[str, Operation] = {row.name: row for row in normalization.IN_ONNX}

@@ -341,7 +341,7 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=_BATCH_DIMS,
         gradient=gradients.gather,
     ),
-    gathers("Gather", gather, version=8, attributes=_BATCH_DIMS, gradient=gradients.gather),
+    gathers("Gather", gather, version=8, attributes=_BATCH_DIMS, gradient=gradients.gather_or_zero),
     row(
         "GatherElements",
         gather_elements,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse
-from loopscope.ops.onnx.openvino_rules import by
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by
 
 
 def same_as(openvino: str) -> Gradient:
@@ -104,6 +104,7 @@ def gather(node: Reverse, /) -> Adjoints:
         node,
         (*node.inputs, node.constant(np.array(node.attributes["axis"] or 0, np.int64))),
         {"batch_dims": 0},
+        INDICES_INSIDE,
     )
 
 

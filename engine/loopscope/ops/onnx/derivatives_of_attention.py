@@ -16,7 +16,7 @@ from loopscope.ops.gradients.attention_weights import (
     scale_of,
     weights_of_seen,
 )
-from loopscope.ops.onnx.openvino_rules import through
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, through
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
 _RESULT, _KEYS, _VALUES, _SCORES = range(4)
@@ -329,7 +329,11 @@ def _cache_adjoint(node: Reverse, adjoint: Value, place: int) -> Value | None:
         return node.sum_to(rows, cache)
     inner = replace(node, outputs=(), adjoints=(rows,))
     return through(
-        "Gather", inner, (cache, positions, node.constant(np.array(0, np.int64))), {"batch_dims": 0}
+        "Gather",
+        inner,
+        (cache, positions, node.constant(np.array(0, np.int64))),
+        {"batch_dims": 0},
+        INDICES_INSIDE,
     )[0]
 
 

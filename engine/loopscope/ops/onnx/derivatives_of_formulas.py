@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
-from loopscope.ops.onnx.openvino_rules import by, through
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by, through
 
 
 def clip(node: Reverse, /) -> Mapping[int, Value | None]:
@@ -255,5 +255,6 @@ def compress(node: Reverse, /) -> Adjoints:
         node,
         (line, places, node.constant(np.array(axis or 0, np.int64))),
         {"batch_dims": 0},
+        INDICES_INSIDE,
     )[0]
     return None if of_line is None else node.reshaped(of_line, data), None

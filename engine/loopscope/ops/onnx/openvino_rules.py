@@ -14,12 +14,21 @@ from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
 def through(
-    openvino: str, node: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+    openvino: str,
+    node: Reverse,
+    inputs: tuple[Value, ...],
+    attributes: Mapping[str, Any],
+    version: int | None = None,
 ) -> Adjoints:
-    """Return the adjoints of these inputs by the rule of the newest OpenVINO operation of that
-    name.
+    """Return the adjoints of these inputs by the rule of an OpenVINO operation of that name.
+
+    ``version``: version of the operation; None for the newest.
     """
-    operation = CATALOGUE.versions(openvino)[-1]
+    operation = next(
+        operation
+        for operation in reversed(CATALOGUE.versions(openvino))
+        if version in (None, operation.version)
+    )
     assert operation.gradient is not None
     usual = {
         attribute.keyword: attribute.default
@@ -37,11 +46,18 @@ def through(
 
 
 def by(
-    openvino: str, node: Reverse, inputs: tuple[Value, ...], attributes: Mapping[str, Any]
+    openvino: str,
+    node: Reverse,
+    inputs: tuple[Value, ...],
+    attributes: Mapping[str, Any],
+    version: int | None = None,
 ) -> Adjoints:
     """Return the adjoints of the node's inputs. The first of them are ``inputs``; the adjoints of
     inputs beyond those are None.
     """
-    return [*through(openvino, node, inputs, attributes), *[None] * len(node.inputs)][
-        : len(node.inputs)
-    ]
+    adjoints = through(openvino, node, inputs, attributes, version)
+    return [*adjoints, *[None] * len(node.inputs)][: len(node.inputs)]
+
+
+INDICES_INSIDE = 7
+"""Version of Gather whose indices must be inside the data, as those of ONNX."""

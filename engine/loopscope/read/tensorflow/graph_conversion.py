@@ -15,6 +15,7 @@ from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes
+from loopscope.read.tensorflow.call_scopes import with_call_scopes, with_declared_calls
 from loopscope.read.tensorflow.control_prints import with_read_prints
 from loopscope.read.tensorflow.graph_file import (
     SAVED_MODEL,
@@ -36,13 +37,28 @@ def convert_graph(path: Path, format: Format, target: Path, limits: ReadLimits) 
     source, missing_note = _read_graph(
         path / SAVED_MODEL if format is Format.SAVED_MODEL else path, format, limits
     )
-    graph = with_read_prints(source.graph) if source is not None else None
-    if source is not None and graph is not None:
-        path, source = (
-            _write_with_graph(path, format, graph, target.with_name("prints")),
-            replace(source, graph=graph),
-        )
-        format = Format.FROZEN if format is Format.GRAPH_TEXT else format
+    calls = with_call_scopes(source.graph) if source is not None else None
+    if source is not None:
+        graph = calls.graph if calls is not None else source.graph
+        graph = with_read_prints(graph) or graph
+        if graph is not source.graph:
+            path, source = (
+                _write_with_graph(path, format, graph, target.with_name("rewritten")),
+                replace(source, graph=graph),
+            )
+            format = Format.FROZEN if format is Format.GRAPH_TEXT else format
+    model = _convert_source(path, format, source, missing_note, target, limits)
+    return model if calls is None else with_declared_calls(model, calls.functions)
+
+
+def _convert_source(
+    path: Path,
+    format: Format,
+    source: GraphDefFile | None,
+    missing_note: str,
+    target: Path,
+    limits: ReadLimits,
+) -> Model:
     model = _with_states(path, format, source, target, limits)
     if model is not None:
         return model

@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.ir.model import IF, LOOP, BackEdge, Body, InputMap, ModelGraph, OutputMap
-from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ir.shape import DYNAMIC
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.tflite.drafts import Budget, Declared, Draft, DraftValue
 from loopscope.read.tflite.operator_nodes import Operator, declared
 from loopscope.read.tflite.operator_rules import RULES
 from loopscope.read.tflite.remainder import Fragment
 from loopscope.read.tflite.schema import OperatorInfo, SchemaFile, Subgraph, TensorInfo
+from loopscope.read.tflite.variables import (
+    Content,
+    Handle,
+    VariableFrame,
+    Variables,
+    require_handle,
+    require_tensor,
+    tensor_outputs,
+    tensors_of,
+    variable_name,
+)
 
 TFLITE = "tflite"
 """Opset of operators without a translation."""
@@ -32,50 +41,6 @@ _SUBGRAPH_FIELDS = {"WHILE": (0, 1), "IF": (0, 1), "CALL": (0,), "CALL_ONCE": (0
 """Option fields of operators that name subgraphs."""
 STATEFUL = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"})
 CONTROL_FLOW = frozenset(_SUBGRAPH_FIELDS) | STATEFUL
-
-
-class Handle(NamedTuple):
-    """The handle of a variable, which is not a tensor in the Model."""
-
-    variable: str
-
-
-Content = DraftValue | Handle
-Variables = Mapping[str, TensorInfo]
-
-
-@dataclass(eq=False)
-class _Frame:
-    """A graph under construction, with the current values of variables."""
-
-    draft: Draft
-    is_outermost: bool = False
-    values: dict[str, DraftValue] = field(default_factory=dict)
-    assigned: dict[str, None] = field(default_factory=dict)
-    initial: dict[str, DraftValue] = field(default_factory=dict)
-
-    def read(self, variable: str, tensor: TensorInfo) -> DraftValue:
-        """Return the value of a variable. The outermost graph adds a ReadValue at the first use."""
-        value = self.values.get(variable)
-        if value is None:
-            if not self.is_outermost:
-                raise ValueError(
-                    f"variable {shorten(variable, 60)!r} is read in a subgraph that does not"
-                    " receive it"
-                )
-            first = self.initial.get(variable)
-            attributes = _variable_attributes(variable, tensor, first)
-            inputs = () if first is None else (first,)
-            value = self.draft.add(
-                "ReadValue", "opset6", variable, inputs, (declared(tensor),), attributes
-            )[0]
-            self.values[variable] = value
-        return value
-
-    def assign(self, variable: str, value: DraftValue) -> None:
-        """Set the value of a variable."""
-        self.values[variable] = value
-        self.assigned[variable] = None
 
 
 class GraphReader:
@@ -98,7 +63,7 @@ class GraphReader:
         """Return the graph of the first subgraph."""
         subgraph = self._file.subgraph(0)
         inputs, outputs = self._file.signature_names()
-        frame = _Frame(Draft(self._budget), is_outermost=True)
+        frame = VariableFrame(Draft(self._budget), is_outermost=True)
         arguments: list[Content] = []
         for index in subgraph.inputs:
             tensor = subgraph.tensor(index)
@@ -123,12 +88,16 @@ class GraphReader:
         for index, content in zip(subgraph.outputs, values, strict=True):
             frame.draft.result(
                 outputs.get(index) or f"{subgraph.tensor(index).name.removesuffix(':0')}:0",
-                _tensor_of(content, subgraph.name),
+                require_tensor(content, subgraph.name),
             )
         return frame.draft.graph()
 
     def _inline(
-        self, frame: _Frame, index: int, arguments: Sequence[Content], active: tuple[int, ...]
+        self,
+        frame: VariableFrame,
+        index: int,
+        arguments: Sequence[Content],
+        active: tuple[int, ...],
     ) -> list[Content]:
         """Write a subgraph's operators into a graph, and return its outputs."""
         subgraph = self._file.subgraph(index)
@@ -161,7 +130,7 @@ class GraphReader:
         return [self._content(frame, subgraph, contents, number) for number in subgraph.outputs]
 
     def _content(
-        self, frame: _Frame, subgraph: Subgraph, contents: dict[int, Content], number: int
+        self, frame: VariableFrame, subgraph: Subgraph, contents: dict[int, Content], number: int
     ) -> Content:
         content = contents.get(number)
         if content is None:
@@ -177,7 +146,7 @@ class GraphReader:
 
     def _operator(
         self,
-        frame: _Frame,
+        frame: VariableFrame,
         position: tuple[int, int],
         inputs: list[Content | None],
         active: tuple[int, ...],
@@ -196,18 +165,22 @@ class GraphReader:
             case "CALL_ONCE":
                 return self._call_once(frame, info, active)
             case "VAR_HANDLE":
-                return (Handle(_variable_name(info)),)
+                return (Handle(variable_name(info)),)
             case "READ_VARIABLE":
                 return (
-                    frame.read(_handle(info, inputs), outputs[0] if outputs else _no_output(info)),
+                    frame.read(
+                        require_handle(info, inputs), outputs[0] if outputs else _no_output(info)
+                    ),
                 )
             case "ASSIGN_VARIABLE":
                 frame.assign(
-                    _handle(info, inputs),
-                    _tensor_of(inputs[1] if len(inputs) > 1 else None, info.name),
+                    require_handle(info, inputs),
+                    require_tensor(inputs[1] if len(inputs) > 1 else None, info.name),
                 )
                 return ()
-        values = [None if content is None else _tensor_of(content, info.name) for content in inputs]
+        values = [
+            None if content is None else require_tensor(content, info.name) for content in inputs
+        ]
         rule = RULES.get(info.name)
         if rule is not None and outputs:
             tensors = [subgraph.tensor(number) if number >= 0 else None for number in info.inputs]
@@ -230,7 +203,7 @@ class GraphReader:
 
     def _while(
         self,
-        frame: _Frame,
+        frame: VariableFrame,
         info: OperatorInfo,
         inputs: list[Content],
         outputs: list[TensorInfo],
@@ -243,11 +216,11 @@ class GraphReader:
         name = _region_name(info, outputs)
         variables = {**self._variables(condition, inputs), **self._variables(body, inputs)}
         outer = [
-            *_values(inputs),
+            *tensors_of(inputs),
             *(frame.read(variable, tensor) for variable, tensor in variables.items()),
         ]
         before = self._condition(frame, condition, inputs, active)
-        inner = _Frame(Draft(self._budget))
+        inner = VariableFrame(Draft(self._budget))
         arguments, parameters = self._enter(inner, self._file.subgraph(body), inputs, variables)
         results = self._inline(inner, body, arguments, active)
         next_condition = inner.draft.result(
@@ -258,12 +231,12 @@ class GraphReader:
             for content, start in zip(results, inputs, strict=False)
             if isinstance(start, DraftValue)
         ]
-        if len(results) != len(inputs) or len(_values(next_values)) != len(next_values):
+        if len(results) != len(inputs) or len(tensors_of(next_values)) != len(next_values):
             raise ValueError(
                 f"the body of WHILE {shorten(name, 60)!r} returns {len(results)} values,"
                 f" expected those {len(inputs)} that it carries"
             )
-        values = [*_values(next_values), *(inner.values[variable] for variable in variables)]
+        values = [*tensors_of(next_values), *(inner.values[variable] for variable in variables)]
         layers = [
             inner.draft.result(f"result_{index}", value) for index, value in enumerate(values)
         ]
@@ -284,7 +257,7 @@ class GraphReader:
             ),
         )
         trips = frame.draft.constant(f"{name}/trip_count", np.int64(-1))
-        after = [*_tensor_outputs(inputs, outputs, info), *variables.values()]
+        after = [*tensor_outputs(inputs, outputs, info), *variables.values()]
         loop_outputs = frame.draft.add(
             LOOP,
             "opset5",
@@ -297,7 +270,7 @@ class GraphReader:
 
     def _if(
         self,
-        frame: _Frame,
+        frame: VariableFrame,
         info: OperatorInfo,
         inputs: list[Content],
         outputs: list[TensorInfo],
@@ -311,13 +284,13 @@ class GraphReader:
         for branch in branches:
             variables |= self._variables(branch, branch_inputs)
         outer = [
-            *_values(branch_inputs),
+            *tensors_of(branch_inputs),
             *(frame.read(variable, tensor) for variable, tensor in variables.items()),
         ]
         bodies: list[Body] = []
         assigned: dict[str, None] = {}
         for branch_name, branch in zip(("then", "else"), branches, strict=True):
-            inner = _Frame(Draft(self._budget))
+            inner = VariableFrame(Draft(self._budget))
             arguments, parameters = self._enter(
                 inner, self._file.subgraph(branch), branch_inputs, variables
             )
@@ -328,7 +301,7 @@ class GraphReader:
                     f" expected {len(outputs)}"
                 )
             values = [
-                *(_tensor_of(result, name) for result in results),
+                *(require_tensor(result, name) for result in results),
                 *(inner.values[variable] for variable in variables),
             ]
             layers = [
@@ -349,7 +322,7 @@ class GraphReader:
                     ),
                 )
             )
-        condition = _tensor_of(inputs[0], name)
+        condition = require_tensor(inputs[0], name)
         after = [declared(tensor) for tensor in (*outputs, *variables.values())]
         if_outputs = frame.draft.add(
             IF, "opset8", name, (condition, *outer), after, bodies=tuple(bodies)
@@ -360,7 +333,11 @@ class GraphReader:
         return if_outputs[: len(outputs)]
 
     def _enter(
-        self, inner: _Frame, subgraph: Subgraph, inputs: Iterable[Content], variables: Variables
+        self,
+        inner: VariableFrame,
+        subgraph: Subgraph,
+        inputs: Iterable[Content],
+        variables: Variables,
     ) -> tuple[list[Content], list[DraftValue]]:
         """Return the arguments of a body's subgraph, and the Parameters among them, variables
         last.
@@ -385,7 +362,7 @@ class GraphReader:
 
     def _leave(
         self,
-        frame: _Frame,
+        frame: VariableFrame,
         inputs: Sequence[Content],
         loop_outputs: Sequence[DraftValue],
         variables: Variables,
@@ -400,20 +377,20 @@ class GraphReader:
         return contents
 
     def _condition(
-        self, frame: _Frame, index: int, inputs: Sequence[Content], active: tuple[int, ...]
+        self, frame: VariableFrame, index: int, inputs: Sequence[Content], active: tuple[int, ...]
     ) -> DraftValue:
         results = self._inline(frame, index, inputs, active)
         if len(results) != 1:
             raise ValueError(f"the condition of WHILE returns {len(results)} values, expected 1")
-        return _tensor_of(results[0], "the condition of WHILE")
+        return require_tensor(results[0], "the condition of WHILE")
 
     def _call_once(
-        self, frame: _Frame, info: OperatorInfo, active: tuple[int, ...]
+        self, frame: VariableFrame, info: OperatorInfo, active: tuple[int, ...]
     ) -> Sequence[Content]:
         """Compute the initial values of variables."""
         if not frame.is_outermost:
             raise ValueError("CALL_ONCE is in a subgraph, expected it in the first one")
-        starting = _Frame(frame.draft, is_outermost=True)
+        starting = VariableFrame(frame.draft, is_outermost=True)
         self._inline(starting, info.subgraph(0), (), active)
         frame.initial |= {variable: starting.values[variable] for variable in starting.assigned}
         return ()
@@ -446,7 +423,7 @@ class GraphReader:
         for info in subgraph.operators:
             match info.name:
                 case "VAR_HANDLE":
-                    names |= dict.fromkeys(info.outputs, _variable_name(info))
+                    names |= dict.fromkeys(info.outputs, variable_name(info))
                 case "READ_VARIABLE" | "ASSIGN_VARIABLE":
                     numbers = info.outputs if info.name == "READ_VARIABLE" else info.inputs[1:]
                     if info.inputs and info.inputs[0] in names and numbers:
@@ -468,20 +445,6 @@ class GraphReader:
         return variables
 
 
-def _tensor_outputs(
-    inputs: Sequence[Content], outputs: Sequence[TensorInfo], info: OperatorInfo
-) -> list[TensorInfo]:
-    if len(inputs) != len(outputs):
-        raise ValueError(
-            f"{info.name} has {len(inputs)} inputs and {len(outputs)} outputs, expected as many"
-        )
-    return [
-        tensor
-        for content, tensor in zip(inputs, outputs, strict=True)
-        if not isinstance(content, Handle)
-    ]
-
-
 def _region_name(info: OperatorInfo, outputs: Sequence[TensorInfo]) -> str:
     """Return the scope of a loop or branch, which one of its outputs often names: ``while``,
     ``body/cond``.
@@ -490,50 +453,11 @@ def _region_name(info: OperatorInfo, outputs: Sequence[TensorInfo]) -> str:
     return next(scopes, outputs[0].name if outputs else info.name)
 
 
-def _variable_name(info: OperatorInfo) -> str:
-    if info.options is None:
-        return "variable"
-    container, name = (info.options.text(field, 10_000) for field in (0, 1))
-    return "/".join(filter(None, (container, name))) or "variable"
-
-
-def _variable_attributes(
-    variable: str, tensor: TensorInfo, first: DraftValue | None
-) -> dict[str, str]:
-    shape: PartialShape = tensor.shape if first is None else first.shape
-    lengths = "..." if shape.rank is None else str(shape)[1:-1]
-    return {
-        "variable_id": variable,
-        "variable_type": str(tensor.element_type or "dynamic"),
-        "variable_shape": lengths,
-    }
-
-
-def _values(contents: Iterable[Content]) -> list[DraftValue]:
-    return [content for content in contents if isinstance(content, DraftValue)]
-
-
-def _tensor_of(content: Content | None, where: str) -> DraftValue:
-    if isinstance(content, DraftValue):
-        return content
-    actual = (
-        "no tensor" if content is None else f"the variable {shorten(content.variable, 60)!r} itself"
-    )
-    raise ValueError(f"{shorten(where, 60)} takes {actual}, expected a tensor")
-
-
 def _require_all(info: OperatorInfo, inputs: list[Content | None]) -> list[Content]:
     contents = [content for content in inputs if content is not None]
     if len(contents) < len(inputs):
         raise ValueError(f"{info.name} has an input that is left out, expected all of them")
     return contents
-
-
-def _handle(info: OperatorInfo, inputs: Sequence[Content | None]) -> str:
-    content = inputs[0] if inputs else None
-    if not isinstance(content, Handle):
-        raise ValueError(f"{info.name} takes a tensor, expected the handle of a variable")
-    return content.variable
 
 
 def _no_output(info: OperatorInfo) -> TensorInfo:

@@ -20,12 +20,13 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.planner import plan_of
 from loopscope.executor.record.recording import NOTHING
+from tests.draws import draws
 from tests.engine.drafts import F32, Draft
 from tests.engine.drawn.agreement import WITHOUT_SHRINKING, Agreement
 from tests.engine.drawn.models import drawn_model
 
 
-@settings(max_examples=50, deadline=None, phases=WITHOUT_SHRINKING)
+@settings(max_examples=draws(50), deadline=None, phases=WITHOUT_SHRINKING)
 @given(seed=st.integers(0, 2**40))
 def test_outputs_are_those_of_a_run_that_keeps_everything(seed: int) -> None:
     agreement = Agreement.of(seed)
@@ -33,7 +34,7 @@ def test_outputs_are_those_of_a_run_that_keeps_everything(seed: int) -> None:
         agreement.session(feeds, expected)
 
 
-@settings(max_examples=100, deadline=None, phases=WITHOUT_SHRINKING)
+@settings(max_examples=draws(100), deadline=None, phases=WITHOUT_SHRINKING)
 @given(seed=st.integers(0, 2**40))
 def test_only_inputs_constants_and_outputs_are_left(seed: int) -> None:
     model, (feeds, _) = drawn_model(seed)

@@ -1,0 +1,172 @@
+"""Functions that a TensorFlow graph calls several times: each call gets a scope of its own.
+
+OpenVINO replaces a call by the nodes of the function, and the names of these nodes do not show the
+call. A copy of the function for each call, whose nodes are named after it, keeps calls visible.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loopscope.ir.address import encode
+from loopscope.ir.graph_messages import MESSAGES
+from loopscope.ir.model import Model
+from loopscope.ir.replace import replace
+from loopscope.ir.walk import graphs
+
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_GENERATED_NAME = re.compile(r"__(?:inference|forward)_(.*?)(?:_\d+)?")
+"""Name that tf.function gives to a traced function; the first group is the Python name."""
+_WRAPPERS = frozenset({"signature_wrapper", "restored_function_body", "pruned", "wrapped_model"})
+"""Python names of functions that TensorFlow writes around those of users."""
+_MAX_NODES = 50_000
+"""Limit on the nodes of all copies."""
+
+
+class _NotCopied(Exception):
+    """Calls whose functions are not copied: recursive ones, or more than ``_MAX_NODES`` nodes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallScopes:
+    """A graph in which every scoped call has a function of its own."""
+
+    graph: Any
+    functions: Mapping[str, str]
+    """Readable function name by scope, in the order of the calls."""
+
+
+def with_call_scopes(graph: Any) -> CallScopes | None:
+    """Return the GraphDef with a copy of the function for each call of those that are called more
+    than once.
+
+    None if there are none, or they cannot be copied. Calls in the bodies of loops and branches are
+    not changed.
+    """
+    copied = MESSAGES["GraphDef"]()
+    copied.CopyFrom(graph)
+    functions = {function.signature.name: function for function in graph.library.function}
+    work = _Work(functions, Counter(), {node.name.split("/")[0] for node in graph.node})
+    try:
+        work.count(copied.node, frozenset())
+        if not any(map(work.is_scoped, work.calls)):
+            return None
+        work.rename_calls(copied.node, "")
+    except _NotCopied:
+        return None
+    copied.library.function.extend(work.copies)
+    return CallScopes(copied, work.scopes)
+
+
+def with_declared_calls(model: Model, functions: Mapping[str, str]) -> Model:
+    """Return the model whose ``rt_info`` declares the groups of nodes of each call, as that of
+    ``builder.function``.
+    """
+    groups = [
+        (f"{place.address}/{encode(f'{scope}/')}*", name)
+        for place in graphs(model)
+        for scope, name in functions.items()
+        if any(node.name.startswith(f"{scope}/") for node in place.graph.nodes)
+    ]
+    if not groups:
+        return model
+    own = {
+        "functions": {f"call_{number}": group for number, (group, _) in enumerate(groups)},
+        "function_names": {f"call_{number}": name for number, (_, name) in enumerate(groups)},
+    }
+    return replace(model, rt_info={**model.rt_info, "loopscope": own})
+
+
+@dataclass(slots=True, eq=False)
+class _Work:
+    functions: Mapping[str, Any]
+    calls: Counter[str]
+    """Number of calls of each readable name."""
+    used_scopes: set[str]
+    scopes: dict[str, str] = field(default_factory=dict)
+    copies: list[Any] = field(default_factory=list)
+    number_of_nodes: int = 0
+
+    def count(self, nodes: Any, callers: frozenset[str]) -> None:
+        """Count the calls in nodes, and in the functions that they call."""
+        for _, name in self._calls_in(nodes):
+            self.number_of_nodes += len(self.functions[name].node_def)
+            if name in callers or self.number_of_nodes > _MAX_NODES:
+                raise _NotCopied
+            self.calls[readable_name(name)] += 1
+            self.count(self.functions[name].node_def, callers | {name})
+
+    def rename_calls(self, nodes: Any, prefix: str) -> None:
+        """Replace the function of each call by a copy; ``prefix`` is the scope around the nodes."""
+        for node, name in self._calls_in(nodes):
+            label = readable_name(name)
+            scope = prefix
+            if self.is_scoped(label):
+                scope = self._free_scope(f"{prefix}{label}")
+                self.scopes[scope] = label
+                scope += "/"
+            copy = self._copy(self.functions[name], scope)
+            self.copies.append(copy)
+            if node.op in _CALLS:
+                node.attr["f"].func.name = copy.signature.name
+            else:
+                node.op = copy.signature.name
+            self.rename_calls(copy.node_def, scope)
+
+    def is_scoped(self, label: str) -> bool:
+        """Return True if calls of a readable name get scopes."""
+        return self.calls[label] > 1 and label not in _WRAPPERS
+
+    def _calls_in(self, nodes: Any) -> Iterator[tuple[Any, str]]:
+        for node in nodes:
+            name = node.attr["f"].func.name if node.op in _CALLS else node.op
+            if name in self.functions:
+                yield node, name
+
+    def _free_scope(self, preferred: str) -> str:
+        scope, number = preferred, 0
+        while scope in self.used_scopes:
+            number += 1
+            scope = f"{preferred}_{number}"
+        self.used_scopes.add(scope)
+        return scope
+
+    def _copy(self, function: Any, scope: str) -> Any:
+        """Return the function under a new name, with its nodes in a scope."""
+        copy = MESSAGES["FunctionDef"]()
+        copy.CopyFrom(function)
+        copy.signature.name = f"{function.signature.name}_call_{len(self.copies)}"
+        if copy.signature.name in self.functions:
+            raise _NotCopied
+        arguments = {argument.name for argument in function.signature.input_arg}
+
+        def renamed(text: str) -> str:
+            control = "^" if text.startswith("^") else ""
+            name, colon, output = text.removeprefix("^").partition(":")
+            if name in arguments and not control:
+                return text
+            return f"{control}{scope}{name}{colon}{output}"
+
+        for node in copy.node_def:
+            node.name = f"{scope}{node.name}"
+            inputs = [renamed(text) for text in node.input]
+            del node.input[:]
+            node.input.extend(inputs)
+        for outputs in (copy.ret, copy.control_ret):
+            for key, text in list(outputs.items()):
+                outputs[key] = renamed(text)
+        return copy
+
+
+def readable_name(function: str) -> str:
+    """Return the Python name of a traced function.
+
+    >>> readable_name("__inference_step_226"), readable_name("my_function")
+    ('step', 'my_function')
+    """
+    match = _GENERATED_NAME.fullmatch(function)
+    return match[1] if match and match[1] else function

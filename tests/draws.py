@@ -1,0 +1,50 @@
+"""Number of examples that a property test draws: fewer in every run of the suite, more in a search.
+
+``python -m tests.draws SECONDS`` (``make search``) repeats the tests of drawn models and inputs
+with new seeds until the time is over or a test fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_VARIABLE = "LOOPSCOPE_DRAWS"
+_USUAL, _SEARCHING = 0.5, 2.0
+"""Factors of the number of examples in the suite and in a search."""
+
+
+def draws(count: int) -> int:
+    """Return the number of examples to draw, at least 1.
+
+    ``count`` is the number for factor 1; the environment variable ``LOOPSCOPE_DRAWS`` sets another
+    factor.
+    """
+    return max(1, round(count * float(os.environ.get(_VARIABLE, _USUAL))))
+
+
+def search(seconds: float) -> int:
+    """Repeat the tests until the time is over; return the exit code of the last run."""
+    deadline = time.monotonic() + seconds
+    code = 0
+    while code == 0 and time.monotonic() < deadline:
+        code = _pytest()
+    return code
+
+
+def _pytest() -> int:
+    words = ["-m", "chance and not browser", "--hypothesis-profile", "searching"]
+    options = ["--numprocesses", "auto", "--dist", "worksteal", "--maxfail", "1"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *options, "tests/engine", "tests/test_fuzz.py"],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, _VARIABLE: str(_SEARCHING), "FUZZ_SECONDS": "120"},
+        check=False,
+    ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(search(float(sys.argv[1])))
