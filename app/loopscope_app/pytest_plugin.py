@@ -52,13 +52,21 @@ class VerifiedRun:
 
         self._expect(parse_branch(address, branches))
 
-    def drift(self, *, at_most: float, against: str = "", round: str = "") -> None:
+    def drift(
+        self,
+        *,
+        at_most: float,
+        against: str = "",
+        round: str = "",
+        match: str = "",
+        align: str = "",
+    ) -> None:
         """Expect a largest relative error of the outputs against a runtime, a model, a trace, or
-        the same model with rounding.
+        the same model with rounding. ``match`` and ``align`` are those of ``loopscope drift``.
         """
         from loopscope_app.command.loop_tests.expectations import parse_drift
 
-        values: dict[str, Any] = {"against": against, "round": round}
+        values = {"against": against, "round": round, "match": match, "align": align}
         table = {key: value for key, value in values.items() if value}
         self._expect(parse_drift({**table, "at_most": at_most}))
 

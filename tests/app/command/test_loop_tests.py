@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+import loopscope
 from loopscope.errors import InputError
 from loopscope_app.cli import main
 from loopscope_app.command.loop_tests import expectations as kinds
@@ -228,3 +229,28 @@ def test_the_plugin_collects_files_and_offers_a_fixture(tmp_path: Path) -> None:
     assert "2 failed, 1 passed" in done.stdout, done.stdout
     assert "Stopped after 7 iterations because" in done.stdout
     assert "sample 2: " in done.stdout
+
+
+def test_traces_are_verified_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, factor in (("sound", 1.0), ("wrong", 1.001)):
+        with loopscope.trace(tmp_path / f"{name}.loopscope") as trace:
+            state = 1.0
+            for step in trace.iterations("decode", range(20)):
+                state = state * 0.9 * (factor if step == 12 else 1.0)
+                trace.record(state=state)
+                if trace.branch("stop", state < 0.2):
+                    break
+    path = write_tests(
+        tmp_path,
+        'iterations."decode" = "<= 16"',
+        'branch."decode/body/stop" = "EEE..."',
+        "drift = { against = 'wrong.loopscope', at_most = 1e-5 }",
+        model=Path("sound.loopscope"),
+        inputs="",
+    )
+    assert main(["test", path]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["ok", "ok", "FAIL"]
+    assert "iteration 12" in lines[2]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import loopscope
 from loopscope.errors import EngineError, InputError
+from loopscope.ir import is_trace
 from loopscope.replaced_file import replaced_file
 from loopscope.run_file import is_run_file
 from loopscope_app.command import progress
@@ -92,7 +93,7 @@ def verifier_of(test: LoopTest, seconds: float) -> RunVerifier | SweepVerifier:
     model = loopscope.read_model(path)
     if is_data_set(test.inputs) or (is_file and Path(source).is_dir()):
         return SweepVerifier(model, source, test.path, seconds)
-    inputs = read_inputs(source, model)
+    inputs = {} if is_trace(model) else read_inputs(source, model)
     run = loopscope.Debugger(model, inputs, limits=loopscope.Limits(seconds=seconds))
     run.run()
     return RunVerifier(run, inputs, source, test.path, seconds)

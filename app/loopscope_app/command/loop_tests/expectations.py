@@ -34,6 +34,7 @@ _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _BOUND = re.compile(rf"(<=|>=|<|>|==|=|)\s*({_NUMBER})\s*(%?)")
 _SPAN = re.compile(rf"({_NUMBER})\s*(%?)\s*\.\.\s*({_NUMBER})\s*(%?)")
 _TAPE = re.compile(r"([TE]+)(\.\.\.)?")
+_DRIFT_OPTIONS = ("match", "align")
 _CODE = re.compile(r"no (LS\d{3})")
 
 
@@ -129,11 +130,17 @@ class ExpectedBranches:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDrift:
-    """Largest relative error of the outputs against a runtime, a model, a trace or a rounding."""
+    """Largest relative error against a runtime, a model, a trace or a rounding: of the outputs, or of
+    all matched values of traces and of aligned iterations.
+    """
 
     against: str
     rounding: tuple[str, ...]
     at_most: float
+    match: str = ""
+    """Pairs of loops and values that belong together, as ``loopscope drift --match``."""
+    align: str = ""
+    """Iterations that belong together, as ``loopscope drift --align``."""
 
     @property
     def words(self) -> str:
@@ -233,7 +240,7 @@ def parse_branch(address: str, value: object) -> ExpectedBranches:
 def parse_drift(value: object) -> ExpectedDrift:
     """Return the expectation of an entry ``drift = { against = FILE, at_most = 1e-3 }``."""
     table = value if isinstance(value, dict) else {}
-    unknown = set(table) - {"against", "round", "at_most"}
+    unknown = set(table) - {"against", "round", "at_most", *_DRIFT_OPTIONS}
     rounding = table.get("round", ())
     rounding = (rounding,) if isinstance(rounding, str) else tuple(rounding)
     at_most = table.get("at_most")
@@ -246,13 +253,16 @@ def parse_drift(value: object) -> ExpectedDrift:
         or not isinstance(against, str)
         or bool(against) == bool(rounding)
         or not all(isinstance(pattern, str) for pattern in rounding)
+        or not all(isinstance(table.get(option, ""), str) for option in _DRIFT_OPTIONS)
     ):
         raise InputError(
             f"drift: {_shown(value)} is not a drift, expected a table such as "
             '{ against = "onnxruntime", at_most = 1e-3 }, where against is onnxruntime, '
             "openvino:CPU or a file, or round = 'main/*=bf16' instead of against"
         )
-    return ExpectedDrift(against, rounding, float(at_most))
+    return ExpectedDrift(
+        against, rounding, float(at_most), *(table.get(option, "") for option in _DRIFT_OPTIONS)
+    )
 
 
 def parse_check(value: object) -> ExpectedCheck:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
 
 import loopscope
 from loopscope.checks import own_runtimes
-from loopscope.comparison import COMPARED
+from loopscope.comparison import COMPARED, Alignment, RequestedPair
 from loopscope.debug import run_stopped
 from loopscope.errors import EngineError, InputError, counted, shorten
 from loopscope.explain import ExecutionHistory, executions, first_infinity, first_nan, verdict
-from loopscope.ir import full_address
+from loopscope.ir import full_address, is_trace, significant
 from loopscope.ops import CATALOGUE
 from loopscope.peers import drift_from_runtime
 from loopscope.timeline import ControlFlowRecord
@@ -113,14 +114,26 @@ class RunVerifier:
                 tolerance=tolerance,
                 seconds=self._seconds,
             )
-            drift, sentence = result.drift, result.sentence
+            drift, sentence, every_value = result.drift, result.sentence, False
         else:
+            other = self._other(expectation)
             drift = loopscope.drift(
-                self._compared(self.run.model, {}), self._other(expectation), tolerance=tolerance
+                self._compared(self.run.model, {}),
+                other,
+                tolerance=tolerance,
+                pairs=RequestedPair.parse(expectation.match),
+                alignment=Alignment.parse(expectation.align) if expectation.align else None,
             )
             sentence = drift.sentence
-        if drift.outputs <= tolerance:
-            text = f"the outputs are at most {drift.outputs:.2g} apart"
+            every_value = (
+                bool(expectation.align) or is_trace(self.run.model) or is_trace(other.model)
+            )
+        error, subject = drift.outputs, "outputs"
+        if every_value:  # a trace has no outputs but what it recorded last
+            worst = drift.worst
+            error, subject = worst.worst.relative if worst is not None else math.nan, "values"
+        if error <= tolerance:
+            text = f"the {subject} are at most {significant(error, 2)} apart"
             return ExpectationResult(expectation.words, "passed", text)
         first = drift.first.first if drift.first is not None else None
         return self._failed(expectation, first.address if first is not None else "", sentence)
@@ -211,7 +224,9 @@ class RunVerifier:
 
     def _compared(self, model: loopscope.Model, rounding: Mapping[str, str]) -> loopscope.Debugger:
         """Return a finished run of a model on the inputs of the test, recorded for a comparison."""
-        inputs = self._inputs if model is self.run.model else read_inputs(self._source, model)
+        inputs = self._inputs
+        if model is not self.run.model:
+            inputs = {} if is_trace(model) else read_inputs(self._source, model)
         debugger = loopscope.Debugger(
             model,
             inputs,
@@ -247,8 +262,13 @@ class RunVerifier:
 
 
 def _history(run: loopscope.Debugger, address: str) -> ExecutionHistory | None:
-    """Return all executions of a loop or If by its address without iterations."""
-    return next((region for region in executions(run) if region.static == address), None)
+    """Return all executions of a loop or If by its address without iterations, or the end of it."""
+    matches = [
+        region
+        for region in executions(run)
+        if region.static == address or region.static.endswith(f"/{address}")
+    ]
+    return matches[0] if len(matches) == 1 else None
 
 
 def taken_share(taken: int, total: int, expectation: ExpectedBranches) -> tuple[float, str]:
