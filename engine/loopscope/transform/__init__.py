@@ -1,1 +1,1 @@
-"""Transformations of models: gradients as outputs, rounding to a narrower type, f64, cuts."""
+"""Transformations of models: gradients as outputs, rounding, f64, cuts, opened operators."""
