@@ -11,7 +11,7 @@ from loopscope_app.links.current_link import current_link
 from loopscope_app.state.user_session import UserSession, place, widget
 
 _LINKED = "address_linked"
-_STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward")
+_STEPS_OF_HISTORY = ("model", "lesson", "screen", "backward", "open")
 _REPLACE = """
 export default function ({ data }) {
   if (!data) return;
