@@ -1,4 +1,4 @@
-"""Transformations of models: gradients, rounding, f64, parts, repairs."""
+"""Transformations of models: gradients, rounding, opened operators, parts, repairs."""
 
 from __future__ import annotations
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import loopscope
+from loopscope import builder
+from loopscope.builder import ops
 from loopscope.errors import AddressError, BuildError
 from loopscope.ir.opened_operator import opened_operator, opened_operators
 from loopscope.ir.walk import nodes
@@ -168,10 +172,7 @@ def test_what_cannot_be_opened_is_a_note_or_an_error() -> None:
     assert kept.notes[0].startswith(f"{address}: LinearAttention is not opened as a loop:")
 
 
-def test_an_opened_model_of_openvino_is_written_and_read_again(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from loopscope import builder
-    from loopscope.builder import ops
-
+def test_an_opened_model_is_written_and_read_again(tmp_path: Path) -> None:
     graph = builder.Graph("sum")
     data = graph.parameter("data", "f32", [3, 2])
     model = loopscope.open_as_loop(graph.model(ops.cum_sum(data, 0, name="total")))

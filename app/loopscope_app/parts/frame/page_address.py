@@ -12,7 +12,7 @@ from loopscope_app.links.earlier_words import in_current_words
 from loopscope_app.state.user_session import UserSession, place, widget
 
 _LINKED = "address_linked"
-_STEPS_OF_HISTORY = ("model", "lesson", "view", "backward")
+_STEPS_OF_HISTORY = ("model", "lesson", "view", "backward", "open")
 _REPLACE = """
 export default function ({ data }) {
   if (!data) return;

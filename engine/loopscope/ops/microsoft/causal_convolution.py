@@ -43,9 +43,9 @@ def ragged_causal_convolution(
     """Convolve sequences that lie side by side, each with a state.
 
     ``[tokens, C], [C, 1, K], [B+1], [C], [B, C, (K-1)*dilation], [B] -> [tokens, C], [B, C,
-    (K-1)*dilation], [B, capacity, C]``. Sequence i has the tokens from ``bounds[i]`` to ``bounds[i +
-    1]``. The last output has the first tokens of each sequence, as many as ``capture_count``
-    allows.
+    (K-1)*dilation], [B, capacity, C]``. Sequence i has the tokens from ``bounds[i]`` on, up to the
+    next bound. The last output has the first tokens of each sequence, as many as
+    ``capture_count`` allows.
     """
     if data.ndim != 2:
         raise ValueError(f"the input has shape {list(data.shape)}, expected [tokens, channels]")
@@ -75,7 +75,7 @@ def ragged_causal_convolution(
 
 
 def sequence_bounds(bounds: Array, tokens: int) -> list[int]:
-    """Return where sequences begin and end; raise ``ValueError`` if they do not cover all tokens."""
+    """Return the bounds of sequences; raise ``ValueError`` if they do not cover all tokens."""
     starts: list[int] = bounds.reshape(-1).astype(np.int64).tolist()
     ordered = all(start < end for start, end in itertools.pairwise(starts))
     if not starts or starts[0] or starts[-1] != tokens or not ordered:
@@ -91,8 +91,8 @@ def captured_counts(counts: Array | None, lengths: Array, capacity: int) -> list
     if not 0 <= capacity <= LARGEST_CAPACITY:
         raise ValueError(f"state_update_capacity is {capacity}, expected 0 to {LARGEST_CAPACITY}")
     if (counts is None) is bool(capacity):
-        given = "missing" if counts is None else "given"
-        raise ValueError(f"capture_count is {given} and state_update_capacity is {capacity}")
+        presence = "missing" if counts is None else "given"
+        raise ValueError(f"capture_count is {presence} and state_update_capacity is {capacity}")
     if counts is None:
         return [0] * len(lengths)
     if counts.shape != lengths.shape:

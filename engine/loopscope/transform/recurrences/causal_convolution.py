@@ -34,7 +34,7 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
     data = ranked(opening.required("input"), 3)
     last = bool(opening.attribute("channels_last", 0))
     axis = 1 if last else 2
-    taps = Taps.of(opening, data)
+    taps = CausalTaps.of(opening, data)
     past = opening.inputs.get("past_state")
     initial = _initial(past, data, taps.reach, axis)
     channels_first = ops.transpose(initial, [0, 2, 1]) if last else initial
@@ -59,7 +59,7 @@ def causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
 
 
 def _initial(past: Tensor | None, data: Tensor, reach: int, axis: int) -> Tensor:
-    """Return the first state; zeros if there is no past state."""
+    """Return the first state: the past state, or zeros."""
     if past is not None:
         return ranked(widened(past), 3)
     channels = 3 - axis
@@ -68,7 +68,7 @@ def _initial(past: Tensor | None, data: Tensor, reach: int, axis: int) -> Tensor
     return zeros(data.graph, lengths, widened(data).element_type)
 
 
-class Taps:
+class CausalTaps:
     """The weights of a causal convolution, and one step of it."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dilation: int, activation: str) -> None:
@@ -81,13 +81,15 @@ class Taps:
         self._bias = None if bias is None else ops.unsqueeze(bias, [1])
 
     @staticmethod
-    def of(opening: Opening, data: Tensor) -> Taps:
+    def of(opening: Opening, data: Tensor) -> CausalTaps:
         """Return the taps of an operator; raise ``BuildError`` for unknown attributes."""
         dilation = opening.attribute("dilation", 1)
         activation = opening.attribute("activation", "none")
         if dilation < 1 or activation not in ("none", "silu", "swish"):
             raise BuildError(f"dilation is {dilation} and activation {str(activation)[:40]!r}")
-        return Taps(widened(opening.required("weight")), opening.wide("bias"), dilation, activation)
+        return CausalTaps(
+            widened(opening.required("weight")), opening.wide("bias"), dilation, activation
+        )
 
     def step(self, state: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output of a token ``[B, C, 1]`` and the next state ``[B, C, reach]``."""
@@ -111,7 +113,7 @@ def ragged_causal_convolution(opening: Opening) -> tuple[Tensor, ...]:
     if opening.attribute("state_update_capacity", 0):
         raise BuildError("state_update_capacity is not 0: the loop does not compute updates")
     data, bounds = opening.required("input"), opening.required("bounds")
-    taps = Taps.of(opening, data)
+    taps = CausalTaps.of(opening, data)
 
     def trace(entered: Entered) -> Iteration:
         (states,) = entered.variables

@@ -68,9 +68,9 @@ def lstm_cell(
         ops.subtract(1, input_gate, name="forget_gate") if couples else open_gate("forget", cell)
     )
     candidate = squash(clipped(by_name["cell"], plan.clip), "cell_gate")
-    kept = ops.multiply(forget_gate, cell, name="kept")
+    remembered = ops.multiply(forget_gate, cell, name="kept")
     added = ops.multiply(input_gate, candidate, name="added")
-    next_cell = ops.add(kept, added, name="next_cell")
+    next_cell = ops.add(remembered, added, name="next_cell")
     output_gate = open_gate("output", next_cell)
     shown = show(next_cell, "shown_cell")
     return [ops.multiply(output_gate, shown, name="next_hidden"), next_cell]
@@ -139,8 +139,8 @@ def gru_cell(
         recalled = plan.candidate_product(reset * hidden, "recalled")
     candidate = squash(clipped(to_candidate + recalled, plan.clip), "candidate")
     renewed = ops.multiply(1 - update, candidate, name="renewed")
-    kept = ops.multiply(update, hidden, name="kept")
-    return [ops.add(renewed, kept, name="next_hidden")]
+    remembered = ops.multiply(update, hidden, name="kept")
+    return [ops.add(renewed, remembered, name="next_hidden")]
 
 
 def clipped(values: Tensor, clip: float | None) -> Tensor:

@@ -30,7 +30,7 @@ next states. The first state is the output of the step.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class RecurrentLayer:
     """A recurrent layer whose steps become the iterations of a loop."""
 
     data: Tensor
@@ -58,7 +58,7 @@ class Layer:
         return self.layout.startswith("batch")
 
 
-def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
+def build_layer(opening: Opening, layer: RecurrentLayer) -> tuple[Tensor, ...]:
     """Build the loop of a layer; return the outputs of all steps and the last states.
 
     A layer in two directions runs both in one iteration: in iteration 0 the first step of each
@@ -102,7 +102,7 @@ def build_layer(opening: Opening, layer: Layer) -> tuple[Tensor, ...]:
     return (steps.restored(sized(outputs, steps.lengths(last[0]))), *returned)
 
 
-def _last_state(layer: Layer, state: Tensor) -> Tensor:
+def _last_state(layer: RecurrentLayer, state: Tensor) -> Tensor:
     if layer.empty_ends_in_zeros and layer.lengths is not None:
         # A layer without steps returns its initial states, also for sequences of length 0.
         fewest = ops.minimum(length(layer.data, int(layer.batch_first)), 1)
@@ -116,7 +116,7 @@ def _last_state(layer: Layer, state: Tensor) -> Tensor:
 class _Steps:
     """The inputs of a layer in the order of its iterations, and the way back for its outputs."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: RecurrentLayer) -> None:
         self._layer = layer
         self._is_plain = not any(layer.backwards)
         """True if iteration i is time step i: the loop reads and writes in the layout as it is."""

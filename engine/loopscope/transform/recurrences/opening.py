@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from loopscope.ir.shape import Dimension, PartialShape, static
 
 WIDENED = frozenset({ElementType.F16, ElementType.BF16})
 """Element types that kernels compute in f32."""
+_MOST_CONSTANT_ZEROS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +148,18 @@ def sized(outputs: Tensor, lengths: Sequence[Length]) -> Tensor:
 
 
 def zeros(graph: Graph, lengths: Sequence[Length], element_type: ElementType | None) -> Tensor:
-    """Return zeros of a shape, of which every known length is known before a run."""
+    """Return zeros: a Const if all lengths are known before a run and the zeros are few."""
+    known = PartialShape(
+        tuple(
+            static(item) if isinstance(item, int) else item[0].shape.at(item[1]) for item in lengths
+        )
+    )
+    if known.is_static and math.prod(known.lengths) <= _MOST_CONSTANT_ZEROS:
+        array = np.zeros(known.lengths, (element_type or ElementType.F32).dtype)
+        return graph.constant(array, name="zeros")
     zero = graph.constant(0, element_type or ElementType.F32)
     result: Tensor = ops.broadcast(zero, shape_of(graph, lengths))
-    known = [
-        static(item) if isinstance(item, int) else item[0].shape.at(item[1]) for item in lengths
-    ]
-    result.set_shape(PartialShape(tuple(known)))
+    result.set_shape(known)
     return result
 
 

@@ -17,7 +17,7 @@ from loopscope.transform.recurrences.cells import (
     rnn_cell,
     weights_product,
 )
-from loopscope.transform.recurrences.layers import Cell, Layer, build_layer
+from loopscope.transform.recurrences.layers import Cell, RecurrentLayer, build_layer
 from loopscope.transform.recurrences.opening import Opening, ranked, static_length, widened
 from loopscope.transform.recurrences.recurrent_layers import directions, gru_plan
 
@@ -94,7 +94,7 @@ def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tens
         state = widened(opening.required(f"initial_{name}"))
         state.set_shape(sizes)
         initial.append(ops.transpose(state, [1, 0, 2]))
-    layer = Layer(
+    layer = RecurrentLayer(
         data=widened(data),
         layout="batch, direction, time",
         backwards=directions(opening),

@@ -24,7 +24,7 @@ from loopscope.transform.recurrences.cells import (
     rnn_cell,
     weights_product,
 )
-from loopscope.transform.recurrences.layers import Cell, Layer, build_layer
+from loopscope.transform.recurrences.layers import Cell, RecurrentLayer, build_layer
 from loopscope.transform.recurrences.opening import (
     WIDENED,
     Opening,
@@ -128,7 +128,7 @@ def onnx_layer(
     batch_first = bool(opening.attribute("layout", 0))
     return build_layer(
         opening,
-        Layer(
+        RecurrentLayer(
             data=widened(opening.required("input")) if data is None else data,
             layout="batch, time, direction" if batch_first else "time, direction, batch",
             backwards=directions(opening),

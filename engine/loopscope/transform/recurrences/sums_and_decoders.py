@@ -49,8 +49,8 @@ def cumulative_sum(opening: Opening) -> tuple[Tensor, ...]:
 def _axis(opening: Opening) -> int:
     """Return the axis of a CumSum; raise ``BuildError`` if it is only known at run time."""
     data = opening.required("input")
-    given = opening.inputs.get("axis")
-    value = np.zeros(1, np.int64) if given is None else given.known.value
+    axis_input = opening.inputs.get("axis")
+    value = np.zeros(1, np.int64) if axis_input is None else axis_input.known.value
     if value is None or value.size != 1 or not data.rank:
         raise BuildError("the axis or the rank of the data is only known at run time")
     axis = int(value.reshape(-1)[0])
@@ -126,10 +126,10 @@ def _decoded(
     def trace(entered: Entered) -> Iteration:
         classes, count, previous = entered.variables
         scores = ops.squeeze(entered.parts[0], [time_axis])
-        _, found = ops.topk(
+        _, places_of_best = ops.topk(
             scores, 1, axis=1, mode="max", sort="value", index_element_type="i64", stable=True
         )
-        best = ops.squeeze(found, [1], name="best_class")
+        best = ops.squeeze(places_of_best, [1], name="best_class")
         is_emitted = ops.logical_and(
             ops.not_equal(best, last),
             ops.less(entered.body.iteration_number("step"), lengths),

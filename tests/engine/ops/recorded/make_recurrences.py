@@ -1,4 +1,4 @@
-"""Recording of what ONNX Runtime 1.32 computes for operations that older versions do not have.
+"""Recording of outputs of ONNX Runtime 1.32, for operations that are new in it.
 
 Run it with a Python that has onnxruntime 1.32 or newer: ``python -m
 tests.engine.ops.recorded.make_recurrences``.
