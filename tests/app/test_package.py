@@ -86,7 +86,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for dependency in _dependencies(installed):
         for top in {file.parts[0] for file in dependency.files or () if file.parts[0] != ".."}:
             if top != "__pycache__" and not (packages / top).exists():
-                (packages / top).symlink_to(dependency.locate_file(top))
+                (packages / top).symlink_to(Path(str(dependency.locate_file(top))))
     return python
 
 

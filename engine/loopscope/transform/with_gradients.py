@@ -9,7 +9,7 @@ from loopscope.builder.gradient.dead_ends import sentence
 from loopscope.builder.gradient.gradients import with_reasons as built
 from loopscope.builder.graph_builder import STOPPED, Graph
 from loopscope.builder.tensor import Tensor
-from loopscope.checks.check import check
+from loopscope.checks.check import check, checked
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.checks.propagate import propagate
 from loopscope.checks.rules.value_kinds import KINDS, kind_of_output
@@ -195,9 +195,10 @@ def _with_outputs(
         model,
         graph=FinishedGraph(tuple(nodes), tuple(edges), model.graph.name, model.graph.rt_info),
     )
-    report = check(extended, graph.catalogue)
-    if not report.ok:
+    try:
+        checked(extended, graph.catalogue)
+    except InvalidModel as error:
         raise BuildError(
-            f"the gradients of {model.name!r} are not a valid model. {report.summary()}"
-        )
+            f"the gradients of {model.name!r} are not a valid model. {error.report.summary()}"
+        ) from error
     return extended

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope import builder
+from loopscope import builder, finite_differences
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.derivative import flat
 from tests.engine.ops.gradient_rows import ROWS
@@ -22,6 +22,12 @@ from tests.engine.ops.gradient_rows.row import Row
 
 pytestmark = pytest.mark.slow
 """Long tables: together they take as long as all the other fast tests."""
+
+
+@pytest.fixture
+def few_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Move a dozen elements of each input, where another test of the same row moves them all."""
+    monkeypatch.setattr(finite_differences, "_MAX_ELEMENTS", 12)
 
 
 def _arrays(row: Row) -> list[np.ndarray]:
@@ -66,6 +72,7 @@ def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(
     "row", [row for row in ROWS if row.unknown_lengths], ids=lambda row: row.name
 )
@@ -84,6 +91,7 @@ def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize("row", [row for row in ROWS if row.second], ids=lambda row: row.name)
 def test_the_derivative_has_a_derivative(row: Row) -> None:
     arrays = _arrays(row)

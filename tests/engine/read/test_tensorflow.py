@@ -172,8 +172,9 @@ def test_each_call_of_a_function_has_a_scope_and_says_which_call_it_is(tmp_path:
     [
         _CALLS.replace('op: "double"', 'op: "__inference_outer_17"'),  # calls itself
         _CALLS.replace('node { name: "out" op: "__inference_outer_17" input: "first" }', ""),
+        _CALLS.replace("_outer_17", "_signature_wrapper___call___9").replace("double", "__call__"),
     ],
-    ids=["recursive", "called once"],
+    ids=["recursive", "called once", "around a signature"],
 )
 def test_functions_that_call_themselves_or_are_called_once_stay(text: str) -> None:
     graph = text_format.Parse(text, MESSAGES["GraphDef"]())

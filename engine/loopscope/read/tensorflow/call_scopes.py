@@ -21,8 +21,12 @@ from loopscope.ir.walk import graphs
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _GENERATED_NAME = re.compile(r"__(?:inference|forward)_(.*?)(?:_\d+)?")
 """Name that tf.function gives to a traced function; the first group is the Python name."""
-_WRAPPERS = frozenset({"signature_wrapper", "restored_function_body", "pruned", "wrapped_model"})
-"""Python names of functions that TensorFlow writes around those of users."""
+_WRAPPER = re.compile(
+    r"(signature_wrapper|restored_function_body|pruned|wrapped_model|serving)\w*|_*call_*|serve"
+)
+"""Python names of functions that TensorFlow and Keras write around those of users, a copy for each
+signature.
+"""
 _MAX_NODES = 50_000
 """Limit on the nodes of all copies."""
 
@@ -119,7 +123,7 @@ class _Work:
 
     def is_scoped(self, label: str) -> bool:
         """Return True if calls of a readable name get scopes."""
-        return self.calls[label] > 1 and label not in _WRAPPERS
+        return self.calls[label] > 1 and _WRAPPER.fullmatch(label) is None
 
     def _calls_in(self, nodes: Any) -> Iterator[tuple[Any, str]]:
         for node in nodes:

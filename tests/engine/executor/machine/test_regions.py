@@ -24,6 +24,7 @@ from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor
         (1, -1, 1, [1, 2, 3, 4]),
         (-2, 1, -1, [3, 2, 1]),
         (1, 3, 1, [1, 2, 3]),
+        (2, 2, -1, [2]),
     ],
 )
 def test_parts_that_a_tensor_iterator_visits(
