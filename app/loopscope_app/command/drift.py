@@ -42,8 +42,9 @@ from loopscope_app.command.command_line import (
     tolerance,
 )
 from loopscope_app.command.device_precision import rounding_suggestion
-from loopscope_app.command.drift_junit import write_junit
+from loopscope_app.command.drift_junit import drift_suite
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
+from loopscope_app.command.junit import write_junit
 from loopscope_app.command.output_files import refuse_unwritable
 
 _PRINTED_ROWS = 10
@@ -157,7 +158,8 @@ def _print_result(
         error = worst.worst.relative if worst is not None else math.nan
     if options.junit:
         limit = options.tolerance if options.fail_over is None else options.fail_over
-        write_junit(result, f"{options.model} {options.other}", limit, options.junit)
+        name = f"loopscope drift {options.model} {options.other}"
+        write_junit(options.junit, [drift_suite(result, name, limit)])
     if options.json:
         print(json.dumps({**drift_data(result), "sentence": sentence}, allow_nan=False))
     else:

@@ -27,6 +27,7 @@ from loopscope_app.command.command_line import (
     print_lines,
 )
 from loopscope_app.command.given_inputs import add_inputs, are_words, read_inputs
+from loopscope_app.command.junit import write_junit
 from loopscope_app.command.loop_tests.file import NAME, LoopTest, read_tests, written
 from loopscope_app.command.loop_tests.many_runs import SweepVerifier, is_data_set
 from loopscope_app.command.loop_tests.one_run import RunVerifier
@@ -34,7 +35,7 @@ from loopscope_app.command.loop_tests.results import (
     ExpectationResult,
     LoopTestResult,
     as_data,
-    junit,
+    junit_suites,
     lines,
 )
 from loopscope_app.command.output_files import refuse_unwritable
@@ -55,8 +56,7 @@ def main(words: Sequence[str]) -> int:
     tests = [test for path in options.files or [NAME] for test in read_tests(path)]
     results = [result_of(test, options.seconds) for test in tests]
     if options.junit:
-        with replaced_file(options.junit) as file:
-            file.write(junit(results))
+        write_junit(options.junit, junit_suites(results))
     pages = _write_pages(results, options.pages) if options.pages else []
     if options.json:
         print(json.dumps({"schema": SCHEMA, "tests": as_data(results), "pages": pages}))

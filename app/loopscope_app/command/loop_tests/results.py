@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from lxml import etree
+from typing import Any
 
 import loopscope
-from loopscope.errors import in_one_line
+from loopscope_app.command.junit import CaseState, JunitCase, JunitSuite
 
-State = Literal["passed", "failed", "error"]
-_WORDS: dict[State, str] = {"passed": "ok", "failed": "FAIL", "error": "ERROR"}
+_WORDS: dict[CaseState, str] = {"passed": "ok", "failed": "FAIL", "error": "ERROR"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +18,7 @@ class ExpectationResult:
 
     expectation: str
     """The expectation in words."""
-    state: State
+    state: CaseState
     reason: str
     """Counts or branches of the run; for a failure also the place and its values."""
     address: str = ""
@@ -42,7 +38,7 @@ class LoopTestResult:
     seconds: float
 
     @property
-    def state(self) -> State:
+    def state(self) -> CaseState:
         """The worst state of its expectations."""
         states = {outcome.state for outcome in self.outcomes}
         return "error" if "error" in states else "failed" if "failed" in states else "passed"
@@ -92,37 +88,16 @@ def as_data(results: Sequence[LoopTestResult]) -> list[dict[str, Any]]:
     ]
 
 
-def junit(results: Sequence[LoopTestResult]) -> bytes:
-    """Return a JUnit report: a suite per test, a case per expectation."""
-    root = etree.Element("testsuites", name="loopscope")
-    for result in results:
-        suite = etree.SubElement(
-            root,
-            "testsuite",
-            name=_xml(result.name),
-            tests=str(len(result.outcomes)),
-            failures=str(sum(outcome.state == "failed" for outcome in result.outcomes)),
-            errors=str(sum(outcome.state == "error" for outcome in result.outcomes)),
-            time=f"{result.seconds:.3f}",
+def junit_suites(results: Sequence[LoopTestResult]) -> list[JunitSuite]:
+    """Return a suite for each test, with a case for each expectation."""
+    return [
+        JunitSuite(
+            result.name,
+            [
+                JunitCase(outcome.expectation, outcome.state, outcome.reason, outcome.address)
+                for outcome in result.outcomes
+            ],
+            result.seconds,
         )
-        for outcome in result.outcomes:
-            case = etree.SubElement(
-                suite, "testcase", classname=_xml(result.name), name=_xml(outcome.expectation)
-            )
-            if outcome.state != "passed":
-                tag = "failure" if outcome.state == "failed" else "error"
-                etree.SubElement(case, tag, message=_xml(outcome.reason)).text = _xml(
-                    outcome.address
-                )
-    return etree.tostring(root, xml_declaration=True, encoding="utf-8", pretty_print=True)
-
-
-def _xml(text: str) -> str:
-    """Return text without the characters that XML forbids."""
-    line = in_one_line(text)
-    return "".join(
-        letter
-        if letter >= " " and not "\ud800" <= letter <= "\udfff" and letter not in "\ufffe\uffff"
-        else json.dumps(letter)[1:-1]
-        for letter in line
-    )
+        for result in results
+    ]
