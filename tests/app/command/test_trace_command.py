@@ -78,12 +78,12 @@ def test_two_runs_of_a_c_program(program: Path, capsys: pytest.CaptureFixture[st
     assert printed[:2] == [f"{left} contains 30 files", f"{right} contains 30 files"]
     assert code == 1
     assert printed[2].startswith("Begins in `step` at iteration 17 in `state`")
-    suite = ET.fromstring(report.read_text())  # noqa: S314 - our own file
+    suite = ET.fromstring(report.read_text())
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
     (failure,) = suite.iter("failure")
     assert "begins at main/step[17]/body/state" in failure.attrib["message"]
     assert main(["drift", left, left, "--fail-over", "0", "--junit", str(report)]) == 0
-    assert not [*ET.fromstring(report.read_text()).iter("failure")]  # noqa: S314 - our own file
+    assert not [*ET.fromstring(report.read_text()).iter("failure")]
 
 
 def recorded(path: Path) -> str:
@@ -100,7 +100,10 @@ def recorded(path: Path) -> str:
     [
         (["why", "{}"], "main/decode: Ended after 4 of 5 iterations: `stop` was true."),
         (["run", "{}"], "main/decode: 4 iterations, then `stop` was true"),
-        (["run", "{}", "--first-infinity"], "The first infinity is made by decode · iteration 3 › x."),
+        (
+            ["run", "{}", "--first-infinity"],
+            "The first infinity is made by decode · iteration 3 › x.",
+        ),
         (["value", "{}", "main/decode[1]/body/x"], "0.5"),
         (["matrix", "{}", "main/decode"], "stop (branch)"),
         (["check", "{}"], "No problems found."),
@@ -178,9 +181,7 @@ def test_imports_that_are_refused(
     assert not target.exists()
 
 
-def test_an_array_of_all_steps_is_split(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_array_of_all_steps_is_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(tmp_path / "all.npz", state=np.arange(12).reshape(6, 2), loss=np.arange(6.0))
     target = tmp_path / "out.loopscope"
     words = ["--pattern", "all.npz", "--axis", "0", "-o", str(target)]

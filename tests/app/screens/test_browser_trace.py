@@ -32,9 +32,9 @@ def test_a_trace_opens_at_its_end_without_what_needs_operations(
     page: Page, server: str, tmp_path: Path
 ) -> None:
     canvas = open_address(page, f"{server}/?model={recorded(tmp_path / 'kernel.loopscope')}")
-    expect(page.get_by_text("decode ended after 137 of 200 iterations: stop was true.")).to_be_visible(
-        timeout=LONG
-    )
+    expect(
+        page.get_by_text("decode ended after 137 of 200 iterations: stop was true.")
+    ).to_be_visible(timeout=LONG)
     for name in ("state", "energy", "stop"):
         expect(canvas.get_by_text(name, exact=True).first).to_be_visible()
     expect(canvas.get_by_text("Result")).to_have_count(0)
