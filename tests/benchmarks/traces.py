@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import loopscope
-from loopscope.tracing import IDLE
+from loopscope.tracing import IDLE, Recorder
 
 _CALLS = 200_000
 _TENSORS = 100
@@ -65,9 +65,11 @@ def _measure_tensor(path: Path) -> None:
 
 
 def _measure_opening(path: Path) -> None:
-    with loopscope.trace(path) as trace:
+    trace = loopscope.trace(path)
+    assert isinstance(trace, Recorder)
+    with trace:
         for step in trace.iterations("loop", range(_ITERATIONS)):
-            trace.record(**{f"v{number}": step * 0.5 + number for number in range(_VALUES)})
+            trace.record_values({f"v{number}": step * 0.5 + number for number in range(_VALUES)})
     start = time.process_time()
     run = loopscope.load(path)
     seconds = time.process_time() - start

@@ -53,6 +53,7 @@ class Layers(torch.nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self) -> None:
         super().__init__()
         self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+        self.state: Any
         self.register_buffer("state", torch.zeros(2))
 
     def forward(self, x: Any) -> Any:
