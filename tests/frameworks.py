@@ -34,7 +34,12 @@ def main(options: list[str]) -> int:
         print(f"{name}: {WHEELS[name]} could not be installed, its tests are left out")
     if not installed:
         return 0
-    files = [f"tests/engine/peers/test_source_{name}.py" for name in installed]
+    files = [
+        str(path.relative_to(ROOT))
+        for name in installed
+        for path in sorted((ROOT / "tests" / "engine").glob(f"*/test_*_{name}.py"))
+        if path.name in (f"test_source_{name}.py", f"test_trace_{name}.py")
+    ]
     command = [
         str(PYTHON),
         "-m",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,15 @@ _SAFETENSORS_TYPES: Mapping[str, ElementType] = {
     "U8": ElementType.U8,
     "BOOL": ElementType.BOOLEAN,
 }
-_TORCH_SECONDS = 120.0
+_TORCH_ENDINGS = (".pt", ".pth")
+_TORCH_SECONDS, _SECONDS_PER_FILE = 120.0, 1.0
+"""Time limit of the process of torch, and what each file adds to it."""
 
 
 def dumped_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the arrays of a file with their names; the array of an .npy file has an empty name.
 
-    Nothing in a file is executed: no object is unpickled, except by torch in a process of its own
-    with ``weights_only``. ``InputError`` for a file that is damaged or too large.
+    No object is unpickled. ``InputError`` for a file that is damaged or too large.
     """
     try:
         size = path.stat().st_size
@@ -57,8 +59,6 @@ def dumped_arrays(path: Path) -> Iterator[tuple[str, np.ndarray]]:
                 yield from _npz(path)
             case ".safetensors":
                 yield from _safetensors(path)
-            case ".pt" | ".pth":
-                yield from _torch(path)
             case _:
                 raise ValueError(f"expected a file that ends with {', '.join(FILE_ENDINGS)}")
     except OSError as error:
@@ -125,15 +125,37 @@ def _safetensor(name: str, entry: Any, body: np.ndarray) -> np.ndarray:
     raise ValueError(f"its tensor {shorten(repr(name))} is not described")
 
 
-def _torch(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Read a file of torch in a process of its own, which writes its tensors as .safetensors."""
+@contextmanager
+def without_torch(paths: Sequence[Path]) -> Iterator[Mapping[Path, Path]]:
+    """Yield a temporary .safetensors file for each file of torch among ``paths``.
+
+    torch reads them with ``weights_only`` in one process of its own. ``InputError`` for a file that
+    it does not read.
+    """
+    files = [path for path in paths if path.suffix.lower() in _TORCH_ENDINGS]
+    if not files:
+        yield {}
+        return
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "tensors.safetensors"
+        targets = {
+            path: Path(folder) / f"{number}.safetensors" for number, path in enumerate(files)
+        }
+        pairs = Path(folder) / "pairs.json"
+        pairs.write_text(
+            json.dumps([[str(path.resolve()), str(target)] for path, target in targets.items()])
+        )
         script = Path(__file__).with_name("torch_dump.py")
+        seconds = _TORCH_SECONDS + _SECONDS_PER_FILE * len(files)
         try:
-            ended = run_alone(script, str(path.resolve()), str(target), seconds=_TORCH_SECONDS)
+            ended = run_alone(script, str(pairs), seconds=seconds)
         except TimeoutError:
-            raise ValueError(f"torch did not read it within {_TORCH_SECONDS:g} seconds") from None
-        if ended.code or not target.exists():
-            raise ValueError(f"torch does not read it: {ended.reason or 'it crashed'}")
-        yield from _safetensors(target)
+            raise InputError(
+                f"torch did not read {len(files):,} files within {seconds:g} seconds"
+            ) from None
+        unread = next((path for path, target in targets.items() if not target.exists()), None)
+        if ended.code or unread is not None:
+            raise InputError(
+                f"{unread or files[-1]} cannot be read: torch does not read it: "
+                f"{ended.reason or 'it crashed'}"
+            )
+        yield targets

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from loopscope.errors import InputError, elided, listed, shorten
-from loopscope.tracing.dump_files import dumped_arrays
+from loopscope.tracing.dump_files import dumped_arrays, without_torch
 from loopscope.tracing.recorder import DEFAULT_BUDGET, Recorder
 
 _MAX_FILES = 1_000_000
@@ -60,6 +60,8 @@ class DumpedFile:
     path: Path
     name: str
     numbers: Mapping[str, int]
+    stem: str = ""
+    """File name without ending, which names an array without a name."""
 
 
 def import_dumps(
@@ -83,13 +85,18 @@ def import_dumps(
     if axis is not None and STEP in axes:
         raise InputError("--axis splits arrays into steps, and the pattern has {step} already")
     files = _matching_files(Path(folder), parsed)
-    recorder = Recorder(Path(target), int(budget * 2**20))
-    try:
-        with recorder:
-            _record(recorder, files, axes, axis)
-    except InputError:
-        Path(target).unlink(missing_ok=True)
-        raise
+    with without_torch([dumped.path for dumped in files]) as converted:
+        readable = [
+            replace(dumped, path=converted.get(dumped.path, dumped.path), stem=dumped.path.stem)
+            for dumped in files
+        ]
+        recorder = Recorder(Path(target), int(budget * 2**20))
+        try:
+            with recorder:
+                _record(recorder, readable, axes, axis)
+        except InputError:
+            Path(target).unlink(missing_ok=True)
+            raise
     return len(files)
 
 
@@ -158,7 +165,7 @@ def _record(
 
 def _record_arrays(recorder: Recorder, files: Sequence[DumpedFile], axis: int | None) -> None:
     arrays = {
-        ".".join(filter(None, (dumped.name, key))) or dumped.path.stem: array
+        ".".join(filter(None, (dumped.name, key))) or dumped.stem: array
         for dumped in files
         for key, array in dumped_arrays(dumped.path)
     }

@@ -1,4 +1,4 @@
-"""Conversion of a file of torch to .safetensors, run as a script in a process of its own."""
+"""Conversion of files of torch to .safetensors, run as a script in a process of its own."""
 
 from __future__ import annotations
 
@@ -25,13 +25,21 @@ _TYPES = {
 }
 
 
-def main(source: str, target: str) -> None:
-    """Write the tensors of ``source`` to ``target``; nested containers give dotted names."""
+def main(pairs: str) -> None:
+    """Write the tensors of each source to its target; ``pairs`` is a JSON file with their paths.
+
+    A nested container gives dotted names.
+    """
     try:
         import torch
     except ImportError:
         sys.exit("torch is not installed in this Python")
-    content = torch.load(source, map_location="cpu", weights_only=True)
+    for source, target in json.loads(Path(pairs).read_text()):
+        content = torch.load(source, map_location="cpu", weights_only=True)
+        _write(torch, _tensors(torch, content), target)
+
+
+def _tensors(torch: Any, content: Any) -> dict[str, Any]:
     tensors: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", content)]
     while waiting:
@@ -44,7 +52,7 @@ def main(source: str, target: str) -> None:
             waiting += _inside(name, reversed([*enumerate(value)]))
         if len(tensors) > _MAX_TENSORS:
             sys.exit(f"it has more than {_MAX_TENSORS:,} tensors")
-    _write(torch, tensors, target)
+    return tensors
 
 
 def _inside(name: str, items: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
@@ -73,4 +81,4 @@ def _write(torch: Any, tensors: dict[str, Any], target: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])
