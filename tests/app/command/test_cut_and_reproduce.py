@@ -47,9 +47,7 @@ def test_a_body_is_written_with_its_values_of_one_iteration(
     conforms(answer, "cut")
     assert answer["place"] == "main/while_not_one[4]/body"
     assert answer["inputs"] == ["iteration", "steps", "highest", "number"]
-    assert {Path(file).name for file in answer["files"]} == {
-        path.name for path in folder.iterdir()
-    }
+    assert {Path(file).name for file in answer["files"]} == {path.name for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ def test_a_problem_is_previewed_compared_and_repaired(
     body = page.locator("[data-testid=stPopoverBody]")
     expect(body).to_contain_text("An Identity is put between 'left' and 'right'.", timeout=LONG)
     expect(body).to_contain_text("OpenVINO's CPU overwrites the first value")
-    file = saved(page, page.get_by_role("button", name="Download the repaired model").click, tmp_path)
+    file = saved(
+        page, page.get_by_role("button", name="Download the repaired model").click, tmp_path
+    )
     model = loopscope.read_model(unpacked(file, tmp_path / "repaired") / "repaired.xml")
     assert "LS906" not in {each.code for each in check(model, CATALOGUE).diagnostics}
     page.get_by_role("button", name="Compare before and after").click()
