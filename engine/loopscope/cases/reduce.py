@@ -49,6 +49,8 @@ class Reduced:
     seconds: float
     ended: str
     """Reason why the search ended early; empty if no step makes the model smaller."""
+    was_stopped: bool
+    """True if a ``KeyboardInterrupt`` ended the search."""
 
 
 def reduce(
@@ -71,14 +73,15 @@ def reduce(
     original = Candidate(replace(model, file=""), values)
     fault.expect(original)
     search = Search(fault, original, begin + seconds)
-    ended = ""
+    ended, was_stopped = "", False
     try:
         _repeat_steps(search, report)
     except TimeUp:
         ended = f"the time limit of {seconds:g} seconds was reached"
     except (KeyboardInterrupt, CallStopped):
-        ended = "it was stopped"
-    return Reduced(search.best, original, model, search.attempts, time.monotonic() - begin, ended)
+        ended, was_stopped = "it was stopped", True
+    taken = time.monotonic() - begin
+    return Reduced(search.best, original, model, search.attempts, taken, ended, was_stopped)
 
 
 def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None:

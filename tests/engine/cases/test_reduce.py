@@ -144,6 +144,7 @@ def test_the_best_model_so_far_survives_an_early_end(
             model, sinkhorn.inputs(), Difference(process), seconds=seconds, report=stop
         )
     assert reason in result.ended
+    assert result.was_stopped is (error is not None)
     assert result.candidate.node_count == (48 if error is None else 24)
 
 
