@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from loopscope.cases import (
     Difference,
-    Failure,
     Fault,
     NotANumber,
     Reduced,
-    Search,
+    ReductionSearch,
+    RuntimeFailure,
     operations_sentence,
     reduce,
     refuse_folder,
@@ -83,7 +83,7 @@ def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
 def _fault(options: argparse.Namespace, process: RuntimeProcess) -> Fault:
     if options.differs:
         return Difference(process, options.tolerance)
-    return NotANumber(process) if options.nan else Failure(process)
+    return NotANumber(process) if options.nan else RuntimeFailure(process)
 
 
 class _Progress:
@@ -92,7 +92,7 @@ class _Progress:
     def __init__(self) -> None:
         self.text = ""
 
-    def __call__(self, step: str, search: Search) -> None:
+    def __call__(self, step: str, search: ReductionSearch) -> None:
         self.text = (
             f"{step}: {search.best.node_count:,} operations after {search.attempts:,} attempts"
         )
@@ -131,8 +131,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "removed one after the other, and each smaller model runs in the runtime's own process.",
         "The folder is ready for a bug report: the model, inputs.npz, expected.npz, README.md, "
         "and run.py, which shows the fault without Loopscope. Ctrl+C writes the smallest model so "
-        "far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does not "
-        "show the fault.",
+        "far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does "
+        "not show the fault.",
     )
     add_model(parser)
     add_inputs(parser)

@@ -16,14 +16,14 @@ class TimeUp(Exception):
 
 
 @dataclass(slots=True)
-class Search:
+class ReductionSearch:
     """The smallest model so far that shows the fault."""
 
     fault: Fault
     best: Candidate
     deadline: float = float("inf")
     """Time at which the search ends, in seconds of ``time.monotonic``."""
-    report: Callable[[Search], None] = lambda _: None
+    report: Callable[[ReductionSearch], None] = lambda _: None
     """Called after each attempt."""
     attempts: int = 0
     accepted: int = 0
