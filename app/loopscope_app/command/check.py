@@ -21,7 +21,7 @@ from loopscope.errors import EngineError, shorten
 from loopscope.ops import CATALOGUE
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import add_json, command_parser, refuse_as_json
-from loopscope_app.command.repair_report import add_repair_options, write_repaired
+from loopscope_app.command.repair_options import add_repair_options
 
 FINE, SUSPICIOUS, BAD = 0, 1, 2
 
@@ -41,6 +41,9 @@ def main(words: Sequence[str]) -> int:
     except EngineError as error:
         return refuse_as_json(options, error, {"runnable": False, "message": str(error)})
     if options.fix:
+        # Imported here, because a plain check needs no run.
+        from loopscope_app.command.repair_report import write_repaired
+
         try:
             return write_repaired(options, model)
         except EngineError as error:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from loopscope.cases import (
     Difference,
-    Failure,
     Fault,
     NotANumber,
     Reduced,
-    Search,
+    ReductionSearch,
+    RuntimeFailure,
     operations_sentence,
     reduce,
     refuse_folder,
@@ -27,6 +27,7 @@ from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
     FINISHED,
     SCHEMA,
+    STOPPED,
     add_json,
     add_model,
     add_seconds,
@@ -44,7 +45,8 @@ _RUNTIMES: dict[str, RuntimeName] = {"onnx": "onnxruntime", "openvino": "openvin
 def main(words: Sequence[str]) -> int:
     """Reduce the model, write the folder, and return the exit code.
 
-    0: the folder is written. 2: the model or the inputs are bad, or do not show the fault.
+    0: the folder is written. 130: it is written after Ctrl+C. 2: the model or the inputs are bad,
+    or do not show the fault.
     """
     options = _options(words)
     try:
@@ -67,7 +69,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         files = reproduction_folder(reduced, fault, options.output, tolerance=options.tolerance)
         sentence = fault.sentence(reduced.candidate)
     _print(options, reduced, sentence, [str(file) for file in files])
-    return FINISHED
+    return STOPPED if reduced.was_stopped else FINISHED
 
 
 def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
@@ -81,7 +83,7 @@ def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
 def _fault(options: argparse.Namespace, process: RuntimeProcess) -> Fault:
     if options.differs:
         return Difference(process, options.tolerance)
-    return NotANumber(process) if options.nan else Failure(process)
+    return NotANumber(process) if options.nan else RuntimeFailure(process)
 
 
 class _Progress:
@@ -90,7 +92,7 @@ class _Progress:
     def __init__(self) -> None:
         self.text = ""
 
-    def __call__(self, step: str, search: Search) -> None:
+    def __call__(self, step: str, search: ReductionSearch) -> None:
         self.text = (
             f"{step}: {search.best.node_count:,} operations after {search.attempts:,} attempts"
         )
@@ -129,7 +131,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "removed one after the other, and each smaller model runs in the runtime's own process.",
         "The folder is ready for a bug report: the model, inputs.npz, expected.npz, README.md, "
         "and run.py, which shows the fault without Loopscope. Ctrl+C writes the smallest model so "
-        "far. Exit code: 0 the folder is written, 2 the model does not show the fault.",
+        "far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does "
+        "not show the fault.",
     )
     add_model(parser)
     add_inputs(parser)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from loopscope.cases.case import Case, recorded_case
 from loopscope.cases.case_folder import refuse_folder, write_case
 from loopscope.cases.cut_folder import cut_folder
-from loopscope.cases.faults import Difference, Failure, Fault, NotANumber
+from loopscope.cases.faults import Difference, Fault, NotANumber, RuntimeFailure
 from loopscope.cases.reduce import Reduced, reduce
 from loopscope.cases.reproduction_folder import (
     operations_sentence,
     reproduction_folder,
     size_sentence,
 )
-from loopscope.cases.search import Search
+from loopscope.cases.search import ReductionSearch
 
 __all__ = [
     "Case",
     "Difference",
-    "Failure",
     "Fault",
     "NotANumber",
     "Reduced",
-    "Search",
+    "ReductionSearch",
+    "RuntimeFailure",
     "cut_folder",
     "operations_sentence",
     "recorded_case",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.debug.run import Run
-from loopscope.errors import AddressError, EngineError, ValueUnavailable, shorten
+from loopscope.errors import AddressError, ValueUnavailable, shorten
 from loopscope.ir.address import Address, Segment
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
@@ -110,9 +110,3 @@ def _in_iteration(model: Model, prefix: str, iteration: int) -> str:
             segments[number] = Segment(segments[number].label, iteration)
             return str(Address(tuple(segments)))
     raise AddressError(f"{shorten(prefix)!r} is not inside a loop, and so has no iterations")
-
-
-def expect_values(case: Case) -> None:
-    """Raise ``EngineError`` if a case has no output."""
-    if not case.model.outputs:
-        raise EngineError("the part has no outputs: nothing could be compared")

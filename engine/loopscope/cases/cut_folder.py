@@ -24,8 +24,10 @@ def cut_folder(case: Case, folder: str | os.PathLike[str], source: Model) -> lis
         "`inputs.npz` contains what the part read in that execution, and `expected.npz` what it "
         "computed in Loopscope."
     )
-    kept = "A weight of the original model stays a weight. Random numbers and variables are inputs."
-    paragraphs = [f"Cut out of {origin} at {place}. {values}", kept]
+    rules = (
+        "A weight of the original model stays a weight. Random numbers and variables are inputs."
+    )
+    paragraphs = [f"Cut out of {origin} at {place}. {values}", rules]
     if case.missing:
         paragraphs.append(f"Some outputs have no expected value: {code_span(case.missing)}.")
     return write_case(case, folder, title="A part of a model", paragraphs=paragraphs)

@@ -131,7 +131,8 @@ class Difference:
         try:
             size = self._largest(candidate, UNOPTIMIZED)
         except RuntimeFailed as error:
-            return f"Without graph optimisations it does not run the model: {code_span(error.reason, _MAX_REASON)}."
+            reason = code_span(error.reason, _MAX_REASON)
+            return f"Without graph optimisations it does not run the model: {reason}."
         return (
             "It differs without graph optimisations too."
             if size
@@ -144,8 +145,8 @@ def _differing(own: Any, peer: Any, tolerance: float) -> str:
     if left.shape != right.shape or left.size < 2 or left.dtype == object:
         return ""
     wrong = sum(
-        apart(one, other, tolerance) is not None
-        for one, other in zip(left.reshape(-1), right.reshape(-1), strict=True)
+        apart(own_element, peer_element, tolerance) is not None
+        for own_element, peer_element in zip(left.reshape(-1), right.reshape(-1), strict=True)
     )
     return f" ({wrong:,} of {left.size:,} elements)"
 
@@ -219,7 +220,7 @@ def _all_finite(candidate: Candidate) -> bool:
 
 
 @dataclass(slots=True)
-class Failure:
+class RuntimeFailure:
     """A runtime that does not run the model; ``expect`` stores its reason."""
 
     process: RuntimeProcess
@@ -259,9 +260,9 @@ class Failure:
         return None
 
     def sentence(self, candidate: Candidate) -> str:
-        reason = self._reason_of(candidate) or ""
-        here = "Loopscope runs it" if self._runs_here else "Loopscope does not run it either"
-        return f"{self.process.title} does not run the model: {code_span(reason, _MAX_REASON)}. {here}."
+        reason = code_span(self._reason_of(candidate) or "", _MAX_REASON)
+        own = "Loopscope runs it" if self._runs_here else "Loopscope does not run it either"
+        return f"{self.process.title} does not run the model: {reason}. {own}."
 
 
 def _kind(reason: str) -> str:

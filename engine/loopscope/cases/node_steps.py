@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import recorded_case
-from loopscope.cases.search import Search
+from loopscope.cases.search import ReductionSearch
 from loopscope.errors import EngineError
 from loopscope.ir.address import ROOT
 from loopscope.ir.model import LayerId, ModelGraph, OutputRef
@@ -25,7 +25,7 @@ _MAX_ITERATIONS = 256
 """Maximum number of iterations of a loop whose body is tried alone."""
 
 
-def into_bodies(search: Search) -> None:
+def into_bodies(search: ReductionSearch) -> None:
     """Replace the model by a body in one iteration, as long as one shows the fault."""
     while any(
         _into_body(search, place)
@@ -35,7 +35,7 @@ def into_bodies(search: Search) -> None:
         continue
 
 
-def _into_body(search: Search, place: PlacedGraph) -> bool:
+def _into_body(search: ReductionSearch, place: PlacedGraph) -> bool:
     assert place.owner is not None
     iterations = _iterations(search.best, place) if place.owner.is_loop else [None]
     for iteration in iterations:
@@ -58,7 +58,7 @@ def _iterations(candidate: Candidate, place: PlacedGraph) -> Sequence[int]:
     return sorted(range(count), key=lambda number: min(number, count - 1 - number))
 
 
-def to_one_output(search: Search) -> None:
+def to_one_output(search: ReductionSearch) -> None:
     """Reduce the outputs to one if that shows the fault; otherwise remove what is not needed."""
     results = search.best.model.graph.results
     if len(results) < 2:
@@ -66,14 +66,14 @@ def to_one_output(search: Search) -> None:
     if any(search.accepts(_with_results(search.best, {result.id})) for result in results):
         return
     for result in results:
-        kept = {node.id for node in search.best.model.graph.results} - {result.id}
-        if kept:
-            search.accepts(_with_results(search.best, kept))
+        remaining = {node.id for node in search.best.model.graph.results} - {result.id}
+        if remaining:
+            search.accepts(_with_results(search.best, remaining))
 
 
-def _with_results(candidate: Candidate, kept: Collection[LayerId]) -> Candidate:
+def _with_results(candidate: Candidate, remaining: Collection[LayerId]) -> Candidate:
     graph = candidate.model.graph
-    dropped = {node.id for node in graph.results if node.id not in kept}
+    dropped = {node.id for node in graph.results if node.id not in remaining}
     return without_dead_nodes(
         candidate.changed(replace(candidate.model, graph=without_layers(graph, dropped)))
     )
@@ -93,14 +93,14 @@ def without_dead_nodes(candidate: Candidate) -> Candidate:
     return candidate.changed(smaller, inputs)
 
 
-def fewer_nodes(search: Search) -> None:
+def fewer_nodes(search: ReductionSearch) -> None:
     """Remove nodes of the outermost graph, the largest chunks first."""
     chunk = len(computing_layers(search.best.model.graph)) // 2
     while chunk:
         begin = 0
         while begin < len(layers := computing_layers(search.best.model.graph)):
-            kept = [*layers[:begin], *layers[begin + chunk :]]
-            smaller = _part(search.best, kept) if kept else None
+            remaining = [*layers[:begin], *layers[begin + chunk :]]
+            smaller = _part(search.best, remaining) if remaining else None
             if smaller is None or not search.accepts(smaller):
                 begin += chunk
         chunk //= 2
@@ -115,13 +115,13 @@ def computing_layers(graph: ModelGraph) -> list[LayerId]:
     ]
 
 
-def _part(candidate: Candidate, kept: Collection[LayerId]) -> Candidate | None:
+def _part(candidate: Candidate, remaining: Collection[LayerId]) -> Candidate | None:
     """Return the model of some nodes, with recorded values as inputs; None if impossible."""
     model = candidate.model
-    outputs = _outputs(model.graph, kept)
+    outputs = _outputs(model.graph, remaining)
     if not outputs:
         return None
-    part = Extraction(model, next(graphs(model)), CATALOGUE).part(kept, outputs)
+    part = Extraction(model, next(graphs(model)), CATALOGUE).part(remaining, outputs)
     try:
         values = [
             candidate.run.value(address) for address in addresses(part, model.graph, "main")[0]
@@ -131,12 +131,14 @@ def _part(candidate: Candidate, kept: Collection[LayerId]) -> Candidate | None:
     return without_dead_nodes(candidate.changed(with_values(part.model, values), tuple(values)))
 
 
-def _outputs(graph: ModelGraph, kept: Collection[LayerId]) -> list[OutputRef]:
+def _outputs(graph: ModelGraph, remaining: Collection[LayerId]) -> list[OutputRef]:
     """Return the outputs of the model among some nodes, or else what leaves the nodes."""
     own = [
         source
         for node in graph.results
         for source in graph.sources[node.id][:1]
-        if source is not None and source.layer in kept
+        if source is not None and source.layer in remaining
     ]
-    return own or [output for output in boundary_outputs(graph, kept) if output in graph.consumers]
+    return own or [
+        output for output in boundary_outputs(graph, remaining) if output in graph.consumers
+    ]

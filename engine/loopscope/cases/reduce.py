@@ -12,13 +12,13 @@ from loopscope.cases.candidate import Candidate
 from loopscope.cases.faults import Fault
 from loopscope.cases.node_steps import fewer_nodes, into_bodies, to_one_output
 from loopscope.cases.region_steps import bypassed_nodes, fewer_iterations, fewer_parts
-from loopscope.cases.search import Search, TimeUp
+from loopscope.cases.search import ReductionSearch, TimeUp
 from loopscope.cases.value_steps import random_weights, shorter_axes, simpler_inputs
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.ir.model import Model
 from loopscope.native.run_once import CallStopped
 
-Step = Callable[[Search], None]
+Step = Callable[[ReductionSearch], None]
 STRUCTURE: Mapping[str, Step] = {
     "entering bodies": into_bodies,
     "removing outputs": to_one_output,
@@ -49,6 +49,8 @@ class Reduced:
     seconds: float
     ended: str
     """Reason why the search ended early; empty if no step makes the model smaller."""
+    was_stopped: bool
+    """True if a ``KeyboardInterrupt`` ended the search."""
 
 
 def reduce(
@@ -57,7 +59,7 @@ def reduce(
     fault: Fault,
     *,
     seconds: float = float("inf"),
-    report: Callable[[str, Search], None] = lambda step, search: None,
+    report: Callable[[str, ReductionSearch], None] = lambda step, search: None,
 ) -> Reduced:
     """Return the smallest model with inputs that still shows a fault.
 
@@ -70,18 +72,19 @@ def reduce(
     values: tuple[Any, ...] = tuple(bound[signature.layer] for signature in model.inputs)
     original = Candidate(replace(model, file=""), values)
     fault.expect(original)
-    search = Search(fault, original, begin + seconds)
-    ended = ""
+    search = ReductionSearch(fault, original, begin + seconds)
+    ended, was_stopped = "", False
     try:
         _repeat_steps(search, report)
     except TimeUp:
         ended = f"the time limit of {seconds:g} seconds was reached"
     except (KeyboardInterrupt, CallStopped):
-        ended = "it was stopped"
-    return Reduced(search.best, original, model, search.attempts, time.monotonic() - begin, ended)
+        ended, was_stopped = "it was stopped", True
+    taken = time.monotonic() - begin
+    return Reduced(search.best, original, model, search.attempts, taken, ended, was_stopped)
 
 
-def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None:
+def _repeat_steps(search: ReductionSearch, report: Callable[[str, ReductionSearch], None]) -> None:
     """Run the steps until a round leaves the structure as it is, then simplify the values."""
     before = -1
     while before != search.accepted:
@@ -90,7 +93,11 @@ def _repeat_steps(search: Search, report: Callable[[str, Search], None]) -> None
     _run(VALUES, search, report)
 
 
-def _run(steps: Mapping[str, Step], search: Search, report: Callable[[str, Search], None]) -> None:
+def _run(
+    steps: Mapping[str, Step],
+    search: ReductionSearch,
+    report: Callable[[str, ReductionSearch], None],
+) -> None:
     for name, step in steps.items():
         search.report = partial(report, name)
         step(search)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.faults import Fault
@@ -16,18 +16,17 @@ class TimeUp(Exception):
 
 
 @dataclass(slots=True)
-class Search:
+class ReductionSearch:
     """The smallest model so far that shows the fault."""
 
     fault: Fault
     best: Candidate
     deadline: float = float("inf")
     """Time at which the search ends, in seconds of ``time.monotonic``."""
-    report: Callable[[Search], None] = lambda _: None
+    report: Callable[[ReductionSearch], None] = lambda _: None
     """Called after each attempt."""
     attempts: int = 0
     accepted: int = 0
-    log: list[str] = field(default_factory=list[str])
 
     def accepts(self, candidate: Candidate) -> bool:
         """Return True if a candidate shows the fault; it is the best one from then on.

@@ -164,8 +164,8 @@ def _neighbours(graph: ModelGraph, layer: LayerId, around: int) -> set[LayerId]:
     for _ in range(around):
         edge = {
             near
-            for at in edge
-            for near in _adjacent(graph, at)
+            for current in edge
+            for near in _adjacent(graph, current)
             if near not in layers
             and graph.by_id[near].type not in ("Parameter", "Result")
             and graph.by_id[near].constant is None

@@ -111,9 +111,9 @@ class Extraction:
         constants = {
             source.layer for source in sources if graph.by_id[source.layer].constant is not None
         }
-        kept = computing | constants
-        inputs = self._inputs([source for source in sources if source.layer not in kept], whole)
-        builder = _PartBuilder(self, kept)
+        included = computing | constants
+        inputs = self._inputs([source for source in sources if source.layer not in included], whole)
+        builder = _PartBuilder(self, included)
         for tensor in inputs:
             builder.add_input(tensor)
         builder.add_nodes({source.layer for source in sources})
@@ -177,16 +177,16 @@ class Extraction:
 class _PartBuilder:
     """Nodes and edges of a part."""
 
-    def __init__(self, extraction: Extraction, kept: Collection[LayerId]) -> None:
+    def __init__(self, extraction: Extraction, included: Collection[LayerId]) -> None:
         self.extraction, self.graph = extraction, extraction.graph
-        self.kept = kept
+        self.included = included
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self._next = LayerId(max(self.graph.by_id, default=LayerId(-1)) + 1)
         self._uses = Counter(
             node.name
             for node in self.graph.nodes
-            if node.id in kept or node.type in ("Parameter", "Result")
+            if node.id in included or node.type in ("Parameter", "Result")
         )
         self._layer_of: dict[OutputRef, tuple[LayerId, int]] = {}
         """Layer and port that provide a tensor that no kept node computes."""
@@ -206,12 +206,12 @@ class _PartBuilder:
     def add_nodes(self, read: Collection[LayerId]) -> None:
         """Add the kept nodes and their edges, and constants for captured weights that are read."""
         for node in self.graph.nodes:
-            if node.id in self.kept:
+            if node.id in self.included:
                 self.nodes.append(node)
             elif node.id in self.extraction.weights and node.id in read:
                 self._add_weight(node)
         for node in self.graph.nodes:
-            if node.id in self.kept:
+            if node.id in self.included:
                 for index, source in enumerate(self.graph.sources[node.id]):
                     if source is not None:
                         self.edges.append(Edge(*self._end(source), node.id, node.inputs[index].id))

@@ -22,7 +22,7 @@ REPAIRABLE = (OVERWRITTEN, DO_WHILE)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One change that repairs a fault."""
+    """A change that repairs a fault."""
 
     code: str
     address: str
@@ -30,7 +30,7 @@ class Repair:
     change: str
     """The change in one sentence."""
     reason: str
-    """What the fault does, in one sentence."""
+    """Effect of the fault in one sentence."""
     refused: str = ""
     """Reason why the fault is not repaired; empty if it is."""
 

@@ -1,5 +1,5 @@
-"""Removal of what no output of a model needs: nodes, and outputs, carried values and inputs of
-loops and branches.
+"""Removal of parts that no output of a model needs: nodes, and outputs, carried values and inputs
+of loops and branches.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def _with_ports(
     """
     own = {IF: 1, LOOP: 2}.get(node.type, 0)
     read = {entry.external for body in bodies for entry in body.inputs}
-    kept = [number for number in range(len(node.inputs)) if number < own or number in read]
-    positions = {number: position for position, number in enumerate(kept)}
+    remaining = [number for number in range(len(node.inputs)) if number < own or number in read]
+    positions = {number: position for position, number in enumerate(remaining)}
     renumbered = tuple(
         replace(
             body,
@@ -184,7 +184,7 @@ def _with_ports(
     )
     smaller = replace(
         node,
-        inputs=tuple(node.inputs[number] for number in kept),
+        inputs=tuple(node.inputs[number] for number in remaining),
         outputs=tuple(port for number, port in enumerate(node.outputs) if number in outputs),
         bodies=renumbered,
     )

@@ -15,7 +15,7 @@ from onnx import parser
 
 import loopscope
 from loopscope import cases
-from loopscope.cases import Difference, Failure, Fault, NotANumber, Reduced, Search
+from loopscope.cases import Difference, Fault, NotANumber, Reduced, ReductionSearch, RuntimeFailure
 from loopscope.errors import EngineError
 from loopscope.ir.model import Model
 from loopscope.ir.walk import nodes
@@ -107,7 +107,7 @@ def test_nan_comes_from_finite_numbers(tmp_path: Path) -> None:
 def test_a_failure_keeps_the_operation_that_fails(tmp_path: Path) -> None:
     model = loopscope.read_model(parser.parse_model(TOO_LARGE).SerializeToString())
     inputs = {"x": np.array([1, 2], np.float32), "y": np.array([3, 4], np.float32)}
-    result = reduced(model, inputs, "onnxruntime", Failure, tmp_path)
+    result = reduced(model, inputs, "onnxruntime", RuntimeFailure, tmp_path)
     assert types(result) == ["Gather"]
 
 
@@ -116,7 +116,7 @@ def test_a_failure_keeps_the_operation_that_fails(tmp_path: Path) -> None:
     [
         (Difference, "there is no difference to reproduce"),
         (NotANumber, "no output contains NaN"),
-        (Failure, "there is no failure to reproduce"),
+        (RuntimeFailure, "there is no failure to reproduce"),
     ],
 )
 def test_a_model_without_the_fault_is_refused(
@@ -133,7 +133,7 @@ def test_a_model_without_the_fault_is_refused(
 def test_the_best_model_so_far_survives_an_early_end(
     error: type[BaseException] | None, reason: str
 ) -> None:
-    def stop(step: str, search: Search) -> None:
+    def stop(step: str, search: ReductionSearch) -> None:
         if search.accepted and error is not None:
             raise error
 
@@ -144,6 +144,7 @@ def test_the_best_model_so_far_survives_an_early_end(
             model, sinkhorn.inputs(), Difference(process), seconds=seconds, report=stop
         )
     assert reason in result.ended
+    assert result.was_stopped is (error is not None)
     assert result.candidate.node_count == (48 if error is None else 24)
 
 
