@@ -58,8 +58,6 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
 def test_the_slider_says_the_iteration_in_words(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="200")
     words = canvas.locator(".words").first
-    expect(words).to_have_text(
-        "step 200 of 646 · iteration 11 of 29", timeout=LONG
-    )
+    expect(words).to_have_text("step 200 of 646 · iteration 11 of 29", timeout=LONG)
     expect(words).to_have_attribute("title", re.compile("iteration 11 of 29"))
     expect(canvas.locator(".subject").first).to_have_text("Iterations of for_each_candidate")

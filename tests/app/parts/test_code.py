@@ -97,9 +97,7 @@ def test_the_downloaded_file_prints_what_the_run_gave(
     debugger, one = finished(name), sample(name)
     assert one is not None
     (tmp_path / "main.py").write_bytes(
-        code_tab.packed_file(
-            debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays())
-        )
+        code_tab.packed_file(debugger.plan, "main", bindings(debugger.model, one.sets[0].arrays()))
     )
     runpy.run_path(str(tmp_path / "main.py"), run_name="__main__")
     assert capsys.readouterr().out == "".join(f"{output!s}\n" for output in debugger.result.outputs)

@@ -16,8 +16,8 @@ import loopscope
 from loopscope import builder
 from loopscope.view.folding import toggle
 from loopscope_app.describe import tensor_summary
-from loopscope_samples import FOLDER
 from loopscope_app.state.view_choices import DOCK
+from loopscope_samples import FOLDER
 from tests.app.components import in_drawer, sent
 
 Visit = Callable[..., AppTest]
