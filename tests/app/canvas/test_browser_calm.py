@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.app.browsing import LONG, open_sample
 
 STEPS = 30
-PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-side, .st-key-lens_bar"
+PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-dock, .st-key-dock_tabs"
 PLACES = f"""() => [...document.querySelectorAll("{PARTS}")].map(part => {{
   const {{ x, y, width, height }} = part.getBoundingClientRect();
   return [x, y, width, height].map(Math.round).join(" ");
@@ -25,7 +25,7 @@ SCROLLED = '() => [...document.querySelectorAll("*")].some(part => part.scrollTo
 def test_nothing_moves_while_one_steps(page: Page, server: str, sample: str) -> None:
     open_sample(page, server, sample)
     expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
-    expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-dock_tabs")).to_be_visible(timeout=LONG)
     page.wait_for_timeout(2500)
     places = page.evaluate(PLACES)
     assert len(places) == 4
@@ -42,7 +42,7 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
     page: Page, server: str
 ) -> None:
     canvas = open_sample(page, server, "collatz", set="twenty_seven", step="20")
-    expect(page.locator(".st-key-lens_bar")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-dock_tabs")).to_be_visible(timeout=LONG)
     canvas.click(position={"x": 20, "y": 200})
     page.keyboard.press("f")
     fills = "(canvas) => canvas.getBoundingClientRect().width === innerWidth"
@@ -58,7 +58,6 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
 def test_the_slider_says_the_iteration_in_words(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "count_primes", set="up_to_30", step="200")
     words = canvas.locator(".words").first
-    expect(words).to_have_text(
-        "step 200/646 · iteration 11 of 29 · for_each_candidate", timeout=LONG
-    )
+    expect(words).to_have_text("step 200 of 646 · iteration 11 of 29", timeout=LONG)
     expect(words).to_have_attribute("title", re.compile("iteration 11 of 29"))
+    expect(canvas.locator(".subject").first).to_have_text("Iterations of for_each_candidate")

@@ -32,11 +32,11 @@ def test_a_newcomer_sees_a_loop_run(page: Page, server: str) -> None:
     page.keyboard.press("Shift+ArrowRight")
     expect(place(page)).to_contain_text("iteration 1 of 12")
     page.keyboard.press("ArrowLeft")
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    expect(page.locator(".st-key-loops")).to_contain_text("5 iterations")
-    expect(page.locator(".st-key-loops")).to_contain_text("became false")
+    expect(page.locator(".st-key-dock")).to_contain_text("5 iterations")
+    expect(page.locator(".st-key-dock")).to_contain_text("became false")
 
 
 def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
@@ -50,11 +50,12 @@ def test_a_click_on_a_box_shows_its_value(page: Page, server: str) -> None:
 
 def test_what_the_mouse_has_chosen_leaves_the_keys_to_the_run(page: Page, server: str) -> None:
     open_sample(page, server, "collatz")
-    for number, choice in enumerate(("Matrix", "Code", "Timeline"), 1):
+    for number, choice in enumerate(("Node", "Code", "Iterations"), 1):
         page.get_by_role("radio", name=choice).click()
         expect(page.get_by_role("radio", name=choice)).to_be_checked()
         page.keyboard.press("ArrowRight")
         expect(place(page)).to_contain_text(f"step {number}")
+    page.get_by_role("button", name="Steps, matrix").click()
     colour = page.locator(".st-key-whole_run_colour").get_by_role("combobox")
     colour.click()
     page.get_by_role("option", name="steps of while_not_one").click()
@@ -62,9 +63,9 @@ def test_what_the_mouse_has_chosen_leaves_the_keys_to_the_run(page: Page, server
     expect(colour).not_to_be_focused()
     page.keyboard.press("ArrowLeft")
     expect(place(page)).to_contain_text("step 2")
-    page.get_by_role("radio", name="Timeline").focus()
+    page.get_by_role("radio", name="Iterations").focus()
     page.keyboard.press("ArrowRight")  # by keyboard one goes on choosing
-    expect(page.get_by_role("radio", name="Matrix")).to_be_focused()
+    expect(page.get_by_role("radio", name="Node")).to_be_focused()
     expect(place(page)).to_contain_text("step 2")
 
 
@@ -72,7 +73,7 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    rows = page.locator(".st-key-loop_rows tbody tr")
+    rows = page.locator(".st-key-loop_table_rows tbody tr")
     expect(rows).to_have_count(7)
     expect(rows.nth(2)).to_be_in_viewport(
         ratio=0.9
@@ -80,27 +81,29 @@ def test_a_click_on_a_row_goes_to_that_iteration(page: Page, server: str) -> Non
     rows.nth(2).click()
     expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
     expect(rows.nth(2)).to_have_class("now")
-    expect(page.locator(".st-key-loop_rows tr.now")).to_have_count(1)
+    expect(page.locator(".st-key-loop_table_rows tr.now")).to_have_count(1)
 
 
-def test_tab_leaves_the_table_of_iterations_in_both_directions(page: Page, server: str) -> None:
+def test_the_table_of_iterations_is_one_stop_with_arrows_inside(page: Page, server: str) -> None:
     open_sample(page, server, "collatz")
     page.keyboard.press("End")
-    rows = page.locator(".st-key-loop_rows tbody tr")
-    expect(rows).to_have_count(7)
-    rows.nth(5).focus()
-    page.keyboard.press("Tab")
-    expect(rows.nth(6)).to_be_focused()
-    page.keyboard.press("Tab")
-    expect(page.locator(".st-key-loop_rows tbody tr:focus")).to_have_count(0)
-    rows.nth(0).focus()
-    page.keyboard.press("Shift+Tab")
-    expect(page.locator(".st-key-loop_rows tbody tr:focus")).to_have_count(0)
+    frame = page.locator(".st-key-loop_table_rows .frame")
+    expect(frame.locator("tbody tr")).to_have_count(7)
+    for key in ("Tab", "Shift+Tab"):
+        frame.focus()
+        page.keyboard.press(key)
+        expect(frame).not_to_be_focused()
+    frame.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    expect(frame.locator("tr.aimed td").first).to_have_text("2")
+    page.keyboard.press("Enter")
+    expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
 
 
 def test_space_switches_what_keys_have_led_to(page: Page, server: str) -> None:
     open_sample(page, server, "if_add")
-    page.get_by_role("radio", name="Inputs").click()
+    page.get_by_role("radio", name="Setup").click()
     switch = page.locator(".st-key-dock [data-testid=stCheckbox] input").first
     expect(switch).to_be_attached(timeout=LONG)
     before = switch.is_checked()
@@ -162,7 +165,7 @@ def test_two_people_do_not_share_a_run(page: Page, server: str) -> None:
 
 def test_a_long_run_can_be_stopped(page: Page, server: str) -> None:
     open_sample(page, server, "count_primes")
-    page.get_by_role("radio", name="Inputs").click()
+    page.get_by_role("radio", name="Setup").click()
     page.get_by_label(re.compile("^limit")).fill("50000000")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Run with these").first.click()

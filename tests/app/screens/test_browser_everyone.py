@@ -14,8 +14,9 @@ from tests.app.accessibility import rules_of_axe, serious
 from tests.app.browsing import CANVAS, LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
-LENSES = ("Why", "Timeline", "Matrix", "Ask", "Compare", "Take away")
-TABS = ("Code", "Lesson", "Inputs", "Breakpoints", "Problems")
+VIEWS = ("Compare", "Many runs", "Performance", "Debug")
+TABS = ("Node", "Code", "Setup", "Iterations")
+DRAWERS = ("Export", "Keyboard", "About this model")
 
 
 @pytest.fixture(scope="session")
@@ -64,30 +65,40 @@ def sought(page: Page) -> None:
     expect(page.locator(".st-key-find .hit").first).to_be_visible()
 
 
-LENS, SIDE, CONTENT = ".st-key-lens_bar", ".st-key-dock", ".st-key-lens_content"
+def opened_from_menu(name: str) -> Step:
+    def step(page: Page) -> None:
+        page.locator(".st-key-more_menu button").first.click()
+        page.get_by_role("button", name=name, exact=True).click()
+
+    return step
+
+
+HEADER, DOCK, CONTENT = ".st-key-header", ".st-key-dock", ".st-key-view_page"
 COLLATZ = {
-    "the keys": (pressed("Keys"),),
-    "what a node came from": (key("Escape"), finished, chosen(SIDE, "Origin")),
-    "ports": (chosen(SIDE, "Ports"),),
-    "attributes": (chosen(SIDE, "Attributes"),),
-    "what if": (
-        chosen(SIDE, "Value"),
-        lambda page: page.locator(SIDE).get_by_text("What if").first.click(),
+    "the menu": (lambda page: page.locator(".st-key-more_menu button").first.click(),),
+    "the chain": (key("Escape"), finished, pressed("Show the chain")),
+    "the lanes": (pressed("Steps, matrix"),),
+    "a column": (pressed("Add a column"),),
+    "the wide table": (pressed("Wide"),),
+    "where a value came from": (
+        pressed("Close the wide table"),
+        chosen(DOCK, "Node"),
+        pressed("Where from?"),
     ),
+    "what if": (lambda page: page.locator(DOCK).get_by_text("What if").first.click(),),
     "the finder": (sought,),
     "the whole window": (key("Escape"), key("f")),
-    "schedule": (key("Escape"), chosen(LENS, "Timeline"), chosen(CONTENT, "Schedule")),
+    "schedule": (key("Escape"), chosen(HEADER, "Performance"), chosen(CONTENT, "Schedule")),
     "clock": (chosen(CONTENT, "Clock"), pressed("Measure")),
 }
 VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
     "?model=sample:collatz": COLLATZ,
     "?model=sample:none": {"a model that is none": ()},
     "?model=sample:swap": {
-        "a problem": (chosen(SIDE, "Problems"),),
-        "beside its runtime": (finished, chosen(LENS, "Compare"), pressed("Compare")),
+        "beside its runtime": (finished, chosen(HEADER, "Compare"), pressed("Compare")),
     },
     '?model=sample:vanishing_gradient&backward=[["loss"],["recurrent"]]': {"backward": (finished,)},
-    "?model=sample:hybrid_stack": {"groups and loops": (finished, chosen(LENS, "Matrix"))},
+    "?model=sample:hybrid_stack": {"groups and loops": (finished, pressed("Steps, matrix"))},
 }
 """Pages, and screens of each, one after the other."""
 
@@ -123,11 +134,15 @@ def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) ->
     assert serious(page, rules) == []
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    for group, names in ((".st-key-lens_bar", LENSES), (".st-key-dock", TABS)):
+    for group, names in ((DOCK, TABS), (HEADER, VIEWS)):
         for name in names:
             page.locator(group).get_by_role("radio", name=name).first.click()
             settled(page)
             assert serious(page, rules) == [], name
+    for name in DRAWERS:
+        opened_from_menu(name)(page)
+        settled(page)
+        assert serious(page, rules) == [], name
     page.goto(f"{server}/?lesson=while")
     expect(page.locator(f"{CANVAS} .box").first).to_be_visible(timeout=LONG)
     settled(page)
@@ -152,7 +167,7 @@ def test_nothing_serious_on_many_runs(themed: Page, server: str, rules: str) -> 
 def test_an_open_menu_can_be_told_from_the_page(themed: Page, server: str) -> None:
     """What Streamlit paints the button with was made for light pages."""
     open_sample(themed, server, "collatz")
-    button = themed.locator(".st-key-keys_menu button").first
+    button = themed.locator(".st-key-more_menu button").first
     button.click()
     settled(themed)
     ink = button.evaluate(BRIGHTNESS, "color")
@@ -164,7 +179,8 @@ def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> No
     """A menu that was open would take Escape; the focus goes back to where it was."""
     open_sample(page, server, "collatz")
     finished(page)
-    menu = page.locator(SIDE).get_by_role("button", name="What if")
+    page.get_by_role("radio", name="Node").click()
+    menu = page.locator(DOCK).get_by_role("button", name="What if")
     menu.click()
     field = page.get_by_label("Find", exact=True)
     page.keyboard.press("/")
@@ -180,12 +196,12 @@ def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> No
 
 def test_every_button_has_a_name(page: Page, server: str) -> None:
     open_sample(page, server, "early_exit")
-    page.locator(SIDE).get_by_role("radio", name="Breakpoints").click()
+    page.locator(DOCK).get_by_role("radio", name="Setup").click()
     page.get_by_label("Watch", exact=True).fill("1 + 1")
     page.get_by_role("button", name="Add").last.click()
     expect(page.get_by_role("button", name="Remove")).to_be_visible()
     assert re.findall(r"- button(?: \[\w+\])?:?\n.*", page.locator("main").aria_snapshot()) == []
-    for name in ("Backward", "Keys", "To the first moment", "One operation back"):
+    for name in ("More", "More moves", "To the first moment", "One operation back"):
         expect(page.get_by_role("button", name=name)).to_be_attached()
 
 
@@ -256,12 +272,15 @@ def test_the_canvas_by_keyboard_alone(page: Page, server: str) -> None:
 def test_tools_of_the_canvas_are_named_in_words(page: Page, server: str) -> None:
     """A screen reader would read their signs."""
     tools = open_sample(page, server, "collatz").get_by_role("toolbar", name="View")
-    for name in (
-        "Zoom in",
-        "Zoom out",
-        "Show all",
-        "Follow the current operation",
-        "Save this picture",
-        "Legend",
-    ):
+    for name in ("Zoom in", "Zoom out", "Fit: show all"):
         expect(tools.get_by_role("button", name=name, exact=True)).to_be_visible()
+    tools.locator("[aria-haspopup=menu]").click()
+    menu = page.locator(CANVAS).get_by_role("menu", name="Picture")
+    follow = menu.get_by_role("menuitemcheckbox", name="Follow the current operation")
+    expect(follow).to_be_focused()
+    expect(follow).to_be_checked()
+    for name in ("Unroll the loop", "Legend", "Save as SVG", "Save as PNG", "Print"):
+        expect(menu.get_by_role("menuitem", name=name)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(tools.locator("[aria-haspopup=menu]")).to_be_focused()

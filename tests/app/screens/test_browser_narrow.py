@@ -21,7 +21,7 @@ def test_all_buttons_of_a_lesson_are_in_the_window(page: Page, server: str, widt
         "all => Math.max(...all.map((one) => one.getBoundingClientRect().right))"
     )
     assert right <= canvas["x"] + canvas["width"] + 8
-    for name in ("Play", "Over", "Iteration"):  # those without words have a name all the same
+    for name in ("Play", "Step", "Iteration"):  # those without words have a name all the same
         expect(
             page.locator(".st-key-transport").get_by_role("button", name=name).first
         ).to_be_visible()

@@ -1,5 +1,5 @@
-"""In a real chromium: how the window is shared between the picture and the panels, and the
-picture alone.
+"""In a real chromium: how the window is shared between the picture and the dock, and the picture
+alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.app.browsing import CANVAS, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
-SIDE, LENS = ".divider-side", ".divider-lens"
+DIVIDER = ".divider"
 
 
 def box(locator: Locator) -> Any:
@@ -21,13 +21,13 @@ def box(locator: Locator) -> Any:
     return found
 
 
-def drag(page: Page, divider: str, right: int, down: int) -> None:
-    line = box(page.locator(divider))
+def drag(page: Page, right: int) -> None:
+    line = box(page.locator(DIVIDER))
     x, y = line["x"] + line["width"] / 2, line["y"] + line["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + right / 2, y + down / 2)
-    page.mouse.move(x + right, y + down)
+    page.mouse.move(x + right / 2, y)
+    page.mouse.move(x + right, y)
     page.mouse.up()
 
 
@@ -46,22 +46,14 @@ def large(page: Page) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def test_the_picture_has_most_of_the_window(page: Page, server: str) -> None:
-    large(page)
-    canvas = box(open_sample(page, server, "collatz"))
-    assert canvas["height"] >= 580
-    assert canvas["width"] >= 860
-
-
-def test_dividers_are_dragged_and_stay_where_they_were_left(page: Page, server: str) -> None:
+def test_the_divider_is_dragged_and_stays_where_it_was_left(page: Page, server: str) -> None:
     large(page)
     canvas = open_sample(page, server, "collatz")
     before = box(canvas)
-    drag(page, SIDE, 120, 0)
-    drag(page, LENS, 0, -60)
+    drag(page, 80)
     after = box(canvas)
-    assert after["width"] == pytest.approx(before["width"] + 120, abs=8)
-    assert after["height"] == pytest.approx(before["height"] - 60, abs=8)
+    assert after["width"] == pytest.approx(before["width"] + 80, abs=8)
+    assert after["height"] == before["height"]
     page.keyboard.press("ArrowRight")  # keys still step
     expect(place(page)).to_contain_text("step 1")
     page.reload()
@@ -69,25 +61,36 @@ def test_dividers_are_dragged_and_stay_where_they_were_left(page: Page, server: 
     assert box(canvas) == pytest.approx(after, abs=2)
 
 
-def test_panels_fold_to_a_strip_by_key_and_by_pointer(page: Page, server: str) -> None:
+def test_the_dock_folds_by_key_and_by_pointer(page: Page, server: str) -> None:
     large(page)
     canvas = open_sample(page, server, "collatz")
     settled(page)
-    before = box(canvas)
-    page.locator(SIDE).press("Enter")
-    expect(page.locator(SIDE)).to_have_attribute("aria-valuenow", "0")
-    grows(canvas, "width", 1350)
-    page.locator(LENS).dblclick()
-    expect(page.locator(".st-key-lens_content")).to_be_hidden()
-    grows(canvas, "height", before["height"] + 100)
-    page.get_by_role("radio", name="Timeline").click()  # who chooses a lens wants to see it
-    expect(page.locator(".st-key-lens_content")).to_be_visible()
-    settled(page)  # a choice takes the focus once more when the script has run
-    page.locator(SIDE).press("ArrowLeft")
+    page.locator(DIVIDER).press("Enter")
+    expect(page.locator(DIVIDER)).to_have_attribute("aria-valuenow", "0")
+    expect(page.locator(".st-key-dock")).to_be_hidden()
+    grows(canvas, "width", 1430)
+    page.locator(DIVIDER).press("ArrowLeft")
     expect(page.locator(".st-key-dock")).to_be_visible()
-    page.locator(SIDE).press("ArrowRight")
+    page.locator(DIVIDER).dblclick()
     expect(page.locator(".st-key-dock")).to_be_hidden()
     expect(place(page)).to_contain_text("step 0")
+
+
+def test_the_handle_of_the_strip_opens_lanes(page: Page, server: str) -> None:
+    large(page)
+    canvas = open_sample(page, server, "collatz")
+    before = box(canvas)
+    expect(page.locator(".st-key-strip_open")).to_have_count(0)  # nothing has run
+    page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
+    page.locator(".st-key-strip_open button").click()
+    expect(page.locator(".st-key-whole_run canvas")).to_be_visible()
+    assert box(canvas)["height"] < before["height"] - 100
+    page.locator(".st-key-strip_Matrix button").click()
+    expect(page.locator(".st-key-matrix canvas")).to_be_visible()
+    page.locator(".st-key-strip_close button").click()
+    expect(page.locator(".st-key-strip_lanes")).to_have_count(0)
+    grows(canvas, "height", before["height"] - 2)
 
 
 def test_the_picture_alone_with_transport_and_verdict_on_it(page: Page, server: str) -> None:
@@ -103,9 +106,6 @@ def test_the_picture_alone_with_transport_and_verdict_on_it(page: Page, server: 
         expect(page.locator(floating).first).to_be_in_viewport(ratio=0.99)
     page.locator(".st-key-transport_restart button").first.click()
     expect(place(page)).to_contain_text("step 0")
-    first = box(page.locator(f"{CANVAS} .box").first)
-    bar = box(page.locator(".st-key-controls"))
-    assert first["y"] >= bar["y"] + bar["height"] - 1
     page.keyboard.press("Escape")
     assert box(canvas) == pytest.approx(before, abs=1)
     expect(page.locator(".st-key-dock")).to_be_visible()
@@ -140,13 +140,13 @@ def test_nothing_moves_when_the_verdict_comes(
     open_sample(page, server, "decoder")
     first = [
         round(box(page.locator(part))["y"])
-        for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")
+        for part in (CANVAS, ".st-key-controls", ".st-key-dock_tabs")
     ]
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     expect(page.locator(".verdict")).to_contain_text("sentence_probability")
     assert [
         round(box(page.locator(part))["y"])
-        for part in (CANVAS, ".st-key-lens_bar", ".st-key-lens_content")
+        for part in (CANVAS, ".st-key-controls", ".st-key-dock_tabs")
     ] == first
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= height

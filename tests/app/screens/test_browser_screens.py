@@ -16,8 +16,8 @@ from tests.app.browsing import CANVAS, LONG, nest, open_address, open_sample, pl
 
 pytestmark = pytest.mark.browser
 SCREENS = [(1280, 800), (1920, 1080)]
-ROWS = ".st-key-loop_rows tbody tr"
-WHOLE = (".st-key-transport", CANVAS, ".st-key-dock", ".st-key-lens", ".verdict")
+ROWS = ".st-key-loop_table_rows tbody tr"
+WHOLE = (".st-key-transport", CANVAS, ".st-key-dock", ".st-key-dock_tabs", ".verdict")
 HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain]'); return page.scrollHeight - page.clientHeight; }"
 
 
@@ -31,9 +31,8 @@ def test_the_first_picture_needs_no_scrolling(
     expect(place(page)).to_contain_text("finished")
     for part in WHOLE:
         expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
-    expect(page.locator(ROWS).nth(2)).to_be_in_viewport(
-        ratio=0.99
-    )  # the others scroll: the picture comes first
+    expect(page.locator(ROWS)).to_have_count(5)
+    expect(page.locator(ROWS).nth(4)).to_be_in_viewport(ratio=0.99)
     assert page.evaluate(HIDDEN_BELOW) <= 2
 
 
@@ -82,7 +81,7 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(
 
 def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:
     open_sample(page, server, "collatz", set="twenty_seven", step="600")
-    row = page.locator(".st-key-loop_rows tr.now")
+    row = page.locator(".st-key-loop_table_rows tr.now")
     expect(row).to_be_in_viewport(ratio=0.9)
     words = row.inner_text()
     page.keyboard.press("Shift+ArrowRight")
@@ -96,13 +95,14 @@ def test_the_address_holds_what_is_looked_at_and_back_still_leaves(page: Page, s
     expect(page.locator(f"{CANVAS} .box.current")).to_be_visible(timeout=LONG)
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("step 1")
-    page.get_by_role("radio", name="Matrix").click()
+    page.get_by_role("button", name="Steps, matrix").click()
+    page.get_by_role("button", name="Matrix", exact=True).click()
     page.get_by_role("radio", name="Code").click()
-    expect(page).to_have_url(re.compile("lens=matrix"))
-    expect(page).to_have_url(re.compile("panel=code"))
+    expect(page).to_have_url(re.compile("strip=matrix"))
+    expect(page).to_have_url(re.compile("tab=code"))
     page.reload()
     expect(page.locator(".st-key-code .row.now")).to_be_visible(timeout=LONG)
-    expect(page.get_by_role("radio", name="Matrix")).to_be_checked()
+    expect(page.locator(".st-key-matrix")).to_be_visible()
     expect(place(page)).to_contain_text("step 1")
     page.go_back()
     expect(
@@ -125,7 +125,7 @@ def test_two_people_do_not_share_an_upload(page: Page, browser: Browser, server:
         other.keyboard.press("ArrowRight")
         expect(place(other)).to_contain_text(f"step {step}")
     page.keyboard.press("ArrowLeft")
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
     expect(page.locator(".st-key-canvas_graph")).to_contain_text("while_not_one")
     expect(other.locator(".st-key-canvas_graph")).not_to_contain_text("while_not_one")
     expect(place(other)).to_contain_text("step 2")
@@ -150,7 +150,8 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
     open_sample(page, server, "diverging_training", set="too_fast")
     page.keyboard.press("End")
     page.get_by_role("button", name="First NaN").click(timeout=LONG)
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
+    page.get_by_role("radio", name="Node").click()
     expect(page.locator(".st-key-dock .value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
 
 
@@ -162,7 +163,7 @@ def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(
     page.goto(f"{server}/?lesson=why-seven")
     page.get_by_role("button", name="Just show me").click(timeout=LONG)
     expect(page.locator(".st-key-lesson")).to_contain_text("7 iterations")
-    for part in (".tape", ".st-key-canvas_graph .canvas", ".st-key-loop_rows tbody tr"):
+    for part in (".st-key-canvas_graph .rail", ".st-key-canvas_graph .canvas", ROWS):
         expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
     code = page.locator(".st-key-lesson [data-testid=stCode] pre")
     assert code.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
@@ -184,13 +185,13 @@ def test_the_finder_fits_into_its_place(page: Page, server: str, width: int) -> 
 
 
 @pytest.mark.parametrize("width", [800, 900, 1024, 1280])
-def test_the_tabs_of_the_panel_stand_in_one_row_beside_the_canvas(
+def test_the_tabs_of_the_dock_stand_in_one_row_beside_the_canvas(
     page: Page, server: str, width: int
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     canvas = open_sample(page, server, "swap")
-    tabs = page.locator(".st-key-debugger_panel button")
-    expect(tabs).to_have_count(6)
+    tabs = page.locator(".st-key-dock_tabs button")
+    expect(tabs).to_have_count(4)
     tops = tabs.evaluate_all("all => all.map(e => Math.round(e.getBoundingClientRect().top))")
     assert len(set(tops)) == 1
     assert all(tabs.evaluate_all("all => all.map(e => e.scrollWidth <= e.clientWidth + 1)"))

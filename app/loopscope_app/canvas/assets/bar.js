@@ -98,7 +98,7 @@ export class Bar {
     const strong = document.createElement("b");
     strong.textContent = text[0];
     this.subject.replaceChildren(strong, text[1], text[2]);
-    this.words.textContent = text[3];
+    this.words.textContent = this.words.title = text[3];
   }
 
   resized() {

@@ -177,8 +177,7 @@ export class Camera {
     const large = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable"));
     const isWhole = fitted >= (large || ZOOM.whole);
     const k = isWhole ? fitted : large || ZOOM.readable;
-    const [left, top] =
-      isWhole ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
+    const [left, top] = isWhole ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
     this.set(...this.beside(left, top, k), k);
     this.rest();
   }

@@ -18,7 +18,8 @@ export class PictureMenu {
     });
     this.menu.addEventListener("keydown", (event) => this.pressed(event));
     this.menu.addEventListener("focusout", ({ relatedTarget }) => {
-      if (!this.menu.contains(/** @type {Node | null} */ (relatedTarget)) && relatedTarget !== this.opener) this.show(false);
+      if (!this.menu.contains(/** @type {Node | null} */ (relatedTarget)) && relatedTarget !== this.opener)
+        this.show(false);
     });
   }
 

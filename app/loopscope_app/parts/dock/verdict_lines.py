@@ -23,10 +23,7 @@ from loopscope_app.state.view_choices import CHAIN, HIDDEN, SHOWN
 _MOST_VALUES = 12
 
 _FIRST = (
-    (
-        "Press <kbd>→</kbd> or <b>Step</b>: the next operation runs, and its value appears on its "
-        "wire."
-    ),
+    "Press <kbd>→</kbd> to run the first operation: its value appears on its wire.",
     (
         '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> '
         "everything, <kbd>←</kbd> goes back.</span>"
