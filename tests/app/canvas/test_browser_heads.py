@@ -146,7 +146,7 @@ def test_what_is_set_by_hand_is_said_without_moving_the_picture(
     canvas = open_sample(page, server, "collatz", step="24")
     before = canvas.bounding_box()
     page.get_by_role("button", name="What if …").click()
-    page.get_by_role("button", name="Run from here with it").click()
+    page.get_by_role("button", name="Run from here").click()
     said = page.locator(".st-key-what_if")
     expect(said).to_contain_text("instead of", timeout=LONG)
     assert canvas.bounding_box() == before

@@ -121,7 +121,7 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
         re.compile(r"try_each_divisor\W*iteration 0\b"), timeout=LONG
     )
     expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"))
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
 
 
 def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None:
@@ -154,7 +154,7 @@ def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: in
             page.keyboard.press(key, delay=15)
             page.wait_for_timeout(15)
         expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
 
 
 def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> None:
@@ -255,7 +255,7 @@ def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
     expect(place(page)).to_contain_text("finished", timeout=LONG)
     expect(canvas).to_have_attribute("data-step", "3", timeout=LONG)
     page.keyboard.press("ArrowLeft")
-    expect(place(page)).to_contain_text("looking back", timeout=LONG)
+    expect(place(page)).to_contain_text("earlier step", timeout=LONG)
 
 
 def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:

@@ -119,7 +119,7 @@ def test_a_problem_names_the_file_that_was_uploaded(opened: Visit) -> None:
 
 def test_a_model_without_anything_in_it_says_so(opened: Visit) -> None:
     app = upload(opened(), {"hollow.xml": b'<net name="hollow" version="11"><layers/></net>'})
-    assert app.button("drawer_close")
+    app.button("drawer_close").click().run()
     assert any("The model has no outputs." in text for text in _texts(app))
 
 
