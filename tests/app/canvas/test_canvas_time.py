@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 import loopscope
 from loopscope_samples import FOLDER
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, choose_in_menu, open_sample, place
 from tests.engine.explain.runs import begun
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz", step="30")
     once = canvas.locator(".box").count()
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     copies = canvas.locator(".frame.copy")
     expect(copies).to_have_count(4, timeout=LONG)
     expect(canvas.locator(".line.back")).to_have_count(0)
@@ -44,7 +44,7 @@ def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> Non
 
 def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz", step="30")
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     expect(canvas.locator(".frame.copy")).to_have_count(4, timeout=LONG)
     side = page.locator(".st-key-dock")
     for iteration, value in (("0", "10"), ("1", "5")):
@@ -69,7 +69,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     expect(canvas.locator(".head.copy")).to_have_count(4, timeout=LONG)
     canvas.locator(".box.more").dispatch_event("click")
     expect(canvas.locator(".head.copy", has_text="Iteration 6")).to_be_attached(timeout=LONG)
