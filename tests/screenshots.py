@@ -132,7 +132,7 @@ def what_if(browser: Browser, url: str) -> None:
     """The run of the first aha, had a number been taken for even in its third iteration."""
     page = opened(browser, url, "model=sample:collatz&step=24", "light", (1440, 900))
     page.get_by_role("button", name="What if …").click()
-    page.get_by_role("button", name="Run from here with it").click()
+    page.get_by_role("button", name="Run from here").click()
     page.locator(".st-key-what_if").get_by_text("instead of").wait_for()
     photograph(page, "what-if-light")
 

@@ -321,11 +321,11 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     browsing.settled(page)
     opener = page.get_by_role("button", name="What if …").first
     opener.click(timeout=LONG)
-    page.get_by_role("button", name="Run from here with it").click()
+    page.get_by_role("button", name="Run from here").click()
     line = page.locator(".st-key-what_if")
     expect(line).to_contain_text("keep_going at iteration 2 = false", timeout=LONG)
     expect(line).to_contain_text("3 instead of 7 iterations", timeout=LONG)
-    expect(page.get_by_role("button", name="Run from here with it")).to_have_count(0)
+    expect(page.get_by_role("button", name="Run from here")).to_have_count(0)
     expect(page.locator(".st-key-dock")).to_contain_text("set by hand")
     page.wait_for_function("() => location.search.includes('whatif')")
     wanted = parse_qs(urlsplit(page.url).query)
@@ -359,7 +359,7 @@ def test_a_table_is_edited_in_a_browser_and_nothing_lies_on_its_sentence(
     cell.press("Enter")
     expect(cell).to_have_count(0)
     browsing.settled(page)  # what is typed is told after a moment
-    editor.get_by_role("button", name="Run from here with it").click()
+    editor.get_by_role("button", name="Run from here").click()
     expect(page.locator(".st-key-what_if")).to_contain_text(
         "6 instead of 5 iterations", timeout=LONG
     )
@@ -380,7 +380,7 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     )  # until then the button sets another value
     page.get_by_role("button", name="What if …").click()
     expect(page.get_by_text("equal at iterations 19 › 1")).to_be_visible(timeout=LONG)
-    page.get_by_role("button", name="Run from here with it").click()
+    page.get_by_role("button", name="Run from here").click()
     strip, side = page.locator(".st-key-what_if"), page.locator(".st-key-dock")
     expect(strip).to_contain_text("equal at iterations 19 › 1 = false", timeout=LONG)
     expect(strip).to_contain_text("if_divides at iterations 19 › 1: else instead of then")

@@ -23,7 +23,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
     expect(place(page)).to_contain_text("step 31", ignore_case=True, timeout=LONG)
     settled(page)
     with page.expect_download(timeout=LONG) as found:
-        page.get_by_role("button", name="This run").click()
+        page.get_by_role("button", name="Save run (.loopscope)").click()
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
     assert file.name == "collatz.loopscope"
@@ -38,7 +38,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
         expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text(
             "collatz.loopscope"
         )
-        page.get_by_role("radio", name="Breakpoints").click()
+        page.get_by_role("radio", name="Setup").click()
         expect(page.locator(".st-key-dock")).to_contain_text("iteration")
         settled(page)  # until then the arrow keys are the tabs' own
         page.keyboard.press("ArrowLeft")
@@ -50,7 +50,7 @@ def test_a_run_is_taken_away_without_weights(page: Page, server: str, tmp_path: 
     page.locator(".st-key-take_away_without_weights label").first.click()
     settled(page)
     with page.expect_download(timeout=LONG) as found:
-        page.get_by_role("button", name="This run").click()
+        page.get_by_role("button", name="Save run (.loopscope)").click()
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
     assert loopscope.load(file).plan.lacks_weights
@@ -67,12 +67,12 @@ def test_a_page_is_taken_away_and_opens_without_the_server(
     page: Page, server: str, tmp_path: Path
 ) -> None:
     open_sample(page, server, "collatz", step="31", lens="export")
-    note = page.get_by_placeholder("A note on the page")
+    note = page.get_by_placeholder("Note (shown on the page)")
     note.fill("Look <here>")
     note.press("Enter")
     settled(page)
     with page.expect_download(timeout=LONG) as found:
-        page.get_by_role("button", name="One page").click()
+        page.get_by_role("button", name="Web page (.html)").click()
     file = tmp_path / found.value.suggested_filename
     found.value.save_as(file)
     assert file.name == "collatz.html"

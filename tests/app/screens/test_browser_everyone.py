@@ -191,7 +191,7 @@ def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> No
     expect(field).to_be_focused()
     page.keyboard.press("Escape")
     expect(field).to_be_hidden()
-    expect(page.get_by_role("button", name="Run from here with it")).to_be_visible()
+    expect(page.get_by_role("button", name="Run from here")).to_be_visible()
 
 
 def test_every_button_has_a_name(page: Page, server: str) -> None:

@@ -72,7 +72,7 @@ def test_hostile_names_are_only_shown(page: Page, server: str, tmp_path: Path) -
 def set_by_hand(page: Page) -> None:
     """The value of what is pinned, as it is or changed: either is told under its name."""
     page.get_by_role("button", name="What if …").first.click(timeout=LONG)
-    submit = page.get_by_role("button", name="Run from here with it")
+    submit = page.get_by_role("button", name="Run from here")
     expect(submit).to_be_visible(timeout=LONG)
     harmless(page)
     field = page.get_by_test_id("stPopoverBody").locator("input").first

@@ -82,12 +82,12 @@ def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger
         "Without weights",
         key="take_away_without_weights",
         help=(
-            "This run then holds the model's structure and the values of its run. What weights "
+            "The run then holds the model's structure and the values of its run. What weights "
             "feed and had no room says “not kept”."
         ),
     )
     st.download_button(
-        "This run",
+        "Save run (.loopscope)",
         lambda: saved_run(debugger, shown, opened.document, weights=not bare),
         file_name=f"{opened.file_name()}{ENDING}",
         icon=":material/save:",
@@ -104,13 +104,13 @@ def _one_page(session: UserSession, opened: Opened, debugger: loopscope.Debugger
     """Show the button for an HTML file that opens at this moment, and the note in it."""
     folding, root, data = session.canvas.folding, session.canvas.root, session.model.node_data
     note = st.text_input(
-        "A note on the page",
+        "Note (shown on the page)",
         key="take_away_note",
-        placeholder="A note on the page",
+        placeholder="Note (shown on the page)",
         label_visibility="collapsed",
     )
     st.download_button(
-        "One page",
+        "Web page (.html)",
         lambda: page(debugger, opened.title, note, folding, root, data),
         file_name=f"{opened.file_name()}.html",
         icon=":material/public:",

@@ -36,7 +36,7 @@ def show(session: UserSession) -> None:
     name = f"inputs_name_{session.run.generation}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Run with these",
+            "Run",
             key="inputs_run",
             type="primary",
             icon=":material/replay:",
@@ -44,9 +44,9 @@ def show(session: UserSession) -> None:
             args=(name,),
         )
         st.text_input(
-            "Keep as",
+            "Save as (optional)",
             key=name,
-            placeholder="a name, if you like",
+            placeholder="name",
             max_chars=input_draft.LONGEST_NAME,
             width=180,
             help="Keeps these inputs as a set to return to and to compare with, until you leave "
@@ -58,7 +58,7 @@ def show(session: UserSession) -> None:
         markup.show("Not run yet: the graph shows the run with the inputs from before.", "quiet")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Make up",
+            "Generate",
             key="inputs_random",
             icon=":material/casino:",
             on_click=input_draft.make_up,

@@ -17,7 +17,7 @@ UPLOAD = "node_colours_upload"
 def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
     """Show a menu, so that the view stays one row."""
     with st.popover(
-        "Colours",
+        "Colour by data",
         icon=":material/palette:",
         key="node_colours",
         help="Data about nodes as colours of the canvas",
@@ -35,7 +35,7 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
         )
         if session.model.node_data is not None:
             st.button(
-                "Take the colours off",
+                "Remove the colours",
                 icon=":material/format_color_reset:",
                 key="node_colours_off",
                 on_click=colouring.take_off,
@@ -58,5 +58,5 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
                 icon=":material/download:",
                 key="node_colours_time",
                 on_click="ignore",
-                help="As it was measured in Timeline, Clock",
+                help="As it was measured in Performance, Clock",
             )

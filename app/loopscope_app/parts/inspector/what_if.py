@@ -53,7 +53,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
         with st.form(f"form_{key}", border=False):
             _field(key, markup.plain(name_of(address), 60), array)
             st.form_submit_button(
-                "Run from here with it",
+                "Run from here",
                 key="what_if_run",
                 type="primary",
                 icon=":material/alt_route:",
