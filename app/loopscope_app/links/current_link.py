@@ -26,16 +26,14 @@ def current_link(session: UserSession) -> Link | None:
 
 def look(session: UserSession) -> dict[str, str]:
     """Return the view of the moment as parameters of a link, without those that a saved run
-    stores.
+    stores, and without an open drawer.
     """
     return {
-        name: text
-        for name, text in written(_link(session, "")).items()
-        if name not in _STORED_IN_RUN
+        name: text for name, text in written(_link(session, "")).items() if name not in _LEFT_OUT
     }
 
 
-_STORED_IN_RUN = frozenset(
+_LEFT_OUT = frozenset(
     {
         "lesson",
         "type",
@@ -47,6 +45,7 @@ _STORED_IN_RUN = frozenset(
         "step",
         "breakpoints",
         "watches",
+        "drawer",
     }
 )
 

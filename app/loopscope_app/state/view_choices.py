@@ -66,7 +66,7 @@ HIDDEN, SHOWN = "", "shown"
 DOCK = Look("tab", "dock_tab", ("Iterations", "Node", "Code", "Setup"))
 """Tabs of the dock."""
 DRAWER = Look("drawer", "drawer", (HIDDEN, "Problems", "Export", "Keyboard", "About"))
-"""What is shown over the dock."""
+"""Drawers over the dock."""
 STRIP = Look("strip", "strip_lanes", (HIDDEN, "Steps", "Matrix"))
 """Lanes that the strip's handle opens."""
 CHAIN = Look("chain", "chain_shown", (HIDDEN, SHOWN))
@@ -103,4 +103,5 @@ def chosen() -> Mapping[str, str]:
 def choose(words: Mapping[str, str]) -> None:
     """Choose the options that the page's address names."""
     for look in LOOKS:
-        look.show(words.get(look.name, ""))
+        if look.name in words:
+            look.show(words[look.name])

@@ -143,8 +143,8 @@ def test_what_can_be_rounded_from_a_place() -> None:
 
 @pytest.mark.browser
 def test_a_cell_shows_both_values(page: Page, server: str) -> None:
-    open_sample(page, server, "linear_attention", view="compare", **{"with": "precision"})
-    page.locator(".st-key-compare_run button").first.click()
+    page.goto(f"{server}/?model=sample:linear_attention&view=compare&with=precision")
+    page.locator(".st-key-compare_run button").first.click(timeout=LONG)
     expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=LONG)
     page.get_by_role("radio", name="By iteration").click(force=True)
     picture = page.locator(".st-key-drift canvas")
@@ -163,8 +163,15 @@ def test_a_cell_shows_both_values(page: Page, server: str) -> None:
 
 @pytest.mark.browser
 def test_a_rounding_chosen_at_a_node_opens_compare(page: Page, server: str) -> None:
-    open_sample(page, server, "linear_attention", step="9999", node="main/for_each_token/body/S")
-    page.locator(".st-key-dock").get_by_test_id("stPopoverButton").first.click()
+    open_sample(
+        page,
+        server,
+        "linear_attention",
+        step="9999",
+        node="main/for_each_token/body/S",
+        tab="node",
+    )
+    page.locator(".st-key-node_menu button").first.click(timeout=LONG)
     page.get_by_role("combobox", name="What if this were rounded").click()
     page.get_by_role("option", name="the whole model").click()
     page.get_by_role("button", name="Round and compare").click()

@@ -6,6 +6,7 @@ import streamlit as st
 
 import loopscope
 from loopscope.ir import iteration_range
+from loopscope_app.describe.iteration_table import IterationRow
 from loopscope_app.parts.dock import formula_column, iteration_rows, matrix_lanes
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import markup
@@ -37,7 +38,7 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
 
 
 def show_wide(session: UserSession, loop: LoopInFocus | None) -> None:
-    """Draw the table, the courses of carried values and the matrix over the canvas, if requested."""
+    """Draw table, courses of carried values, and matrix over the canvas, if requested."""
     debugger = session.run.debugger
     if WIDE.shown() == HIDDEN or debugger is None or loop is None or not loop.iterations:
         return
@@ -54,7 +55,7 @@ def show_wide(session: UserSession, loop: LoopInFocus | None) -> None:
 
 def _table(
     session: UserSession, debugger: loopscope.Debugger, loop: LoopInFocus, key: str
-) -> list[iteration_rows.IterationRow]:
+) -> list[IterationRow]:
     formula = formula_column.cells(session, debugger, loop) if FORMULA.shown() == SHOWN else None
     page_rows = iteration_rows.show(debugger, loop, formula, key)
     first, last = page_rows[0].iteration, page_rows[-1].iteration
@@ -68,7 +69,7 @@ def _button(words: str, key: str, look: Look, option: str) -> None:
 
 
 def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> None:
-    """Show the columns of the first loop of the model, or why there is no table."""
+    """Show the columns of the first loop of the model, or the reason for an empty table."""
     first = until_a_loop_runs.first_loop(debugger.model)
     if first is None:
         until_a_loop_runs.none_to_show()

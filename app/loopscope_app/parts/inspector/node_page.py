@@ -6,6 +6,7 @@ It shows inputs, outputs, the value with its course, port map, attributes and co
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -80,7 +81,7 @@ def _value(
 ) -> tuple[str, np.ndarray | EngineError | None]:
     """Return the address of the chosen output, and its value or the reason why it has none.
 
-    The value is None if the node has not run.
+    The value is None before the node runs.
     """
     if debugger is None or concrete is None:
         return "", None
@@ -135,7 +136,11 @@ def _need_operations(session: UserSession, place: IndexedNode, concrete: str | N
 
 
 def _item(
-    words: str, name: str, action: Callable[[str], None], address: str, width: str = "stretch"
+    words: str,
+    name: str,
+    action: Callable[[str], None],
+    address: str,
+    width: Literal["stretch", "content"] = "stretch",
 ) -> None:
     st.button(words, key=f"inspector_{name}", on_click=action, args=(address,), width=width)
 
