@@ -107,8 +107,7 @@ def backward_row(run: Run, tie: RegionPair, row: int) -> int:
         back, stop = run.timeline.executions.rows_of(outer_pair.loops[1], home)
         if back + end - first - 1 - iteration >= stop:
             raise ValueUnavailable(
-                f"{outer_pair.forward_address} has no gradient as far as "
-                f"iteration {iteration} yet"
+                f"{outer_pair.forward_address} has no gradient as far as iteration {iteration} yet"
             )
         return back + end - first - 1 - iteration
     return _body_row(run, outer_pair.backward, home, None)
