@@ -73,7 +73,7 @@ DRIVEN = "loopscope.executor"
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``DRIVEN``, lowest first: each may import from those before it."""
 
-PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "frame", "course")
+PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "dock", "frame", "course")
 """The folders of ``app/loopscope_app/parts``, lowest first, likewise."""
 
 APP = {

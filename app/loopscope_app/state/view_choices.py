@@ -63,7 +63,7 @@ HIDDEN, SHOWN = "", "shown"
 DOCK = Look("tab", "dock_tab", ("Iterations", "Node", "Code", "Setup"))
 """Tabs of the dock."""
 DRAWER = Look("drawer", "drawer", (HIDDEN, "Problems", "Export", "Keyboard", "About"))
-"""What is shown over the dock."""
+"""Drawers over the dock."""
 STRIP = Look("strip", "strip_lanes", (HIDDEN, "Steps", "Matrix"))
 """Lanes that the strip's handle opens."""
 CHAIN = Look("chain", "chain_shown", (HIDDEN, SHOWN))

@@ -1,4 +1,4 @@
-"""What is shown over the dock: problems, exports, keys, or facts about the model."""
+"""Drawers over the dock: problems, exports, keys, and facts about the model."""
 
 from __future__ import annotations
 

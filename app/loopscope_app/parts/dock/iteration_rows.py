@@ -48,7 +48,7 @@ def show(
 
 
 def show_titles(loop: IndexedNode, key: str) -> None:
-    """Draw the table of a loop that has not run."""
+    """Draw the titles of a loop before it runs."""
     with st.container(key=f"{key}_rows"):
         row_table.show(
             _titles(loop_columns(loop)), [], key=key, now=None, on_pick=lambda number: None

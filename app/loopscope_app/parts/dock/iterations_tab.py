@@ -37,7 +37,7 @@ def show(session: UserSession, loop: LoopInFocus | None) -> None:
 
 
 def show_wide(session: UserSession, loop: LoopInFocus | None) -> None:
-    """Draw the table, the courses of carried values and the matrix over the canvas, if requested."""
+    """Draw table, courses of carried values, and matrix over the canvas, if requested."""
     debugger = session.run.debugger
     if WIDE.shown() == HIDDEN or debugger is None or loop is None or not loop.iterations:
         return
@@ -68,7 +68,7 @@ def _button(words: str, key: str, look: Look, option: str) -> None:
 
 
 def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> None:
-    """Show the columns of the first loop of the model, or why there is no table."""
+    """Show the columns of the first loop of the model, or the reason for an empty table."""
     first = until_a_loop_runs.first_loop(debugger.model)
     if first is None:
         until_a_loop_runs.none_to_show()

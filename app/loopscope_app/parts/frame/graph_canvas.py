@@ -72,7 +72,7 @@ def show(session: UserSession) -> None:
 
 
 def _deciding(session: UserSession, debugger: loopscope.Debugger | None) -> str:
-    """Return the address of what decided the end of a finished run; an empty text if nothing did.
+    """Return the address of the operation that decided a finished run, or an empty text.
 
     The canvas brings it into view.
     """

@@ -77,7 +77,7 @@ def _value(
 ) -> tuple[str, np.ndarray | EngineError | None]:
     """Return the address of the chosen output, and its value or the reason why it has none.
 
-    The value is None if the node has not run.
+    The value is None before the node runs.
     """
     if debugger is None or concrete is None:
         return "", None
