@@ -228,7 +228,8 @@ def headline(model: Model, lines: Sequence[DifferenceLine], drift: Drift | None 
     branch = [line for line in lines if line.name.endswith("(branch)")]
     if counts:
         loop = "The loop" if _loop_count(model) == 1 else f"`{readable(counts[0].address)}`"
-        runs = f"{loop} runs **{counts[0].left}** times here and **{counts[0].right}** times there"
+        left, right = (_times(text) for text in (counts[0].left, counts[0].right))
+        runs = f"{loop} runs {left} here and {right} there"
         parts.append(f"{runs}{_branch_words(branch, first)}.")
     elif branch and branch[0] is not first:
         parts.append(f"The first branch that differs is {_branch_place(branch[0])}.")
@@ -239,6 +240,15 @@ def headline(model: Model, lines: Sequence[DifferenceLine], drift: Drift | None 
             parts.append(f"The outputs are at most {significant(drift.outputs, 2)} apart.")
     narrowly = next((parting.narrowly for parting in drift.partings), "") if drift else ""
     return " ".join(filter(None, (*parts, narrowly)))
+
+
+def _times(count: str) -> str:
+    """Return a count as words, with the number between double asterisks.
+
+    >>> _times("1"), _times("1,200"), _times("more than 8")
+    ('**1** time', '**1,200** times', '**more than 8** times')
+    """
+    return f"**{count}** time{'' if count == '1' else 's'}"
 
 
 def _branch_words(branches: Sequence[DifferenceLine], first: DifferenceLine) -> str:

@@ -76,7 +76,11 @@ def usual_bound(values: np.ndarray) -> int:
 
 
 def sentence(sweeping: Sweeping, threshold: Threshold) -> str:
-    """Return what separates the runs above the threshold."""
+    """Return what separates the runs above the threshold; empty if all counts are equal."""
+    values = numbers(sweeping.rows, threshold.column)
+    values = values[np.isfinite(values)]
+    if not len(values) or values.min() == values.max():
+        return ""
     sentences = _sentences.setdefault(sweeping, {})
     key = threshold.column, threshold.bound
     if key not in sentences:
