@@ -116,10 +116,7 @@ export default function ({ data, parentElement }) {
     event.preventDefault();
     const { files } = /** @type {DataTransfer} */ (event.dataTransfer);
     if (!areModels(files, endings))
-      say(
-        question,
-        `${namesOf(files).join(" and ")} is not a model: expected ${endings.slice(0, 3).join(", ")} …`,
-      );
+      say(question, `${namesOf(files).join(" and ")} is not a model: expected ${endings.slice(0, 3).join(", ")} …`);
     else if (asks) ask(question, files);
     else open(files);
   };
