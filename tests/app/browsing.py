@@ -63,3 +63,9 @@ def nest(folder: Path, depth: int) -> Path:
     path = folder / f"nest{depth}.xml"
     loopscope.write_model(graph.model({"last": level(1, graph.parameter("x", "f32", []))}), path)
     return path
+
+
+def choose_in_menu(canvas: Locator, name: str) -> None:
+    """Chooses what the menu behind the zoom calls by a name of its markup, such as ``unroll``."""
+    canvas.locator("[data-do=menu]").click()
+    canvas.locator(f".picture-menu [data-do={name}]").click()

@@ -350,7 +350,7 @@ def _moment(sample: str, loop: str, changes: Mapping[str, Any], runs: str) -> Li
         breakpoints=(Pause(loop, "i > 2", "address", True), Pause("main/*", "", "nan", False)),
         watches=("i", "i + 1"),
         question="i > 1",
-        many=True,
+        view="many",
         runs=runs,
     )
 

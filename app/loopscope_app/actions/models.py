@@ -22,6 +22,7 @@ from loopscope_app.state.launch import must_be_local
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import Message, UserSession, current, widget
+from loopscope_app.state.view_choices import DRAWER, HIDDEN
 
 
 @show_errors
@@ -118,9 +119,16 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.model.node_data = session.model.agreement = None
     session.model.unprepared, session.model.once_prepared = False, None
     session.model.input_set, session.model.inputs, session.run.fitting = input_set, {}, None
+    show_problems(opened)
     if not opened.pending:
         choose_first_set(session)
         start(session)
+
+
+def show_problems(opened: Opened) -> None:
+    """Open the list of problems for a model that has errors or is empty; else close the drawer."""
+    is_usable = opened.report.ok and (opened.pending or opened.model.graph.nodes)
+    DRAWER.show(HIDDEN if is_usable else "Problems")
 
 
 def choose_first_set(session: UserSession) -> None:

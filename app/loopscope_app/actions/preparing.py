@@ -108,6 +108,7 @@ def _use(session: UserSession, before: Opened, after: Opened) -> None:
     if session.model.opened is not before:
         return
     session.model.opened = after
+    models.show_problems(after)
     models.choose_first_set(session)
     start(session)
     afterwards, session.model.once_prepared = session.model.once_prepared, None

@@ -26,17 +26,26 @@ def current_link(session: UserSession) -> Link | None:
 
 def look(session: UserSession) -> dict[str, str]:
     """Return the view of the moment as parameters of a link, without those that a saved run
-    stores.
+    stores, and without an open drawer.
     """
     return {
-        name: text
-        for name, text in written(_link(session, "")).items()
-        if name not in _STORED_IN_RUN
+        name: text for name, text in written(_link(session, "")).items() if name not in _LEFT_OUT
     }
 
 
-_STORED_IN_RUN = frozenset(
-    {"lesson", "type", "model", "backward", "set", "whatif", "step", "breakpoints", "watches"}
+_LEFT_OUT = frozenset(
+    {
+        "lesson",
+        "type",
+        "model",
+        "backward",
+        "set",
+        "whatif",
+        "step",
+        "breakpoints",
+        "watches",
+        "drawer",
+    }
 )
 
 

@@ -100,4 +100,5 @@ def chosen() -> Mapping[str, str]:
 def choose(words: Mapping[str, str]) -> None:
     """Choose the options that the page's address names."""
     for look in LOOKS:
-        look.show(words.get(look.name, ""))
+        if look.name in words:
+            look.show(words[look.name])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.app.browsing import LONG, nest, open_address, open_sample
+from tests.app.browsing import LONG, choose_in_menu, nest, open_address, open_sample
 
 pytestmark = pytest.mark.browser
 LOOP, DIVISORS = "main/for_each_candidate", "main/for_each_candidate/body/try_each_divisor"
@@ -76,7 +76,7 @@ def test_where_the_head_is_in_sight_nothing_sticks_and_a_click_leads_to_it(
     beside(canvas, DIVISORS, zoom=1.5, part=0.2, above=-200.0)
     stuck = canvas.locator(".sticky-header", has_text="try_each_divisor")
     expect(stuck).to_have_count(1)
-    canvas.locator("[data-do=follow]").click()
+    choose_in_menu(canvas, "follow")
     page.keyboard.press("Home")  # its words follow the run, also where nothing moves
     expect(stuck).not_to_contain_text("iteration")
     stuck.click()

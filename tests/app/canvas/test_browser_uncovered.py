@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.app.browsing import LONG, nest, open_address, open_sample, place
+from tests.app.browsing import LONG, choose_in_menu, nest, open_address, open_sample, place
 
 pytestmark = pytest.mark.browser
 LYING_ON_CURRENT = """canvas => {
@@ -105,7 +105,7 @@ def test_values_stay_in_the_frame_of_their_box_in_unrolled_copies_too(
     canvas = open_sample(still, server, sample, step="9999")
     expect(canvas.locator(".chip.on").first).to_be_visible(timeout=LONG)
     assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     expect(canvas.locator(".frame.copy").nth(1)).to_be_attached(timeout=LONG)
     expect(canvas.locator(".chip.on").nth(9)).to_be_attached(timeout=LONG)
     assert canvas.evaluate(OUTSIDE_THEIR_FRAME) == []

@@ -49,8 +49,8 @@ def test_clicks_in_one_moment_are_all_heard_once(page: Page, server: str) -> Non
 @pytest.mark.parametrize(
     ("clicked", "shown"),
     [
-        (".st-key-lens button:nth-of-type(3)", ".st-key-whole_run"),
-        (".st-key-debugger_panel button:nth-of-type(5)", ".st-key-dock :text('Pause at NaN')"),
+        (".st-key-strip_open button", ".st-key-whole_run"),
+        (".st-key-dock_tabs button:nth-of-type(4)", ".st-key-dock :text('Pause at NaN')"),
         (".st-key-header_close button", "[class*=st-key-card_]"),
     ],
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, choose_in_menu, open_sample, place
 
 pytestmark = pytest.mark.browser
 OVERLAPS = """canvas => {
@@ -37,7 +37,7 @@ def test_labels_of_iterations_side_by_side_keep_apart(
     canvas = open_sample(page, server, name)
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     copies = canvas.locator(".frame.copy")
     expect(copies).to_have_count(4, timeout=LONG)
     canvas.locator("[data-action=fewer]").dispatch_event("click")

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 import loopscope
 from loopscope_samples import FOLDER
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, choose_in_menu, open_sample, place
 from tests.engine.explain.runs import begun
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz", step="30")
     once = canvas.locator(".box").count()
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     copies = canvas.locator(".frame.copy")
     expect(copies).to_have_count(4, timeout=LONG)
     expect(canvas.locator(".line.back")).to_have_count(0)
@@ -44,7 +44,7 @@ def test_a_loop_is_unrolled_and_drawn_once_again(page: Page, server: str) -> Non
 
 def test_a_click_in_a_copy_pins_that_iteration(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz", step="30")
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     expect(canvas.locator(".frame.copy")).to_have_count(4, timeout=LONG)
     side = page.locator(".st-key-dock")
     for iteration, value in (("0", "10"), ("1", "5")):
@@ -69,7 +69,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    canvas.locator("[data-do=unroll]").click()
+    choose_in_menu(canvas, "unroll")
     expect(canvas.locator(".head.copy")).to_have_count(4, timeout=LONG)
     canvas.locator(".box.more").dispatch_event("click")
     expect(canvas.locator(".head.copy", has_text="Iteration 6")).to_be_attached(timeout=LONG)
@@ -121,7 +121,7 @@ def test_sliding_along_the_inner_loop_pins_the_outer_iteration(page: Page, serve
         re.compile(r"try_each_divisor\W*iteration 0\b"), timeout=LONG
     )
     expect(place(page)).to_contain_text(re.compile(r"for_each_candidate\W*iteration 21\b"))
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
 
 
 def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None:
@@ -154,7 +154,7 @@ def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: in
             page.keyboard.press(key, delay=15)
             page.wait_for_timeout(15)
         expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
-    expect(place(page)).to_contain_text("looking back")
+    expect(place(page)).to_contain_text("earlier step")
 
 
 def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> None:
@@ -255,7 +255,7 @@ def test_keys_end_where_the_run_ends(page: Page, server: str) -> None:
     expect(place(page)).to_contain_text("finished", timeout=LONG)
     expect(canvas).to_have_attribute("data-step", "3", timeout=LONG)
     page.keyboard.press("ArrowLeft")
-    expect(place(page)).to_contain_text("looking back", timeout=LONG)
+    expect(place(page)).to_contain_text("earlier step", timeout=LONG)
 
 
 def test_a_folded_loop_shows_its_line(page: Page, server: str) -> None:

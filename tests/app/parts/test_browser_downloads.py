@@ -15,7 +15,7 @@ import pytest
 from lxml import etree
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import LONG, open_sample, place, settled
+from tests.app.browsing import LONG, choose_in_menu, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
 READ: dict[str, Callable[[Path], str]] = {
@@ -68,8 +68,7 @@ def test_pictures_show_the_whole_graph_and_print_in_light_colours(
     expect(canvas).to_contain_text("7 iterations, condition became false")
 
     def pick(name: str) -> None:
-        canvas.get_by_title("Save this picture").click()
-        canvas.get_by_role("button", name=name, exact=True).click()
+        choose_in_menu(canvas, name.lower())
 
     picture = saved(page, lambda: pick("SVG"), tmp_path)
     svg = picture.read_bytes()
@@ -97,13 +96,20 @@ def test_pictures_show_the_whole_graph_and_print_in_light_colours(
 def test_values_code_and_traces_are_files_called_after_the_model(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    open_sample(page, server, "collatz", node="main/while_not_one", panel="code", lens="export")
+    open_sample(page, server, "collatz", node="main/while_not_one", panel="code")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     code = saved(
         page, lambda: page.get_by_role("button", name="Download as a file").click(), tmp_path
     )
     assert code.name == "collatz.py"
+    page.get_by_role("radio", name="Node").click()
+    page.locator(".st-key-node_menu button").first.click()
+    value = saved(page, lambda: page.get_by_role("button", name="Download .npy").click(), tmp_path)
+    assert (value.name, int(np.load(value))) == ("while_not_one.npy", 7)
+    page.keyboard.press("Escape")
+    page.locator(".st-key-more_menu button").first.click()
+    page.get_by_role("button", name="Export", exact=True).click()
     trace = saved(page, lambda: page.get_by_role("button", name="Download .npz").click(), tmp_path)
     assert trace.name == "collatz.npz"
     with np.load(trace) as values:
@@ -112,7 +118,3 @@ def test_values_code_and_traces_are_files_called_after_the_model(
         page.get_by_role("radio", name=ending).click()
         table = saved(page, page.get_by_role("button", name=f"Download {ending}").click, tmp_path)
         assert (table.name, steps(table)) == (f"collatz{ending}", "7")
-    page.get_by_role("radio", name="Inspect").click()
-    page.get_by_role("button", name="Take away").click()
-    value = saved(page, lambda: page.get_by_role("button", name="Download .npy").click(), tmp_path)
-    assert (value.name, int(np.load(value))) == ("while_not_one.npy", 7)

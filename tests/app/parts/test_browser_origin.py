@@ -30,7 +30,7 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_year · iteration 2 › next_balance", timeout=LONG)
     expect(canvas.locator(".origin")).to_have_count(0)
-    page.get_by_role("radio", name="Origin").click()
+    page.get_by_role("button", name="Where from?").click()
     # Through the back edge to what the first iteration began with, the brighter, the nearer.
     expect(lit(canvas, "for_each_year/body/next_balance")).to_have_class(shade(0), timeout=LONG)
     expect(lit(canvas, "for_each_year/body/balance")).to_have_class(shade(1))
@@ -44,15 +44,15 @@ def test_the_way_to_a_value_lights_up_and_goes_out(page: Page, server: str) -> N
     canvas.locator(".trace button").click()
     expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)
     expect(canvas.locator(".trace")).to_be_hidden()
-    expect(page.get_by_role("radio", name="Value")).to_be_checked()
+    expect(page.get_by_role("button", name="Where from?")).to_be_visible()
 
 
 def test_leaving_the_view_puts_the_lights_out(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "collatz", step="30", view="origin")
+    canvas = open_sample(page, server, "collatz", step="30", tab="node", origin="shown")
     expect(canvas.locator(".box.origin")).not_to_have_count(0, timeout=LONG)
-    page.get_by_role("radio", name="Ports").click()
+    page.get_by_role("button", name="Hide where from").click()
     expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)
-    page.get_by_role("radio", name="Origin").click()
+    page.get_by_role("button", name="Where from?").click()
     expect(canvas.locator(".box.origin")).not_to_have_count(0, timeout=LONG)
     page.get_by_role("radio", name="Code").click()
     expect(canvas.locator(".origin")).to_have_count(0, timeout=LONG)

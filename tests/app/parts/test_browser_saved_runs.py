@@ -38,7 +38,7 @@ def test_a_run_is_taken_away_and_opens_again(page: Page, server: str, tmp_path: 
         expect(page.locator(".st-key-header_set, .st-key-titles, body").first).to_contain_text(
             "collatz.loopscope"
         )
-        page.get_by_role("radio", name="Breakpoints").click()
+        page.get_by_role("radio", name="Setup").click()
         expect(page.locator(".st-key-dock")).to_contain_text("iteration")
         settled(page)  # until then the arrow keys are the tabs' own
         page.keyboard.press("ArrowLeft")

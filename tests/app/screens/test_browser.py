@@ -168,7 +168,7 @@ def test_a_long_run_can_be_stopped(page: Page, server: str) -> None:
     page.get_by_role("radio", name="Setup").click()
     page.get_by_label(re.compile("^limit")).fill("50000000")
     page.keyboard.press("Enter")
-    page.locator(".st-key-inputs_run button").click()
+    page.locator(".st-key-inputs_run button:visible").click()
     expect(page.get_by_role("combobox").first).to_have_value("edited")
     page.locator(".st-key-transport_run button:visible").click()
     stop = page.get_by_role("button", name="Stop").first

@@ -21,6 +21,7 @@ from loopscope_app.state import uploads
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened, open_sample
 from loopscope_samples import FOLDER
+from tests.app.components import in_drawer
 from tests.engine.checks.samples import TWO_RANKS
 from tests.engine.read.archives import many
 from tests.engine.read.onnx_models import CASES
@@ -112,34 +113,32 @@ def test_a_problem_names_the_file_that_was_uploaded(opened: Visit) -> None:
     )
     line = next(number for number, text in enumerate(XML.splitlines(), 1) if b'type="TopK"' in text)
     assert any(f"mine.xml:{line}" in text for text in _texts(app))
-    assert "Problems 1" in app.segmented_control("debugger_panel").options
-    assert not any(button.key == "header_made_up" for button in app.button)
+    assert app.button("header_problems").label == "1"
+    assert not any(button.key == "header_generated" for button in app.button)
 
 
 def test_a_model_without_anything_in_it_says_so(opened: Visit) -> None:
     app = upload(opened(), {"hollow.xml": b'<net name="hollow" version="11"><layers/></net>'})
-    assert app.segmented_control("debugger_panel").value == "Problems"
+    app.button("drawer_close").click().run()
     assert any("The model has no outputs." in text for text in _texts(app))
 
 
 def test_notes_are_no_problems_to_be_counted(opened: Visit) -> None:
     app = upload(opened(), IR)
     assert app.session_state["loopscope"].model.opened.report.notes
-    assert "Problems" in app.segmented_control("debugger_panel").options
+    assert not any(button.key == "header_problems" for button in app.button)
 
 
 def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> None:
     app = upload(opened(), {"model.onnx": parser.parse_model(TWO_RANKS).SerializeToString()})
-    panel = app.segmented_control("debugger_panel")
-    assert "Problems" in panel.options
-    app = panel.set_value("Problems").run()
+    app = in_drawer(app, "Problems")
     assert any("No problems found." in text for text in _texts(app))
     choices: list[Any] = list(
         app.get("button_group")
     )  # AppTest has no type for the segmented control
     choice = next(one for one in choices if "findings about" in one.label)
     choice.set_value(["OpenVINO"]).run()
-    assert "Problems 2" in app.segmented_control("debugger_panel").options
+    assert app.run().button("header_problems").label == "2"
     assert any("at 2 places" in text for text in _texts(app))
     app.button("problem_show_LS607_1").click().run()
     assert app.session_state["loopscope"].canvas.selected == "main/If_1"
@@ -147,10 +146,10 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
 
 def test_inputs_that_nobody_has_given_are_said_to_be_made_up(opened: Visit) -> None:
     app = upload(opened(), IR)
-    app.button("header_made_up").click().run()
-    assert app.segmented_control("debugger_panel").value == "Inputs"
+    app.button("header_generated").click().run()
+    assert app.segmented_control("dock_tab").value == "Setup"
     app.button("inputs_run").click().run()
-    assert not any(button.key == "header_made_up" for button in app.button)
+    assert not any(button.key == "header_generated" for button in app.button)
 
 
 def test_weights_alone_ask_for_their_model(opened: Visit) -> None:

@@ -47,6 +47,7 @@ export class Bar {
     new ResizeObserver(() => this.resized()).observe(this.tracks);
     /** @type {HTMLSelectElement} */
     const speed = inside(this.element, ".speed");
+    this.speed = speed;
     speed.addEventListener("change", () => {
       playback.setSpeed(Number(speed.value));
       speed.blur();
@@ -67,6 +68,7 @@ export class Bar {
     this.element.classList.toggle("on", shown);
     if (!shown) return;
     this.element.classList.toggle("playing", playback.playing);
+    this.speed.classList.toggle("off", !playback.steps); // nothing has run: there is nothing to set yet
     this.root.classList.toggle("moving", playback.playing || playback.dragging);
     this.root.dataset.step = String(playback.step);
     this.root.style.setProperty("--bar", HEIGHT);

@@ -6,6 +6,7 @@ import streamlit as st
 
 import loopscope
 from loopscope.ir import iteration_range
+from loopscope_app.describe.iteration_table import IterationRow
 from loopscope_app.parts.dock import formula_column, iteration_rows, matrix_lanes
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import markup
@@ -54,7 +55,7 @@ def show_wide(session: UserSession, loop: LoopInFocus | None) -> None:
 
 def _table(
     session: UserSession, debugger: loopscope.Debugger, loop: LoopInFocus, key: str
-) -> list[iteration_rows.IterationRow]:
+) -> list[IterationRow]:
     formula = formula_column.cells(session, debugger, loop) if FORMULA.shown() == SHOWN else None
     page_rows = iteration_rows.show(debugger, loop, formula, key)
     first, last = page_rows[0].iteration, page_rows[-1].iteration

@@ -9,7 +9,12 @@ from loopscope_app.state.user_session import place
 from loopscope_app.state.view_choices import DRAWER
 
 _KEY = "more_menu"
-_ENTRIES = {"Export": "Export", "Keyboard": "Keyboard", "About": "About this model"}
+_ENTRIES = {
+    "Export": "Export",
+    "Problems": "Problems and notes",
+    "Keyboard": "Keyboard",
+    "About": "About this model",
+}
 """Titles of the entries by their drawer."""
 
 

@@ -6,6 +6,7 @@ It shows inputs, outputs, the value with its course, port map, attributes and co
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -121,7 +122,11 @@ def _actions(
 
 
 def _item(
-    words: str, name: str, action: Callable[[str], None], address: str, width: str = "stretch"
+    words: str,
+    name: str,
+    action: Callable[[str], None],
+    address: str,
+    width: Literal["stretch", "content"] = "stretch",
 ) -> None:
     st.button(words, key=f"inspector_{name}", on_click=action, args=(address,), width=width)
 

@@ -26,10 +26,10 @@ def press(page: Page, chart: str, across: float, down: float) -> None:
 def test_timeline_and_matrix_go_where_they_are_clicked(page: Page, server: str) -> None:
     open_sample(page, server, "growing_sequence", step="9999")
     expect(page.locator(".crumbs")).to_contain_text("finished")
-    page.get_by_text("Timeline", exact=True).click()
+    page.get_by_role("button", name="Steps, matrix").click()
     press(page, "whole_run", 0.55, 0.45)
     expect(page.locator(".crumbs")).to_contain_text(re.compile(r"iteration [34] of 8"))
-    page.get_by_text("Matrix", exact=True).click()
+    page.get_by_role("button", name="Matrix", exact=True).click()
     press(page, "matrix", 0.98, 0.05)
     expect(page.locator(".crumbs")).to_contain_text("iteration 7, the last of 8")
     expect(page.locator(".st-key-dock")).to_contain_text("sequence")
