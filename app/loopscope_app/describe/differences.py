@@ -194,12 +194,12 @@ def output_lines(
     for signature, left, right in outputs:
         if not same_value(left, right, tolerance):
             name = elided(next(iter(signature.names), signature.name), _LONGEST_NAME)
-            left, right = (
+            texts = (
                 _texts(left, right)
                 if isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
                 else (value_preview(left), value_preview(right))
             )
-            yield DifferenceLine(f"{name} (output)", "", left, right, "", run.steps)
+            yield DifferenceLine(f"{name} (output)", "", *texts, "", run.steps)
 
 
 def same_value(left: object, right: object, tolerance: float = 0.0) -> bool:
@@ -222,14 +222,18 @@ def headline(model: Model, lines: Sequence[DifferenceLine], drift: Drift | None 
     first = next((line for line in lines if line.address), None)
     if first is None:
         return ""
-    place = f"**First difference: {_place(model, first)}**"
-    parts = [f"{place}, {first.left} here, {first.right} there."]
     counts = [line for line in lines if line.name.endswith("(iterations)")]
     branch = [line for line in lines if line.name.endswith("(branch)")]
+    parts: list[str] = []
+    if not counts or counts[0] is not first:
+        place = f"**First difference: {_place(model, first)}**"
+        parts.append(f"{place}, {first.left} here, {first.right} there.")
     if counts:
-        loop = "The loop" if _loop_count(model) == 1 else f"`{readable(counts[0].address)}`"
+        begin, loop = ("", "The loop") if parts else ("**First difference:** ", "the loop")
+        if _loop_count(model) != 1:
+            loop = f"`{readable(counts[0].address)}`"
         left, right = (_times(text) for text in (counts[0].left, counts[0].right))
-        runs = f"{loop} runs {left} here and {right} there"
+        runs = f"{begin}{loop} runs {left} here and {right} there"
         parts.append(f"{runs}{_branch_words(branch, first)}.")
     elif branch and branch[0] is not first:
         parts.append(f"The first branch that differs is {_branch_place(branch[0])}.")

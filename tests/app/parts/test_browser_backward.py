@@ -31,6 +31,7 @@ def test_a_gradient_is_computed_opened_again_and_left(page: Page, server: str) -
     expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
     page.get_by_role("button", name="Back to the model").click()
     expect(page.get_by_role("button", name="Compute")).to_be_visible(timeout=LONG)
+    expect(page).not_to_have_url(re.compile("backward="))
     page.go_back()
     expect(page.get_by_role("button", name="Back to the model")).to_be_visible(timeout=LONG)
 

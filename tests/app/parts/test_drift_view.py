@@ -143,8 +143,8 @@ def test_what_can_be_rounded_from_a_place() -> None:
 
 @pytest.mark.browser
 def test_a_cell_shows_both_values(page: Page, server: str) -> None:
-    open_sample(page, server, "linear_attention", view="compare", **{"with": "precision"})
-    page.locator(".st-key-compare_run button").first.click()
+    page.goto(f"{server}/?model=sample:linear_attention&view=compare&with=precision")
+    page.locator(".st-key-compare_run button").first.click(timeout=LONG)
     expect(page.get_by_text("The outputs are at most")).to_be_visible(timeout=LONG)
     page.get_by_role("radio", name="By iteration").click(force=True)
     picture = page.locator(".st-key-drift canvas")

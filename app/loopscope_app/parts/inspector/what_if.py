@@ -18,12 +18,12 @@ from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
 from loopscope_app.actions import views, what_if_changes
 from loopscope_app.actions.what_if_gradients import by_hand, copies, is_on_the_way_back
+from loopscope_app.describe.both_runs import Compared
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import has_room
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.compare_choice import UNCHANGED
-from loopscope_app.state.run_in_view import Compared
 from loopscope_app.state.user_session import UserSession, current
 
 _HELP = "Set this value by hand, and run from here with it"

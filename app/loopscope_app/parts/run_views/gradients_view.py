@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
@@ -15,7 +15,7 @@ from loopscope_app.actions import gradients
 from loopscope_app.describe import tensor_summary
 from loopscope_app.describe.gradient_words import branch_headline, headline, sentences
 from loopscope_app.parts.panels import backward_panel
-from loopscope_app.parts.run_views import adjoint_view, compared_page, run_canvas
+from loopscope_app.parts.run_views import adjoint_view, compared_page
 from loopscope_app.parts.widgets import markup, row_table, view_room
 from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.user_session import UserSession
@@ -26,7 +26,8 @@ _ROWS = 10.5
 _BAD = ("vanishes", "explodes", "is cut off", "does not flow", "is not a number")
 
 
-def show(session: UserSession) -> None:
+def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
+    """Draw the view. ``canvas`` draws the run at its cursor."""
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return
@@ -43,7 +44,7 @@ def show(session: UserSession) -> None:
         cursor = adjoint_view.cursor_of(walk, loop_in_focus(session))
         adjoint_view.show(debugger, walk, _without_changes(session, walk), cursor)
     if walk is None and debugger.state != "finished":
-        run_canvas.show(session)
+        canvas(session)
         return
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="gradient_left"):
@@ -53,7 +54,7 @@ def show(session: UserSession) -> None:
             markup.show("<br>".join(map(markup.prose, lines)), "walked_back prose")
         _results(debugger)
     with right:
-        run_canvas.show(session)
+        canvas(session)
 
 
 def _chosen(pairs: Sequence[WalkedBack]) -> WalkedBack | None:

@@ -4,12 +4,13 @@ runtime.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from loopscope_app.parts.run_views import (
     clock_view,
     loop_fates,
-    run_canvas,
     schedule_view,
     whole_run,
 )
@@ -18,7 +19,8 @@ from loopscope_app.state.user_session import UserSession
 from loopscope_app.state.view_choices import TIMELINE
 
 
-def show(session: UserSession) -> None:
+def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
+    """Draw the view. ``canvas`` draws the run at its cursor."""
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return
@@ -44,7 +46,7 @@ def show(session: UserSession) -> None:
     with bar:
         loop_fates.ask(session, opened)
     if session.model.fates is None and (chosen != "Clock" or session.run.clock is None):
-        run_canvas.show(session)
+        canvas(session)
         return
     left, right = st.columns([1, 1.4], gap="medium")
     with left, st.container(key="performance_left"):
@@ -52,4 +54,4 @@ def show(session: UserSession) -> None:
             clock_view.show_costs(session)
         loop_fates.show(session)
     with right:
-        run_canvas.show(session)
+        canvas(session)
