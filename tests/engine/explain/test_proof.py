@@ -454,7 +454,10 @@ def test_a_boolean_that_an_iteration_gave_to_a_joined_output(asked: int) -> None
         found.sentence == f"Took the {branch_taken} branch because `Gather_1` was {boolean}: {why}."
     )
     texts = [fact.text for fact in found.proof]
-    assert f"iteration {asked} gave element [{asked}] of the output of `each`, which was {boolean}" in texts
+    assert (
+        f"iteration {asked} gave element [{asked}] of the output of `each`, which was {boolean}"
+        in texts
+    )
 
 
 def test_a_boolean_that_a_variable_held() -> None:
