@@ -23,7 +23,7 @@ class Table {
     this.frame = element("div", "frame");
     // One stop for Tab; arrows choose a row, Enter goes there.
     this.frame.tabIndex = 0;
-    this.frame.setAttribute("role", "group");
+    this.frame.setAttribute("role", "region"); // whose arrow keys the run leaves to it
     this.head = element("thead");
     this.body = element("tbody");
     const table = element("table");

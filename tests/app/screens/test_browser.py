@@ -169,7 +169,7 @@ def test_a_long_run_can_be_stopped(page: Page, server: str) -> None:
     page.get_by_label(re.compile("^limit")).fill("50000000")
     page.keyboard.press("Enter")
     page.locator(".st-key-inputs_run button:visible").click()
-    expect(page.get_by_role("combobox").first).to_have_value("edited")
+    expect(page.get_by_role("combobox").first).to_have_value("Input: limit = 50000000")
     page.locator(".st-key-transport_run button:visible").click()
     stop = page.get_by_role("button", name="Stop").first
     expect(stop).to_be_visible(timeout=LONG)
