@@ -4,14 +4,13 @@ by their time; it can be stopped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from tests.app.browsing import LONG, open_sample, place
+from tests.app.browsing import LONG, open_sample
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 
@@ -52,6 +51,6 @@ def test_the_runtime_is_measured_and_a_strip_goes_to_its_iteration(page: Page, s
     box = strips.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] * 0.98, box["y"] + 12)
-    expect(place(page)).to_contain_text(re.compile("iteration 11"))
+    expect(page.locator(".st-key-view_canvas")).to_contain_text("iteration 11", timeout=LONG)
     page.locator(".st-key-clock_costs .line").first.click()
     expect(canvas.locator(".box.selected")).to_have_count(1)

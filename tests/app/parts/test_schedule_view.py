@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from loopscope.explain import dependences, schedule
 from loopscope_app.parts.run_views.schedule_view import MOST_LANES, picture_of
 from loopscope_app.parts.widgets import lanes
-from tests.app.browsing import open_sample
+from tests.app.browsing import LONG, open_sample
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.runs import finished
@@ -107,24 +107,24 @@ def test_where_in_a_lane_a_click_was_is_not_trusted(down: object, read: float) -
 def test_a_click_goes_to_an_operation_of_an_iteration_and_workers_change_the_picture(
     page: Page, server: str
 ) -> None:
-    open_sample(page, server, "counter_ahead", step="9999")
-    page.get_by_text("Timeline", exact=True).click()
-    page.get_by_text("Schedule", exact=True).click()
-    said = page.locator(".st-key-lens_content")
-    expect(said).to_contain_text("100 ticks for 60 operations", timeout=15_000)
-    expect(said).to_contain_text("i gets up to 9 iterations ahead of x, never behind")
+    canvas = open_sample(page, server, "counter_ahead", step="9999", view="performance")
+    page.get_by_role("radio", name="Schedule").click(force=True)
+    words = page.locator(".headline")
+    expect(words).to_contain_text("100 ticks for 60 operations", timeout=LONG)
+    expect(words).to_contain_text("i gets up to 9 iterations ahead of x, never behind")
     page.wait_for_url(re.compile("timeline=schedule"))
     workers = page.locator(".st-key-schedule_workers input").first
     workers.focus()
     page.keyboard.press("ArrowLeft")
-    expect(said).to_contain_text("140 ticks", timeout=15_000)
-    canvas = page.locator(".st-key-schedule canvas")
-    canvas.scroll_into_view_if_needed()
+    expect(words).to_contain_text("140 ticks", timeout=LONG)
+    lanes_drawn = page.locator(".st-key-schedule canvas")
     page.wait_for_timeout(300)
-    box = canvas.bounding_box()
+    box = lanes_drawn.bounding_box()
     assert box is not None
     page.mouse.click(
         box["x"] + box["width"] - 3, box["y"] + 2 + 21 * 2.5
     )  # the last block of the last lane
-    expect(page.locator(".crumbs")).to_contain_text("iteration 19, the last of 20")
-    expect(page.locator(".st-key-dock")).to_contain_text("keep_going")
+    expect(page.locator(".st-key-view_canvas")).to_contain_text("iteration 19", timeout=LONG)
+    expect(canvas.locator(".box.selected")).to_have_attribute(
+        "data-address", re.compile("keep_going"), timeout=LONG
+    )
