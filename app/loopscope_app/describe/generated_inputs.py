@@ -9,10 +9,10 @@ import numpy as np
 
 from loopscope.checks import compared_constants
 from loopscope.errors import shorten
-from loopscope.ir import Model
+from loopscope.ir import LayerId, Model
 from loopscope_app.describe.signatures import signatures
 
-_constants: WeakKeyDictionary[Model, Mapping[int, tuple[int, ...]]] = WeakKeyDictionary()
+_constants: WeakKeyDictionary[Model, Mapping[LayerId, tuple[int, ...]]] = WeakKeyDictionary()
 
 
 def generated_words(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
