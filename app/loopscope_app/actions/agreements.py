@@ -19,8 +19,11 @@ def begin(session: UserSession) -> None:
     if opened.pending or len(session.model.inputs) != len(opened.model.inputs):
         return
     known = session.model.agreement
-    is_known = known is not None and known.opened.model is opened.model
-    if is_known and not known.failed_before(session.model.inputs):
+    if (
+        known is not None
+        and known.opened.model is opened.model
+        and not known.failed_before(session.model.inputs)
+    ):
         return
     session.model.agreement = Agreement(opened, session.model.inputs)
     session.model.agreement.begin()

@@ -72,10 +72,12 @@ def _lines(result: Precision) -> Iterator[str]:
     unrounded = set(result.stay)
     for cost in result.costs[:_PRINTED_COSTS]:
         mark = ", stays" if cost.candidate in unrounded else ""
-        yield f"  {significant(cost.error, 2)}  {cost.candidate.address} ({cost.candidate.kind}){mark}"
+        error = significant(cost.error, 2)
+        yield f"  {error}  {cost.candidate.address} ({cost.candidate.kind}){mark}"
     if len(result.costs) > _PRINTED_COSTS:
         more = len(result.costs) - _PRINTED_COSTS
-        yield f"  and {more:,} more, each at most {significant(result.costs[_PRINTED_COSTS].error, 2)}"
+        largest = significant(result.costs[_PRINTED_COSTS].error, 2)
+        yield f"  and {more:,} more, each at most {largest}"
     if result.names:
         yield f"nncf.IgnoredScope(names={json.dumps(list(result.names))})"
     if result.inside:

@@ -112,7 +112,8 @@ def bounds() -> str:
     seconds = settings("", 0)["server.disconnectedSessionTTL"]
     return (
         f"One run: at most {(limits_of_run.memory_bytes or 0) >> 20} MB of values,"
-        f" {limits_of_run.iterations:,} iterations, {significant(limits_of_run.seconds, 6)} s at a time.\n"
+        f" {limits_of_run.iterations:,} iterations,"
+        f" {significant(limits_of_run.seconds or 0, 6)} s at a time.\n"
         f"One upload: at most {_SERVER_UPLOAD_MEGABYTES} MB; stored until its session ends,"
         f" {seconds} s after its page.\n"
         f"All sessions: at most {budget() / 2**30:.1f} GB; above that, the runs that were idle"

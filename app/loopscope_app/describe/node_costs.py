@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 import loopscope
-from loopscope.checks import Cost, ModelCosts, costs, macs_of_node
+from loopscope.checks import ComputeCost, ModelCosts, costs, macs_of_node
 from loopscope.errors import EngineError, counted
 from loopscope.ir import Model
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
@@ -20,7 +20,10 @@ _costs: WeakKeyDictionary[Model, ModelCosts] = WeakKeyDictionary()
 
 
 def model_costs(model: Model) -> ModelCosts | None:
-    """Return the costs of a model from its declared shapes, computed once; None for a large model."""
+    """Return the costs of a model from its declared shapes; None for a large model.
+
+    They are computed once.
+    """
     if len(places(model)) > MOST_NODES:
         return None
     result = _costs.get(model)
@@ -34,7 +37,7 @@ def cost_rows(
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of each known cost of a node.
 
-    ``concrete`` is the address of its execution at the cursor, empty if it has not run.
+    ``concrete`` is the address of its execution at the cursor, empty before it.
     """
     result = model_costs(debugger.model) if debugger is not None else None
     cost = result.nodes.get(place.address) if result is not None else None
@@ -53,7 +56,7 @@ def cost_rows(
         yield "output", bytes_text(cost.output_bytes)
 
 
-def _macs_text(cost: Cost, macs: int) -> str:
+def _macs_text(cost: ComputeCost, macs: int) -> str:
     iterations = "" if cost.iterations is None else f" in {counted(cost.iterations, 'iteration')}"
     return f"{macs:,}{iterations}"
 

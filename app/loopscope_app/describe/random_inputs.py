@@ -156,7 +156,8 @@ def generate(requests: Mapping[str, tuple[Signature, Shapes]], seed: int) -> dic
             if size > MOST_BYTES:
                 raise InputError(
                     f"input '{shorten(signature.name)}' of shape {_shape_text(shape)} would bring "
-                    f"the generated inputs to {size:,} bytes, more than the limit of {MOST_BYTES:,}: "
+                    f"the generated inputs to {size:,} bytes, "
+                    f"more than the limit of {MOST_BYTES:,}: "
                     "upload them as an .npz file"
                 )
     return {

@@ -50,7 +50,7 @@ class PagedRun:
         parts = [f"{counted:,} nodes", f"{steps:,} steps, {self.debugger.state}"]
         if count <= steps:
             parts.append(
-                f"this page contains {count:,} of the {steps + 1:,} moments of the run, to limit its size"
+                f"{count:,} of the {steps + 1:,} moments of the run, to limit the size of the page"
             )
         if not self.pictures.complete:
             ways = "fold and unroll" if self.pictures.views[0].unrolled else "fold"

@@ -52,7 +52,7 @@ class Agreement:
         self.thread.start()
 
     def failed_before(self, inputs: Mapping[str, np.ndarray]) -> bool:
-        """Return True if there is no report, and ``inputs`` are other ones."""
+        """Return True if the report is missing, and ``inputs`` are other ones."""
         return self.over and self.report is None and self.inputs is not inputs
 
 

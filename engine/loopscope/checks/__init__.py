@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from loopscope.checks import text
 from loopscope.checks.check import advice, check, own_runtimes
-from loopscope.checks.costs import Cost, ModelCosts, costs
+from loopscope.checks.costs import ComputeCost, ModelCosts, costs
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Group, Report, Runtime, Severity
 from loopscope.checks.input_facts import compared_constants, misfits
 from loopscope.checks.mac_formulas import macs_of_node
@@ -17,7 +17,7 @@ __all__ = [
     "ADVICE",
     "BY_CODE",
     "EVERYBODY",
-    "Cost",
+    "ComputeCost",
     "Diagnostic",
     "Group",
     "ModelCosts",

@@ -22,8 +22,11 @@ from loopscope.ops.dialect import catalogue_for
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Cost of one execution of a node, or of a whole model. None for what the shapes do not fix."""
+class ComputeCost:
+    """Cost of one execution of a node, or of a whole model.
+
+    A number is None if the shapes do not fix it.
+    """
 
     parameters: int
     """Number of stored elements that the node uses, bodies included. Indices are not counted, and
@@ -45,9 +48,9 @@ class Cost:
 class ModelCosts:
     """Costs of a model and of each of its nodes."""
 
-    total: Cost
-    """Cost of the model. A constant that several nodes use is counted once."""
-    nodes: Mapping[str, Cost]
+    total: ComputeCost
+    """ComputeCost of the model. A constant that several nodes use is counted once."""
+    nodes: Mapping[str, ComputeCost]
     """Costs by static address. A node inside a body has the cost of one iteration."""
 
 
@@ -71,7 +74,7 @@ class _Counter:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.stored = StoredValues(subject.places)
-        self.nodes: dict[str, Cost] = {}
+        self.nodes: dict[str, ComputeCost] = {}
         self.computed: list[str] = []
         """Addresses of the nodes that are not constants."""
         self.macs_of: dict[str, int | None] = {}
@@ -85,7 +88,7 @@ class _Counter:
         outermost = self.subject.places[0].address
         parameters, size = _sizes(self.constants_of[outermost].values())
         output_bytes = _sum(self.nodes[address].output_bytes for address in self.computed)
-        total = Cost(parameters, size, self.macs_of[outermost], output_bytes)
+        total = ComputeCost(parameters, size, self.macs_of[outermost], output_bytes)
         return ModelCosts(total, self.nodes)
 
     def _count(self, place: PlacedGraph) -> None:
@@ -98,7 +101,7 @@ class _Counter:
             for body in node.bodies:
                 own |= self.constants_of.get(f"{address}/{body.name}", {})
             parameters, size = _sizes(own.values())
-            cost = Cost(parameters, size, 0, self._output_bytes(place, node))
+            cost = ComputeCost(parameters, size, 0, self._output_bytes(place, node))
             if node.constant is None:
                 cost = self._with_macs(place, node, address, cost)
                 self.computed.append(address)
@@ -108,7 +111,9 @@ class _Counter:
         self.macs_of[place.address] = _sum(all_macs)
         self.constants_of[place.address] = constants
 
-    def _with_macs(self, place: PlacedGraph, node: Node, address: str, cost: Cost) -> Cost:
+    def _with_macs(
+        self, place: PlacedGraph, node: Node, address: str, cost: ComputeCost
+    ) -> ComputeCost:
         bodies = [self.macs_of.get(f"{address}/{body.name}") for body in node.bodies]
         if node.is_loop:
             return _of_loop(cost, bodies[0], self._iterations(node))
@@ -167,7 +172,7 @@ def _bytes(element_type: ElementType | None, shape: PartialShape) -> int | None:
     return packed_size(element_type, math.prod(shape.lengths))
 
 
-def _of_loop(cost: Cost, per_iteration: int | None, iterations: int | None) -> Cost:
+def _of_loop(cost: ComputeCost, per_iteration: int | None, iterations: int | None) -> ComputeCost:
     if 0 in (per_iteration, iterations):
         total: int | None = 0
     elif per_iteration is None or iterations is None:

@@ -78,17 +78,17 @@ def macs_of_node(
     return macs(node.type, Shapes(inputs, output, node.attributes))
 
 
-def _per_output(weights: int, kept: int = 1) -> Formula:
+def _per_output(weights: int, free: int = 1) -> Formula:
     """Return the formula of a convolution: each output element sums over the kernel.
 
-    ``weights`` is the number of the input of weights. Their first ``kept`` axes are not summed.
+    ``weights`` is the number of the input of weights. Their first ``free`` axes are not summed.
     """
-    return lambda shapes: math.prod(shapes.out) * math.prod(shapes.input(weights)[kept:])
+    return lambda shapes: math.prod(shapes.out) * math.prod(shapes.input(weights)[free:])
 
 
-def _per_input(weights: int, kept: int = 1) -> Formula:
-    """Return the formula of a transposed convolution: each input element spreads over the kernel."""
-    return lambda shapes: math.prod(shapes.input(0)) * math.prod(shapes.input(weights)[kept:])
+def _per_input(weights: int, free: int = 1) -> Formula:
+    """Return the formula of a transposed convolution: every input element meets the kernel."""
+    return lambda shapes: math.prod(shapes.input(0)) * math.prod(shapes.input(weights)[free:])
 
 
 def _product(transposed: str) -> Formula:
@@ -145,10 +145,10 @@ COUNTED: Mapping[str, Formula] = {
     # convolutions of OpenVINO, whose groups are an axis of the weights
     "Convolution": _per_output(1),
     "BinaryConvolution": _per_output(1),
-    "GroupConvolution": _per_output(1, kept=2),
+    "GroupConvolution": _per_output(1, free=2),
     "DeformableConvolution": _per_output(2),
     "ConvolutionBackpropData": _per_input(1),
-    "GroupConvolutionBackpropData": _per_input(1, kept=2),
+    "GroupConvolutionBackpropData": _per_input(1, free=2),
     # products of matrices
     "MatMul": _product("transpose_a"),
     "MatMulInteger": _product(""),

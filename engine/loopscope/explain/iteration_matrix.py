@@ -130,7 +130,8 @@ def step_of_cell(run: Run, matrix: Matrix, row: MatrixRow, iteration: int) -> in
     """
     if not 0 <= iteration < matrix.total:
         raise AddressError(
-            f"{matrix.address} has {matrix.total:,} iterations: expected 0 to {matrix.total - 1:,}, got {iteration}"
+            f"{matrix.address} has {matrix.total:,} iterations: expected 0 to "
+            f"{matrix.total - 1:,}, got {iteration}"
         )
     if row.role == "branch":
         position = region_number(matrix.program, row.label) or 0

@@ -22,7 +22,7 @@ _MAX_DEPTH = 8
 
 
 def model_facts(model: Model) -> tuple[tuple[str, str], ...]:
-    """Return names and texts of what the file states about the model, in the order of the file.
+    """Return the facts that the file states about the model, as names and texts in its order.
 
     Nested entries of OpenVINO's ``rt_info`` have their sections in their names.
     """
@@ -45,7 +45,7 @@ def flat_entries(content: Mapping[str, object], prefix: str = "") -> Iterator[tu
     [('a', '1'), ('b/c', '2')]
     """
     waiting: list[tuple[str, object, int]] = [
-        (prefix + name, entry, 0) for name, entry in reversed(content.items())
+        (prefix + name, entry, 0) for name, entry in reversed([*content.items()])
     ]
     while waiting:
         name, entry, depth = waiting.pop()
@@ -54,5 +54,5 @@ def flat_entries(content: Mapping[str, object], prefix: str = "") -> Iterator[tu
         elif depth < _MAX_DEPTH:
             waiting += [
                 (name if inner == "value" else f"{name}/{inner}", value, depth + 1)
-                for inner, value in reversed(entry.items())
+                for inner, value in reversed([*entry.items()])
             ]

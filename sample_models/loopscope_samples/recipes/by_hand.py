@@ -52,7 +52,7 @@ def _ranks_recipe() -> Recipe:
     answer = builder.cond(whole_row, row, best, name="row_or_best")
     hundred = graph.constant(np.float32(100), name="hundred")
     percent = ops.multiply(answer, hundred, name="percent")
-    values = np.float32([0.25, 0.5, 0.125])
+    values = np.array([0.25, 0.5, 0.125], np.float32)
     sets = {
         "best_only": {"scores": values, "whole_row": np.bool_(False)},
         "whole_row": {"scores": values, "whole_row": np.bool_(True)},

@@ -104,7 +104,7 @@ def test_values_are_left_out_on_demand() -> None:
     tables = ("values", "backs", "sparks", "nans")
     assert any(frame.get("values") for frame in data_of(with_values)["frames"])
     assert not any(frame.get(table) for frame in data_of(without)["frames"] for table in tables)
-    assert "<code>if_even</code> was 1" in with_values
+    assert "<code>number</code> was 1" in with_values
     assert "was 1" not in without
     assert '<details class="proof"><summary>the proof</summary><div><code>' in with_values
     assert "the proof" not in without
@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_thinned_and_the_page_says_so() -> None:
     assert len(page.encode()) <= whole - 3000
     assert data["steps"][data["at"]] == 501
     assert (data["steps"][0], data["steps"][-1]) == (0, debugger.steps)
-    assert f"holds {len(data['steps']):,} of the {debugger.steps + 1:,} moments" in page
+    assert f"{len(data['steps']):,} of the {debugger.steps + 1:,} moments" in page
     with pytest.raises(BytesBound, match="allow more megabytes"):
         page_of(debugger, title="c", most_bytes=100_000)
 

@@ -94,4 +94,6 @@ def test_four_presses_of_a_new_user(page: Page, server: str) -> None:
     expect(card.get_by_text("What next?")).to_be_visible(timeout=LONG)
     expect(page).to_have_url(re.compile("view=compare"))
     card.get_by_role("button", name="Open your own model").click()
-    expect(page.get_by_label("Open a path on this computer")).to_be_visible(timeout=LONG)
+    expect(page.get_by_role("textbox", name="Open a path on this computer")).to_be_visible(
+        timeout=LONG
+    )

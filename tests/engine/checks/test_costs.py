@@ -12,7 +12,7 @@ from onnx import parser
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope.checks import Cost, costs
+from loopscope.checks import ComputeCost, costs
 from loopscope.checks.mac_formulas import COUNTED, UNCOUNTED, Shapes, macs
 from loopscope.errors import InputError
 from loopscope.ops.catalogue import CATALOGUE
@@ -148,7 +148,7 @@ def test_an_if_has_the_macs_of_its_costlier_branch() -> None:
         name="choice",
     )
     choice = costs(graph.model(result)).nodes["main/choice"]
-    assert choice == Cost(parameters=40, parameter_bytes=160, macs=32, output_bytes=4)
+    assert choice == ComputeCost(parameters=40, parameter_bytes=160, macs=32, output_bytes=4)
 
 
 def test_an_unknown_operation_has_unknown_macs() -> None:

@@ -97,6 +97,7 @@ export default function ({ data, parentElement }) {
   const veil = part(parentElement, VEIL);
   veil.textContent = "Drop to open";
   const question = part(parentElement, QUESTION);
+  const { endings, ask: asks } = data ?? { endings: [], ask: false };
 
   /** @param {DragEvent} event */
   const over = (event) => {
@@ -114,9 +115,9 @@ export default function ({ data, parentElement }) {
     if (!hasFiles(event) || !fileField() || takesFiles(event.target)) return;
     event.preventDefault();
     const { files } = /** @type {DataTransfer} */ (event.dataTransfer);
-    if (!areModels(files, data.endings))
-      say(question, `${namesOf(files).join(" and ")} is not a model: expected ${data.endings.slice(0, 3).join(", ")} …`);
-    else if (data.ask) ask(question, files);
+    if (!areModels(files, endings))
+      say(question, `${namesOf(files).join(" and ")} is not a model: expected ${endings.slice(0, 3).join(", ")} …`);
+    else if (asks) ask(question, files);
     else open(files);
   };
   document.addEventListener("dragover", over);

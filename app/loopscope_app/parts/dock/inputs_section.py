@@ -63,7 +63,8 @@ def show(session: UserSession) -> None:
             icon=":material/casino:",
             on_click=input_draft.make_up,
             args=(seed,),
-            help="Random values, the same for the same seed. A number that the model compares with a constant gets that constant.",
+            help="Random values, the same for the same seed. An input that the model compares "
+            "with a constant becomes this constant.",
         )
         st.number_input("Seed", 0, 2**31 - 1, 0, key=seed, width=110)
     st.file_uploader(

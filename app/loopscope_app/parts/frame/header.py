@@ -9,6 +9,7 @@ from loopscope.errors import shorten
 from loopscope.ir import is_trace
 from loopscope.view import short_name, value_preview
 from loopscope_app.actions import models
+from loopscope_app.describe.generated_inputs import generated_words
 from loopscope_app.describe.wording import model_size
 from loopscope_app.parts.dock import drawer
 from loopscope_app.parts.frame import agreement_badge, finder, more_menu, problems_badge, view_row
@@ -59,7 +60,7 @@ def _choose(session: UserSession, opened: Opened) -> None:
     names = list(opened.sets)
     options = names if session.model.input_set in names else [EDITED, *names]
     if options == [MADE_UP] and opened.report.ok and opened.model.inputs:
-        _generated()
+        _generated(session, opened)
         return
     if not opened.model.inputs or not options:
         return
@@ -76,13 +77,13 @@ def _choose(session: UserSession, opened: Opened) -> None:
     )
 
 
-def _generated() -> None:
+def _generated(session: UserSession, opened: Opened) -> None:
     """Show that the inputs are generated, with a link to the tab where they are entered."""
     st.button(
         "Generated inputs · edit",
         key="header_generated",
         type="secondary",
-        help="Random values, the same each time",
+        help=markup.plain(generated_words(opened.model, session.model.inputs), 400),
         on_click=DOCK.show,
         args=("Setup",),
     )

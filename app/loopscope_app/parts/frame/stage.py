@@ -8,7 +8,6 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import preparing
-from loopscope_app.parts.course import first_run
 from loopscope_app.parts.dock import iterations_tab
 from loopscope_app.parts.frame import (
     breadcrumb,
@@ -19,6 +18,7 @@ from loopscope_app.parts.frame import (
     transport,
 )
 from loopscope_app.parts.inspector import what_if
+from loopscope_app.parts.panels import first_run
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_run import Preparing
 from loopscope_app.state.focus import loop_in_focus

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import preparing
-from loopscope_app.parts.course import first_run
 from loopscope_app.parts.frame import header, moment, notice, page_address, run_progress
+from loopscope_app.parts.panels import first_run
 from loopscope_app.state.user_session import UserSession
 
 

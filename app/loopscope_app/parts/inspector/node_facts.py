@@ -1,4 +1,4 @@
-"""Facts about a node that its file states, and its costs: source line, parameters, MACs, metadata."""
+"""Facts about a node that its file states, and its costs: source line, parameters, MACs."""
 
 from __future__ import annotations
 

@@ -212,7 +212,10 @@ def _adjoint(compared: Compared) -> str:
         for mine, was in zip(left.adjoints, right.adjoints, strict=True)
     ):
         if mine.fate.kind != was.fate.kind:
-            return f"the gradient of {mine.name} {mine.fate.kind}; without the change it {was.fate.kind}"
+            return (
+                f"the gradient of {mine.name} {mine.fate.kind}; "
+                f"without the change it {was.fate.kind}"
+            )
         if mine.fate.last != was.fate.last:
             return (
                 f"the gradient of {mine.name} arrives as {significant(mine.fate.last, 2)} "

@@ -40,7 +40,7 @@ def show() -> None:
             key=UPLOAD,
             on_change=models.open_upload,
             args=(UPLOAD,),
-            help="A .zip may contain a model with its weights. OpenVINO converts TensorFlow (frozen "
+            help="A .zip may contain a model and its weights. OpenVINO converts TensorFlow (frozen "
             ".pb or .pbtxt, .meta, zipped SavedModel), TensorFlow Lite (.tflite) and PaddlePaddle "
             "(.pdmodel with .pdiparams). Files can also be dropped anywhere on the page.",
         )

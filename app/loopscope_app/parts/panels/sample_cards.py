@@ -12,8 +12,7 @@ import streamlit as st
 from loopscope.errors import counted
 from loopscope_app.actions import models
 from loopscope_app.describe.sample_filter import matching
-from loopscope_app.parts.course import course_card
-from loopscope_app.parts.panels import sample_search
+from loopscope_app.parts.panels import course_card, sample_search
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
 from loopscope_samples import SECTIONS, Sample, Size, samples
