@@ -124,9 +124,10 @@ def counting() -> Model:
     keep = graph.parameter("keep", "boolean", [])
 
     def step(value: builder.Tensor) -> builder.Tensor:
-        return value + builder.cond(
+        added: builder.Tensor = value + builder.cond(
             keep, lambda: builder.constant(1, "i64"), lambda: builder.constant(2, "i64")
         )
+        return added
 
     total = builder.while_loop(lambda value: value < limit, step, [builder.constant(0, "i64")])[0]
     return graph.model(total)

@@ -15,8 +15,8 @@ from loopscope.write.onnx.openvino.operation_rules import COMPUTATIONS
 from loopscope.write.onnx.openvino.regions import translate_if, translate_loop
 from loopscope.write.onnx.openvino.translated_graph import (
     OPSET,
+    OnnxTensor,
     Request,
-    Tensor,
     TranslatedGraph,
 )
 
@@ -73,11 +73,11 @@ def _output_name(graph: ModelGraph, node: Node) -> str:
 
 
 def _translate_graph(
-    graph: ModelGraph, target: TranslatedGraph, bound: Mapping[LayerId, Tensor]
-) -> Mapping[LayerId, Tensor]:
+    graph: ModelGraph, target: TranslatedGraph, bound: Mapping[LayerId, OnnxTensor]
+) -> Mapping[LayerId, OnnxTensor]:
     """Add the nodes of a graph; return the tensor of each Result."""
     tensors = {(layer, 0): tensor for layer, tensor in bound.items()}
-    results: dict[LayerId, Tensor] = {}
+    results: dict[LayerId, OnnxTensor] = {}
     for node in _in_order(graph):
         if node.type == "Parameter":
             continue
