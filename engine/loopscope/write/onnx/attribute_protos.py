@@ -140,8 +140,7 @@ def _kind_of_empty(
         declared = onnx.defs.get_schema(kind, version, domain).attributes.get(name)
     except onnx.defs.SchemaError:
         declared = None
-    return (
-        AttributeProto.INTS
-        if declared is None
-        else int(getattr(declared.type, "value", declared.type))
-    )
+    if declared is None:
+        return AttributeProto.INTS
+    declared_type: Any = declared.type
+    return int(getattr(declared_type, "value", declared_type))
