@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from loopscope.checks.check import check
 from loopscope.errors import WriteError, listed, shorten
 from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC
 from loopscope.ir.walk import nodes
+from loopscope.ops.catalogue import CATALOGUE
 from loopscope.write.onnx.openvino.known_ports import with_known_ports
 from loopscope.write.onnx.openvino.movement_rules import MOVEMENTS
 from loopscope.write.onnx.openvino.operation_rules import COMPUTATIONS
@@ -36,6 +38,10 @@ def to_onnx(model: Model) -> Model:
         raise WriteError(
             f"the model cannot be written as ONNX: {listed(missing)} "
             f"{'has' if len(missing) == 1 else 'have'} no equivalent there, or none that is known"
+        )
+    if not check(model, CATALOGUE).ok:
+        raise WriteError(
+            "the model has errors, so that it cannot be written as ONNX: see `loopscope check`"
         )
     model = with_known_ports(model)
     output_names = {node.id: _output_name(model.graph, node) for node in model.graph.results}
