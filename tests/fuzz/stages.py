@@ -31,9 +31,12 @@ from loopscope.explain.iteration_matrix import iteration_matrix, step_of_cell
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.explain.pattern import pattern
 from loopscope.explain.provenance import provenance
+from loopscope.explain.taken_paths import taken_paths
 from loopscope.explain.verdict import verdict
+from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
 from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.dialect import catalogue_for
 from loopscope.read.file_limits import ReadLimits
 from loopscope.view import unrolling
 from loopscope.view.build import graph_view
@@ -278,6 +281,24 @@ def _write(walk: Walk) -> None:
     )
 
 
+def _write_onnx(walk: Walk) -> None:
+    """What was read from ONNX without an error is the same after it is written and read again."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "m.onnx"
+        write_model(walk.read, target)
+        again = loopscope.read_model(target, limits=READ_LIMITS)
+    if walk.read.dialect == "onnx" and check(walk.read, catalogue_for("onnx")).ok:
+        found = difference(walk.read, again)
+        assert not found, f"what was written anew is another model: {found}"
+
+
+def _specialise(walk: Walk) -> None:
+    """To the inputs of the run, or to the paths that it took."""
+    values = {name: value for name, value in walk.given.items() if walk.dice.random() < 0.3}
+    taken = taken_paths(walk.debugger) if walk.dice.random() < 0.5 else None
+    loopscope.specialise(walk.read, values, taken=taken, unroll=walk.dice.choice((False, 3)))
+
+
 def _inputs(walk: Walk) -> None:
     seed = walk.dice.randrange(9)
     given = random_inputs(walk.read, seed, lengths_by_trials(walk.read, seed))
@@ -330,6 +351,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("matrix", _matrix, 0.3),
     Stage("origin", _origin, 0.3),
     Stage("unroll", _unroll, 0.2),
+    Stage("write onnx", _write_onnx, 0.3),
+    Stage("specialise", _specialise, 0.2),
     Stage("write", _write, 0.3),
     Stage("inputs", _inputs, 0.05),
     Stage("upload", _upload, 0.1),

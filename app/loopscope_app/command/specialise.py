@@ -1,4 +1,4 @@
-"""``loopscope specialise``: write a model for fixed inputs, without the control flow they decide."""
+"""``loopscope specialise``: write a model for fixed inputs, without the Ifs that they decide."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class SpecialisedModel:
 
     @property
     def sentences(self) -> Iterator[str]:
-        """What goes, what remains, and while which conditions the result is equal."""
+        """Sentences about the changes, what remains, and the conditions of validity."""
         yield from self.result.changes
         yield from self.result.remaining
         before, after = (

@@ -283,10 +283,10 @@ class GraphPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class OnnxSource:
     """The ONNX file of a model, parsed again only when the model is written.
 
-    It contains what a Model does not: opsets, functions, metadata, declared types, documentation
+    It contains opsets, functions, metadata, declared types, documentation
     and the original form of attributes.
     """
 
@@ -334,8 +334,8 @@ class Model:
     """Notes of the reader for the user."""
     unopened: Model | None = None
     """The model before operators such as LSTM were opened as loops; None if none is opened."""
-    source: Source | None = None
-    """What an ONNX file contains beyond this model, for writing it again."""
+    source: OnnxSource | None = None
+    """The parts of an ONNX file that the model lacks, for writing it again."""
 
     def __repr__(self) -> str:
         """Return a short text: the nodes of a model are too many to print."""

@@ -40,8 +40,10 @@ def test_a_model_is_written_as_it_was_read(
 def test_what_cannot_be_written_is_said(
     halving: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["convert", str(halving), str(tmp_path / "out.onnx")]) == 2
+    assert main(["convert", str(halving), str(tmp_path / "out.txt")]) == 2
     assert "expected one that ends with .xml" in capsys.readouterr().err
+    assert main(["convert", str(halving), str(halving)]) == 2
+    assert "it was opened as the model, expected another path" in capsys.readouterr().err
     value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
     result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
     graph = onnx.helper.make_graph(
@@ -54,6 +56,14 @@ def test_what_cannot_be_written_is_said(
     assert main(["convert", str(tmp_path / "one.onnx"), str(tmp_path / "out.xml")]) == 2
     assert "an ONNX model cannot be written as OpenVINO IR" in capsys.readouterr().err
     assert not (tmp_path / "out.xml").exists()
+    assert main(["convert", str(tmp_path / "one.onnx"), str(tmp_path / "two.onnx")]) == 0
+    assert "two.onnx contains 'one' as ONNX" in capsys.readouterr().out
+    assert (
+        difference(
+            loopscope.read_model(tmp_path / "one.onnx"), loopscope.read_model(tmp_path / "two.onnx")
+        )
+        == ""
+    )
 
 
 def test_inputs_that_the_command_brings_come_first(

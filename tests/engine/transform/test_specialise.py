@@ -73,6 +73,17 @@ COUNTED = """counted (float[2] x) => (float[2] y, float[K, 2] all) {
     }>
 }
 """
+SCANNED = """scanned (float[N, 2] x) => (float[2] y, float[N, 2] all) {
+    zeros = Constant <value_floats = [0.0, 0.0]> ()
+    y, all = Scan (zeros, x) <
+        num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1],
+        body = step (float[2] sum, float[2] part) => (float[2] next, float[2] seen) {
+            next = Add (sum, part)
+            seen = Mul (next, part)
+        }
+    >
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -83,6 +94,7 @@ COUNTED = """counted (float[2] x) => (float[2] y, float[K, 2] all) {
         (RATES, {"sr": 1}, {}, False, ["If_3/else/If_1 became its else", "its else branch"]),
         (LENGTHS, {}, {"x": [1, 4]}, False, ["main/If_6 became its then branch; 2 nodes of"]),
         (LENGTHS, {}, {"x": [2, 4]}, False, ["main/If_6 became its else branch; 2 nodes of"]),
+        (SCANNED, {}, {"x": [3, 2]}, True, ["main/Scan_1 was unrolled into 3 iterations"]),
         (COUNTED, {}, {}, 3, ["main/Loop_2 was unrolled into 3 iterations"]),
     ],
 )
@@ -124,9 +136,10 @@ def counting() -> Model:
     keep = graph.parameter("keep", "boolean", [])
 
     def step(value: builder.Tensor) -> builder.Tensor:
-        return value + builder.cond(
+        added: builder.Tensor = value + builder.cond(
             keep, lambda: builder.constant(1, "i64"), lambda: builder.constant(2, "i64")
         )
+        return added
 
     total = builder.while_loop(lambda value: value < limit, step, [builder.constant(0, "i64")])[0]
     return graph.model(total)

@@ -222,7 +222,7 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     model = edges(GOOD_EDGE)
     for path, message in (
         (tmp_path / "none" / "m.xml", "No such file"),
-        (tmp_path / "m.onnx", "ends with .xml"),
+        (tmp_path / "m.tflite", "ends with .xml"),
     ):
         with pytest.raises(WriteError, match=message):
             write_model(model, path)

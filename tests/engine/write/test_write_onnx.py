@@ -225,6 +225,14 @@ shadowed (bool c, float[2] x) => (float[2] y) {
 """
 
 
+def test_a_file_without_opsets_stays_without(tmp_path: Path) -> None:
+    """Found by the fuzzer: ONNX 1 was imported."""
+    source = parser.parse_model(SHADOWED)
+    del source.opset_import[:]
+    target = written(loopscope.read_model(source.SerializeToString()), tmp_path)
+    assert not onnx.load(target).opset_import
+
+
 def test_names_of_a_body_remain_where_they_connect_the_same(tmp_path: Path) -> None:
     model = loopscope.read_model(parser.parse_model(SHADOWED).SerializeToString())
     assert difference(model, loopscope.read_model(written(model, tmp_path))) == ""

@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.collecting import no_garbage_collection
-from loopscope.ir.model import Body, Model, ModelGraph, Source
+from loopscope.ir.model import Body, Model, ModelGraph, OnnxSource
 from loopscope.read.address_length import check_addresses
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.onnx.graphs import Builder, Built
@@ -54,7 +54,7 @@ def read_onnx(document: bytes, weights: Weights, file: str, limits: ReadLimits) 
         file=file,
         meta_data=_meta_data(proto),
         notes=(*notes, *([_CRASHED] if types.crashed else [])),
-        source=Source(parts.outline, tuple(reader.places), calls),
+        source=OnnxSource(parts.outline, tuple(reader.places), calls),
     )
 
 

@@ -86,16 +86,16 @@ def _drop_unread_captures(graph: EditableGraph, layer: LayerId) -> None:
         entry.external for body in node.bodies for entry in body.inputs if is_invariant(body, entry)
     }
     fixed = _FIXED_INPUTS.get(node.type, 0)
-    kept = [
+    remaining = [
         index
         for index in range(len(node.inputs))
         if index < fixed or index in used or index not in captured
     ]
-    if len(kept) == len(node.inputs) and all(
+    if len(remaining) == len(node.inputs) and all(
         new is old for new, old in zip(bodies, node.bodies, strict=True)
     ):
         return
-    number = {old: new for new, old in enumerate(kept)}
+    number = {old: new for new, old in enumerate(remaining)}
     bodies = tuple(
         [
             replace(
@@ -110,8 +110,10 @@ def _drop_unread_captures(graph: EditableGraph, layer: LayerId) -> None:
             for body in bodies
         ]
     )
-    graph.sources[layer] = [graph.sources[layer][index] for index in kept]
-    graph.put(replace(node, bodies=bodies, inputs=tuple([node.inputs[index] for index in kept])))
+    graph.sources[layer] = [graph.sources[layer][index] for index in remaining]
+    graph.put(
+        replace(node, bodies=bodies, inputs=tuple([node.inputs[index] for index in remaining]))
+    )
 
 
 def _without_unread(body: Body) -> Body:
@@ -136,17 +138,17 @@ def _drop_unread_outputs(graph: EditableGraph, layer: LayerId) -> None:
         for index in range(len(graph.sources[reader]))
         if (source := graph.source(reader, index)) is not None and source.layer == layer
     }
-    kept = [index for index in range(len(node.outputs)) if index in read]
-    if len(kept) == len(node.outputs) or not kept:
+    remaining = [index for index in range(len(node.outputs)) if index in read]
+    if len(remaining) == len(node.outputs) or not remaining:
         return
-    number = {OutputRef(layer, old): OutputRef(layer, new) for new, old in enumerate(kept)}
-    bodies = tuple([_with_outputs(body, kept) for body in node.bodies])
+    number = {OutputRef(layer, old): OutputRef(layer, new) for new, old in enumerate(remaining)}
+    bodies = tuple([_with_outputs(body, remaining) for body in node.bodies])
     graph.renumber_outputs(number)
-    graph.put(replace(node, bodies=bodies, outputs=tuple([node.outputs[n] for n in kept])))
+    graph.put(replace(node, bodies=bodies, outputs=tuple([node.outputs[n] for n in remaining])))
 
 
-def _with_outputs(body: Body, kept: list[int]) -> Body:
-    entries = [body.outer_outputs[index] for index in kept]
+def _with_outputs(body: Body, remaining: list[int]) -> Body:
+    entries = [body.outer_outputs[index] for index in remaining]
     results = {entry.internal for entry in entries}
     graph: ModelGraph = body.graph
     dropped = {entry.internal for entry in body.outer_outputs if entry.internal not in results}

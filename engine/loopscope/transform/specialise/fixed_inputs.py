@@ -74,22 +74,28 @@ def _fitting(signature: Signature, name: str, value: Any) -> np.ndarray:
     if element_type is ElementType.STRING:
         fitting = array.astype(object)
     else:
-        try:
-            fitting = array.astype(element_type.dtype)
-        except (TypeError, ValueError):
-            fitting = None
-        narrowed = fitting is not None and not element_type.is_float
-        if fitting is None or (narrowed and not np.array_equal(fitting, array)):
-            raise InputError(
-                f"the input {shorten(name, 60)!r} is {element_type}, which "
-                f"{shorten(repr(value), 60)} does not fit"
-            )
+        fitting = _converted(array, element_type, name)
     if not signature.shape.contains(fitting.shape):
         raise InputError(
             f"the input {shorten(name, 60)!r} has the shape {signature.shape}, got "
             f"{list(fitting.shape)}"
         )
     return fitting
+
+
+def _converted(array: np.ndarray, element_type: ElementType, name: str) -> np.ndarray:
+    """Return an array in a type; only a float may be rounded."""
+    try:
+        converted = array.astype(element_type.dtype)
+        fits = element_type.is_float or np.array_equal(converted, array)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"the input {shorten(name, 60)!r} is {element_type}, which "
+            f"{shorten(str(array.tolist()), 60)} does not fit"
+        )
+    return converted
 
 
 def _constant(model: Model, layer: LayerId, array: np.ndarray) -> Node:

@@ -135,6 +135,7 @@ def _is_foldable(operation: Operation) -> bool:
         operation.kernel is not None
         and operation.role is Role.COMPUTE
         and operation.pure
+        and operation.only_tensors
         and not operation.stateful
     )
 
@@ -165,6 +166,8 @@ def _computed(graph: EditableGraph, node: Node, operation: Operation) -> np.ndar
     except _KERNEL_ERRORS:
         return None
     result = result[0] if isinstance(result, tuple) else result
+    if not isinstance(result, np.ndarray | np.generic):
+        return None
     array = np.asarray(result)
     is_exact = node.type in _EXACT or array.dtype.kind in "biuO"
     return array if is_exact and array.nbytes <= max(size, _MOST_NEW_BYTES) else None

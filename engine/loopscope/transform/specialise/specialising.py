@@ -213,9 +213,7 @@ class _Specialising:
             return
         if not is_proved:
             self.branches[place] = condition
-            self.conditions.append(
-                f"{text} was {str(condition).lower()} in {self._runs()} ({place})"
-            )
+            self._assume(f"{text} was {str(condition).lower()} in {self._runs()}", place)
         if other is not None:
             # Changes in the other branch went with it.
             gone = f"{place}/{other.name}/"
@@ -225,6 +223,12 @@ class _Specialising:
         self.changes.append(
             f"{place} became its {name} branch; {nodes_text} of the other branch went"
         )
+
+    def _assume(self, text: str, place: str) -> None:
+        """Add a condition once, with its place unless a tensor of the outermost graph decides."""
+        condition = text if place.count("/") == 1 else f"{text} ({place})"
+        if condition not in self.conditions:
+            self.conditions.append(condition)
 
     def _condition_name(self, graph: EditableGraph, layer: LayerId) -> str:
         """Return the name of the tensor that decides an If."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -69,7 +69,8 @@ def constant_attribute(constant: Constant, source: NodeProto | None) -> Attribut
                 known.shape,
                 known.tobytes(),
             ):
-                return original
+                written: AttributeProto = original
+                return written
     attribute = AttributeProto(name="value", type=AttributeProto.TENSOR)
     attribute.t.CopyFrom(tensor_proto(constant, ""))
     return attribute
@@ -93,7 +94,8 @@ def _attribute(
         kind = kinds[is_list]
     else:
         kind = _kind_of_empty(name, original, operation)
-    attribute = AttributeProto(name=name, type=kind)
+    attribute = AttributeProto(name=name)
+    attribute.type = cast("Any", kind)
     if original is not None:
         attribute.doc_string = original.doc_string
     field = _FIELDS[kind]
@@ -120,8 +122,8 @@ def _texts(original: AttributeProto | None, items: Sequence[object]) -> Sequence
 def _encoded(value: object, text: bytes | None) -> Any:
     """Return the content of an attribute. ``text`` is the original text, maybe not in UTF-8."""
     if isinstance(value, str):
-        kept = text is not None and text.decode("utf-8", errors="replace") == value
-        return text if kept else value.encode()
+        is_original = text is not None and text.decode("utf-8", errors="replace") == value
+        return text if is_original else value.encode()
     if isinstance(value, np.ndarray):
         return array_proto(value)
     return TypeProto.FromString(value.serialized) if isinstance(value, ValueType) else value
@@ -138,4 +140,7 @@ def _kind_of_empty(
         declared = onnx.defs.get_schema(kind, version, domain).attributes.get(name)
     except onnx.defs.SchemaError:
         declared = None
-    return AttributeProto.INTS if declared is None else int(declared.type.value)
+    if declared is None:
+        return AttributeProto.INTS
+    declared_type: Any = declared.type
+    return int(getattr(declared_type, "value", declared_type))

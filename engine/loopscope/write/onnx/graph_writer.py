@@ -16,8 +16,8 @@ from loopscope.write.onnx.bound_bodies import BoundBody, bind_body, is_capture, 
 from loopscope.write.onnx.opsets import OpsetImports, domain_and_version, written_domain
 from loopscope.write.onnx.source_file import SourceFile
 from loopscope.write.onnx.tensor_names import (
-    FreshNames,
     TensorNames,
+    UnusedNames,
     is_initializer,
     name_tensors,
 )
@@ -30,7 +30,7 @@ class GraphWriter:
     """Writer of the graphs of one model or function, which share the opset imports."""
 
     source: SourceFile
-    fresh: FreshNames
+    fresh: UnusedNames
     opsets: OpsetImports
     functions: list[FunctionProto] = field(default_factory=list[FunctionProto])
     """New functions, for calls whose bodies were changed."""

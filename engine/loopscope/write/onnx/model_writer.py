@@ -12,7 +12,7 @@ from loopscope.ir.walk import nodes
 from loopscope.write.onnx.graph_writer import GraphWriter
 from loopscope.write.onnx.opsets import OpsetImports
 from loopscope.write.onnx.source_file import SourceFile
-from loopscope.write.onnx.tensor_names import FreshNames
+from loopscope.write.onnx.tensor_names import UnusedNames
 from loopscope.write.onnx.tensor_protos import ExternalTensors
 
 _FIELDS = ("producer_name", "producer_version", "domain", "doc_string")
@@ -38,7 +38,7 @@ def model_proto(model: Model, external: ExternalTensors | None = None) -> ModelP
     proto.ClearField("opset_import")
     proto.ir_version = model.version
     opsets = OpsetImports(source.model.opset_import)
-    writer = GraphWriter(source, FreshNames(model), opsets, external=external)
+    writer = GraphWriter(source, UnusedNames(model), opsets, external=external)
     try:
         writer.write(model.graph, proto.graph)
     except RecursionError:

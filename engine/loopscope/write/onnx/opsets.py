@@ -25,8 +25,8 @@ class OpsetImports:
         ``WriteError`` if another version of its domain is imported.
         """
         domain, version = domain_and_version(node)
-        if version is None:
-            return
+        if version is None or (domain == ONNX and version == 1 and ONNX not in self._versions):
+            return  # a file without an import of ONNX has the first opset
         imported = self._versions.setdefault(domain, version)
         if imported != version:
             raise WriteError(

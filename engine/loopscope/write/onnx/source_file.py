@@ -7,13 +7,13 @@ from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from loopscope.ir.model import Body, Node, Source
+from loopscope.ir.model import Body, Node, OnnxSource
 
 
 class SourceFile:
     """The file of a model, parsed on first use; empty for a model that was not read from ONNX."""
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: OnnxSource | None) -> None:
         self._source = source
         self._firsts = [place.first for place in source.places] if source else []
 

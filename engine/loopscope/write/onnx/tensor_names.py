@@ -10,7 +10,7 @@ from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.walk import graphs
 
 
-class FreshNames:
+class UnusedNames:
     """The names that are used anywhere in a model, and new ones."""
 
     def __init__(self, model: Model) -> None:
@@ -54,7 +54,7 @@ class TensorNames:
 
 
 def name_tensors(
-    graph: ModelGraph, captured: Mapping[LayerId, str], fresh: FreshNames, *, is_outermost: bool
+    graph: ModelGraph, captured: Mapping[LayerId, str], fresh: UnusedNames, *, is_outermost: bool
 ) -> TensorNames:
     """Return the names of a graph.
 
@@ -63,9 +63,9 @@ def name_tensors(
     """
     order = _file_order(graph)
     names = _own_names(graph, captured)
-    kept = TensorNames(order, names, {node.id: node.name for node in graph.results})
-    if _connects(graph, kept, captured):
-        return kept
+    unchanged = TensorNames(order, names, {node.id: node.name for node in graph.results})
+    if _connects(graph, unchanged, captured):
+        return unchanged
     return _unique(graph, order, names, captured, fresh.new, is_outermost=is_outermost)
 
 

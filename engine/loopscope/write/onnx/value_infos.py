@@ -73,12 +73,12 @@ def kept_value_infos(
     source: Iterable[ValueInfoProto], ports: dict[str, Port]
 ) -> list[ValueInfoProto]:
     """Return the source's declarations of values that still exist with a fitting type."""
-    kept = []
+    fitting = []
     for info in source:
         port = ports.get(info.name)
         if port is not None:
             declared = value_type(info.type)
             same_type = declared.element_type == port.element_type or port.element_type is None
             if same_type and declared.shape.intersect(port.shape) is not None:
-                kept.append(info)
-    return kept
+                fitting.append(info)
+    return fitting

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
 from loopscope.write.onnx.openvino.operation_rules import Rule
-from loopscope.write.onnx.openvino.translated_graph import I64, Request, Tensor
+from loopscope.write.onnx.openvino.translated_graph import I64, OnnxTensor, Request
 
 
-def _gather(request: Request) -> Sequence[Tensor]:
+def _gather(request: Request) -> Sequence[OnnxTensor]:
     if int(request.text("batch_dims", "0")):
         raise request.refusal("ONNX does not gather in batches")
     axis = int(request.value(2).reshape(-1)[0])
@@ -20,14 +21,14 @@ def _gather(request: Request) -> Sequence[Tensor]:
 
 
 def _with_axes(operation: str) -> Rule:
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         axes = [request.indices(1)] if len(request.inputs) > 1 else []
         return [request.one(operation, [request.inputs[0], *axes], request.kind)]
 
     return rule
 
 
-def _reshape(request: Request) -> Sequence[Tensor]:
+def _reshape(request: Request) -> Sequence[OnnxTensor]:
     target = request.inputs[1].value
     has_zeros = target is None or 0 in target.tolist()
     keeps = request.is_true("special_zero") or not has_zeros
@@ -41,20 +42,20 @@ def _reshape(request: Request) -> Sequence[Tensor]:
     ]
 
 
-def _shape_of(request: Request) -> Sequence[Tensor]:
+def _shape_of(request: Request) -> Sequence[OnnxTensor]:
     rank = request.inputs[0].shape.rank
     shape = PartialShape.unknown(1) if rank is None else PartialShape.of([rank])
     lengths = request.one("Shape", request.inputs, I64, shape)
     return [request.cast(lengths, ElementType(request.text("output_type", "i64")))]
 
 
-def _broadcast(request: Request) -> Sequence[Tensor]:
+def _broadcast(request: Request) -> Sequence[OnnxTensor]:
     if request.text("mode", "numpy") not in ("numpy", "bidirectional"):
         raise request.refusal(f"ONNX does not broadcast as {request.text('mode')}")
     return [request.one("Expand", [request.inputs[0], request.indices(1)], request.kind)]
 
 
-def _tile(request: Request) -> Sequence[Tensor]:
+def _tile(request: Request) -> Sequence[OnnxTensor]:
     repeats = request.indices(1)
     missing = request.rank() - (repeats.shape.lengths[0] if repeats.shape.is_static else 0)
     if not repeats.shape.is_static or missing < 0:
@@ -65,18 +66,18 @@ def _tile(request: Request) -> Sequence[Tensor]:
     return [request.one("Tile", [request.inputs[0], repeats], request.kind)]
 
 
-def _concat(request: Request) -> Sequence[Tensor]:
+def _concat(request: Request) -> Sequence[OnnxTensor]:
     axis = int(request.text("axis"))
     return [request.one("Concat", request.inputs, request.kind, axis=axis)]
 
 
-def _transpose(request: Request) -> Sequence[Tensor]:
+def _transpose(request: Request) -> Sequence[OnnxTensor]:
     order = tuple(request.value(1).reshape(-1).tolist())
-    attributes = {"perm": order} if order else {}
+    attributes: dict[str, Any] = {"perm": order} if order else {}
     return [request.one("Transpose", [request.inputs[0]], request.kind, **attributes)]
 
 
-def _slice(request: Request) -> Sequence[Tensor]:
+def _slice(request: Request) -> Sequence[OnnxTensor]:
     start, stop, step = (request.indices(index) for index in (1, 2, 3))
     axes = [request.indices(4)] if len(request.inputs) > 4 else []
     if not axes:
@@ -86,7 +87,7 @@ def _slice(request: Request) -> Sequence[Tensor]:
     return [request.one("Slice", [request.inputs[0], start, stop, axes[0], step], request.kind)]
 
 
-def _strided_slice(request: Request) -> Sequence[Tensor]:
+def _strided_slice(request: Request) -> Sequence[OnnxTensor]:
     """Slice along the first axes; an axis of the shrink mask is dropped."""
     if any(request.integers(mask) and any(request.integers(mask)) for mask in _UNSUPPORTED_MASKS):
         raise request.refusal("it has new axes or an ellipsis")
@@ -122,7 +123,7 @@ _UNSUPPORTED_MASKS = ("new_axis_mask", "ellipsis_mask")
 _END = 2**31 - 1
 
 
-def _split(request: Request) -> Sequence[Tensor]:
+def _split(request: Request) -> Sequence[OnnxTensor]:
     outputs = [(request.kind, port.shape) for port in request.node.outputs]
     axis = int(request.value(1).reshape(-1)[0])
     return request.graph.add(
@@ -135,7 +136,7 @@ def _split(request: Request) -> Sequence[Tensor]:
     )
 
 
-def _variadic_split(request: Request) -> Sequence[Tensor]:
+def _variadic_split(request: Request) -> Sequence[OnnxTensor]:
     outputs = [(request.kind, port.shape) for port in request.node.outputs]
     lengths = request.inputs[2].value
     if lengths is None or -1 in lengths.tolist():
@@ -146,17 +147,17 @@ def _variadic_split(request: Request) -> Sequence[Tensor]:
     )
 
 
-def _select(request: Request) -> Sequence[Tensor]:
+def _select(request: Request) -> Sequence[OnnxTensor]:
     return [request.one("Where", request.inputs, request.inputs[1].element_type)]
 
 
-def _range(request: Request) -> Sequence[Tensor]:
+def _range(request: Request) -> Sequence[OnnxTensor]:
     element_type = ElementType(request.text("output_type", str(request.kind)))
     ends = [request.cast(tensor, element_type) for tensor in request.inputs]
     return [request.one("Range", ends, element_type, PartialShape.unknown(1))]
 
 
-def _scatter_update(request: Request) -> Sequence[Tensor]:
+def _scatter_update(request: Request) -> Sequence[OnnxTensor]:
     axis = int(request.value(3).reshape(-1)[0])
     rank = request.rank(1)
     if axis or rank > 1:
@@ -167,12 +168,12 @@ def _scatter_update(request: Request) -> Sequence[Tensor]:
     return [request.one("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
 
 
-def _scatter_nd(request: Request) -> Sequence[Tensor]:
+def _scatter_nd(request: Request) -> Sequence[OnnxTensor]:
     indices = request.cast(request.inputs[1], I64)
     return [request.one("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
 
 
-def _identity(request: Request) -> Sequence[Tensor]:
+def _identity(request: Request) -> Sequence[OnnxTensor]:
     return [request.one("Identity", request.inputs, request.kind, request.inputs[0].shape)]
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from loopscope.ir.element_type import FLOATS, ElementType
-from loopscope.write.onnx.openvino.translated_graph import BOOLEAN, I64, Request, Tensor
+from loopscope.write.onnx.openvino.translated_graph import BOOLEAN, I64, OnnxTensor, Request
 
-Rule = Callable[[Request], Sequence[Tensor]]
+Rule = Callable[[Request], Sequence[OnnxTensor]]
 
 
 def _direct(operation: str, result: ElementType | None = None) -> Rule:
     """Return a rule for an operation with the same inputs under another name."""
 
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         if request.text("auto_broadcast", "numpy") not in ("numpy", "none"):
             raise request.refusal(f"it broadcasts as {request.text('auto_broadcast')}")
         return [request.one(operation, request.inputs, result or request.inputs[0].element_type)]
@@ -27,22 +28,22 @@ def _direct(operation: str, result: ElementType | None = None) -> Rule:
 def _bitwise(operation: str, logical: str) -> Rule:
     """Return a rule for a bitwise operation, which is a logical one for booleans."""
 
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         return _direct(logical if request.kind is BOOLEAN else operation)(request)
 
     return rule
 
 
-def _not_equal(request: Request) -> Sequence[Tensor]:
+def _not_equal(request: Request) -> Sequence[OnnxTensor]:
     return [request.one("Not", [request.one("Equal", request.inputs, BOOLEAN)], BOOLEAN)]
 
 
-def _squared_difference(request: Request) -> Sequence[Tensor]:
+def _squared_difference(request: Request) -> Sequence[OnnxTensor]:
     difference = request.one("Sub", request.inputs, request.kind)
     return [request.one("Mul", [difference, difference], request.kind)]
 
 
-def _opposite_signs(request: Request, remainder: Tensor) -> Tensor:
+def _opposite_signs(request: Request, remainder: OnnxTensor) -> OnnxTensor:
     """Return where a remainder is not zero and has another sign than the divisor."""
     zero = request.scalar(0, remainder)
     is_zero = request.one("Equal", [remainder, zero], BOOLEAN)
@@ -56,7 +57,7 @@ def _opposite_signs(request: Request, remainder: Tensor) -> Tensor:
     )
 
 
-def _divide(request: Request) -> Sequence[Tensor]:
+def _divide(request: Request) -> Sequence[OnnxTensor]:
     quotient = request.one("Div", request.inputs, request.kind)
     if (
         request.kind in FLOATS
@@ -71,11 +72,11 @@ def _divide(request: Request) -> Sequence[Tensor]:
     return [request.one("Sub", [quotient, below], request.kind)]
 
 
-def _truncated_mod(request: Request) -> Sequence[Tensor]:
+def _truncated_mod(request: Request) -> Sequence[OnnxTensor]:
     return [request.one("Mod", request.inputs, request.kind, fmod=1)]
 
 
-def _floor_mod(request: Request) -> Sequence[Tensor]:
+def _floor_mod(request: Request) -> Sequence[OnnxTensor]:
     if request.kind not in FLOATS:
         return [request.one("Mod", request.inputs, request.kind)]
     remainder = request.one("Mod", request.inputs, request.kind, fmod=1)
@@ -85,11 +86,11 @@ def _floor_mod(request: Request) -> Sequence[Tensor]:
     ]
 
 
-def _convert(request: Request) -> Sequence[Tensor]:
+def _convert(request: Request) -> Sequence[OnnxTensor]:
     return [request.cast(request.inputs[0], ElementType(request.text("destination_type")))]
 
 
-def _clamp(request: Request) -> Sequence[Tensor]:
+def _clamp(request: Request) -> Sequence[OnnxTensor]:
     low, high = float(request.text("min")), float(request.text("max"))
     if request.kind not in FLOATS:
         low, high = math.ceil(low), math.floor(high)
@@ -98,7 +99,7 @@ def _clamp(request: Request) -> Sequence[Tensor]:
 
 
 def _reduce(operation: str) -> Rule:
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         return [
             request.one(
                 operation,
@@ -113,7 +114,7 @@ def _reduce(operation: str) -> Rule:
 
 
 def _reduce_logical(operation: str) -> Rule:
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         numbers = request.cast(request.inputs[0], ElementType.I32)
         reduced = request.one(
             operation,
@@ -127,7 +128,7 @@ def _reduce_logical(operation: str) -> Rule:
     return rule
 
 
-def _matmul(request: Request) -> Sequence[Tensor]:
+def _matmul(request: Request) -> Sequence[OnnxTensor]:
     operands = []
     for index, flag in enumerate(("transpose_a", "transpose_b")):
         tensor = request.inputs[index]
@@ -140,14 +141,14 @@ def _matmul(request: Request) -> Sequence[Tensor]:
 
 
 def _along_axis(operation: str, default: str) -> Rule:
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         axis = int(request.text("axis", default))
         return [request.one(operation, request.inputs, request.kind, axis=axis)]
 
     return rule
 
 
-def _swish(request: Request) -> Sequence[Tensor]:
+def _swish(request: Request) -> Sequence[OnnxTensor]:
     data = request.inputs[0]
     scaled = request.one("Mul", request.inputs, request.kind) if len(request.inputs) > 1 else data
     return [
@@ -155,7 +156,7 @@ def _swish(request: Request) -> Sequence[Tensor]:
     ]
 
 
-def _gelu(request: Request) -> Sequence[Tensor]:
+def _gelu(request: Request) -> Sequence[OnnxTensor]:
     if request.text("approximation_mode", "erf") != "erf":
         raise request.refusal("only its exact form has an equivalent")
     data = request.inputs[0]
@@ -172,36 +173,36 @@ def _gelu(request: Request) -> Sequence[Tensor]:
 def _to_whole(operation: str) -> Rule:
     """Return a rule for an operation that leaves integers as they are."""
 
-    def rule(request: Request) -> Sequence[Tensor]:
+    def rule(request: Request) -> Sequence[OnnxTensor]:
         kind = operation if request.kind in FLOATS else "Identity"
         return [request.one(kind, request.inputs, request.kind)]
 
     return rule
 
 
-def _round(request: Request) -> Sequence[Tensor]:
+def _round(request: Request) -> Sequence[OnnxTensor]:
     if request.text("mode", "half_to_even") != "half_to_even":
         raise request.refusal("ONNX rounds halves to even numbers")
     return _to_whole("Round")(request)
 
 
-def _elu(request: Request) -> Sequence[Tensor]:
+def _elu(request: Request) -> Sequence[OnnxTensor]:
     return [
         request.one("Elu", request.inputs, request.kind, alpha=float(request.text("alpha", "1")))
     ]
 
 
-def _cum_sum(request: Request) -> Sequence[Tensor]:
+def _cum_sum(request: Request) -> Sequence[OnnxTensor]:
     axis = (
         request.cast(request.inputs[1], I64)
         if len(request.inputs) > 1
         else request.graph.constant(np.array(0))
     )
-    flags = {name: int(request.is_true(name)) for name in ("exclusive", "reverse")}
+    flags: dict[str, Any] = {name: int(request.is_true(name)) for name in ("exclusive", "reverse")}
     return [request.one("CumSum", [request.inputs[0], axis], request.kind, **flags)]
 
 
-def _convolution(request: Request) -> Sequence[Tensor]:
+def _convolution(request: Request) -> Sequence[OnnxTensor]:
     if request.text("auto_pad", "explicit") not in ("", "explicit", "notset"):
         raise request.refusal("its padding is computed")
     return [
@@ -216,7 +217,7 @@ def _convolution(request: Request) -> Sequence[Tensor]:
     ]
 
 
-def _top_k(request: Request) -> Sequence[Tensor]:
+def _top_k(request: Request) -> Sequence[OnnxTensor]:
     if request.text("sort", "value") != "value":
         raise request.refusal(f"ONNX does not sort by {request.text('sort')}")
     shape = request.node.outputs[0].shape

@@ -23,13 +23,13 @@ from loopscope.ir.shape import PartialShape
 from loopscope.write.onnx.openvino.translated_graph import (
     BOOLEAN,
     I64,
+    OnnxTensor,
     Request,
-    Tensor,
     TranslatedGraph,
 )
 
 TranslateGraph = Callable[
-    [ModelGraph, TranslatedGraph, Mapping[LayerId, Tensor]], Mapping[LayerId, Tensor]
+    [ModelGraph, TranslatedGraph, Mapping[LayerId, OnnxTensor]], Mapping[LayerId, OnnxTensor]
 ]
 """Function that translates the nodes of a graph, and returns the tensor of each Result."""
 _SCALAR = PartialShape(())
@@ -41,13 +41,13 @@ class _BodyDraft:
     """A body under construction."""
 
     graph: TranslatedGraph
-    outer_inputs: list[Tensor | None]
+    outer_inputs: list[OnnxTensor | None]
     """Inputs of the node, to which captures are appended."""
     entries: list[InputMap] = field(default_factory=list[InputMap])
     outputs: list[OutputMap] = field(default_factory=list[OutputMap])
     back_edges: list[BackEdge] = field(default_factory=list[BackEdge])
 
-    def capture(self, outer: Tensor, name: str) -> Tensor:
+    def capture(self, outer: OnnxTensor, name: str) -> OnnxTensor:
         """Return the outer tensor inside the body."""
         inner = self.graph.parameter(self.graph.unique(name), outer.element_type, outer.shape)
         self.entries.append(InputMap(len(self.outer_inputs), inner.ref.layer))
@@ -64,11 +64,11 @@ class _BodyDraft:
         )
 
 
-def translate_if(request: Request, translate: TranslateGraph) -> Sequence[Tensor]:
+def translate_if(request: Request, translate: TranslateGraph) -> Sequence[OnnxTensor]:
     """Return the outputs of an If."""
-    inputs: list[Tensor | None] = [_as_scalar(request, request.inputs[0])]
+    inputs: list[OnnxTensor | None] = [_as_scalar(request, request.inputs[0])]
     bodies: list[Body] = []
-    outputs: list[Tensor] = []
+    outputs: list[OnnxTensor] = []
     for body in request.node.bodies:
         draft = _BodyDraft(TranslatedGraph(request.graph.used_names), inputs)
         by_id = body.graph.by_id
@@ -98,7 +98,7 @@ def translate_if(request: Request, translate: TranslateGraph) -> Sequence[Tensor
     )
 
 
-def translate_loop(request: Request, translate: TranslateGraph) -> Sequence[Tensor]:
+def translate_loop(request: Request, translate: TranslateGraph) -> Sequence[OnnxTensor]:
     """Return the outputs of a Loop or TensorIterator, as a Loop of ONNX."""
     return _LoopTranslation(request, request.node.bodies[0], translate).outputs()
 
@@ -109,11 +109,11 @@ class _LoopTranslation:
     body: Body
     translate: TranslateGraph
     draft: _BodyDraft = field(init=False)
-    iteration: Tensor = field(init=False)
+    iteration: OnnxTensor = field(init=False)
     states: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     """Output number of the ONNX Loop by the Result of a carried value."""
 
-    def outputs(self) -> Sequence[Tensor]:
+    def outputs(self) -> Sequence[OnnxTensor]:
         inner = TranslatedGraph(self.request.graph.used_names)
         self.iteration = inner.parameter(inner.unique("iteration"), I64, _SCALAR)
         condition = inner.parameter(inner.unique("condition"), BOOLEAN, _SCALAR)
@@ -133,12 +133,12 @@ class _LoopTranslation:
         self.draft.back_edges.append(BackEdge(layer, condition.ref.layer))
         return self._close(results, [*carried, *extra])
 
-    def _start(self) -> Tensor:
+    def _start(self) -> OnnxTensor:
         if self.request.node.type == LOOP:
             return _as_scalar(self.request, self.request.inputs[1])
         return self.request.graph.constant(np.array(True))
 
-    def _trip_count(self) -> Tensor:
+    def _trip_count(self) -> OnnxTensor:
         """Return the limit of iterations: a negative one is none, and slices may run out."""
         request = self.request
         limits = [self._parts(entry) for entry in self.body.inputs if entry.axis is not None]
@@ -158,7 +158,7 @@ class _LoopTranslation:
             return limits[0]
         return request.one("Min", limits, I64, _SCALAR)
 
-    def _parts(self, entry: InputMap) -> Tensor:
+    def _parts(self, entry: InputMap) -> OnnxTensor:
         """Return the number of slices of an input."""
         request = self.request
         if {entry.start, entry.end} != {0, -1} or entry.axis is None:
@@ -171,7 +171,7 @@ class _LoopTranslation:
 
     def _bind_carried(
         self,
-    ) -> tuple[dict[LayerId, Tensor], list[tuple[Tensor, LayerId]]]:
+    ) -> tuple[dict[LayerId, OnnxTensor], list[tuple[OnnxTensor, LayerId]]]:
         """Return the tensors of carried Parameters, and each with the Result that feeds it."""
         by_id = self.body.graph.by_id
         entries = {
@@ -179,8 +179,8 @@ class _LoopTranslation:
             for entry in self.body.inputs
             if entry.axis is None and not entry.is_iteration_number
         }
-        bound: dict[LayerId, Tensor] = {}
-        carried: list[tuple[Tensor, LayerId]] = []
+        bound: dict[LayerId, OnnxTensor] = {}
+        carried: list[tuple[OnnxTensor, LayerId]] = []
         for edge in self.body.back_edges:
             entry = entries.get(edge.to_layer)
             if entry is None or edge.to_layer in bound:
@@ -198,15 +198,15 @@ class _LoopTranslation:
             self.states.setdefault(edge.from_layer, len(carried) - 1)
         return bound, carried
 
-    def _add_state(self, tensor: Tensor, initial: Tensor) -> None:
+    def _add_state(self, tensor: OnnxTensor, initial: OnnxTensor) -> None:
         self.draft.entries.append(InputMap(len(self.draft.outer_inputs), tensor.ref.layer))
         self.draft.outer_inputs.append(initial)
 
     def _bind_unread_states(
-        self, carried: Sequence[tuple[Tensor, LayerId]]
-    ) -> list[tuple[Tensor, LayerId]]:
+        self, carried: Sequence[tuple[OnnxTensor, LayerId]]
+    ) -> list[tuple[OnnxTensor, LayerId]]:
         """Add a state for each last value that is not carried: only states are last values."""
-        extra: list[tuple[Tensor, LayerId]] = []
+        extra: list[tuple[OnnxTensor, LayerId]] = []
         for index, entry in enumerate(self.body.outer_outputs):
             if entry.axis is not None or entry.internal in self.states:
                 continue
@@ -227,7 +227,7 @@ class _LoopTranslation:
             self._add_state(tensor, zeros)
         return extra
 
-    def _bind_others(self, bound: dict[LayerId, Tensor]) -> None:
+    def _bind_others(self, bound: dict[LayerId, OnnxTensor]) -> None:
         """Bind the iteration number, invariant values and slices."""
         by_id = self.body.graph.by_id
         for entry in self.body.inputs:
@@ -249,7 +249,7 @@ class _LoopTranslation:
         """Return a request that adds nodes to the body."""
         return Request(self.draft.graph, self.request.node, self.request.inputs)
 
-    def _counter(self, parameter: Node) -> Tensor:
+    def _counter(self, parameter: Node) -> OnnxTensor:
         port, inner = parameter.outputs[0], self._inner()
         number = inner.cast(self.iteration, port.element_type or I64)
         if port.shape.rank == 0 or port.shape.rank is None:
@@ -257,7 +257,7 @@ class _LoopTranslation:
         shape = self.draft.graph.constant(np.array([1] * port.shape.rank))
         return inner.one("Reshape", [number, shape], number.element_type, port.shape)
 
-    def _slice(self, captured: Tensor, entry: InputMap, parameter: Node) -> Tensor:
+    def _slice(self, captured: OnnxTensor, entry: InputMap, parameter: Node) -> OnnxTensor:
         """Return the part of this iteration."""
         graph, inner, axis = self.draft.graph, self._inner(), entry.axis or 0
         size = graph.constant(np.array(entry.part_size))
@@ -274,7 +274,7 @@ class _LoopTranslation:
             "Slice", [captured, *bounds, axes], captured.element_type, parameter.outputs[0].shape
         )
 
-    def _condition_result(self, results: Mapping[LayerId, Tensor]) -> LayerId:
+    def _condition_result(self, results: Mapping[LayerId, OnnxTensor]) -> LayerId:
         layer = next(
             (
                 entry.internal
@@ -292,8 +292,8 @@ class _LoopTranslation:
         return graph.result(value, "continues")
 
     def _close(
-        self, results: Mapping[LayerId, Tensor], states: Sequence[tuple[Tensor, LayerId]]
-    ) -> Sequence[Tensor]:
+        self, results: Mapping[LayerId, OnnxTensor], states: Sequence[tuple[OnnxTensor, LayerId]]
+    ) -> Sequence[OnnxTensor]:
         """Add the Loop, and join the parts of its concatenated outputs."""
         graph, node = self.draft.graph, self.request.node
         types: list[tuple[object, PartialShape]] = []
@@ -328,7 +328,7 @@ class _LoopTranslation:
             for index, entry in enumerate(self.body.outer_outputs)
         ]
 
-    def _joined(self, stacked: Tensor, entry: OutputMap, part: Tensor) -> Tensor:
+    def _joined(self, stacked: OnnxTensor, entry: OutputMap, part: OnnxTensor) -> OnnxTensor:
         """Return the concatenation of stacked parts along their axis."""
         request, graph, rank = self.request, self.request.graph, part.shape.rank
         if rank is None:
@@ -361,14 +361,14 @@ class _LoopTranslation:
         )
 
 
-def _expect_fed(request: Request, body: Body, bound: Mapping[LayerId, Tensor]) -> None:
+def _expect_fed(request: Request, body: Body, bound: Mapping[LayerId, OnnxTensor]) -> None:
     """Raise ``WriteError`` for a Parameter without an input: OpenVINO fills it with zeros."""
     for parameter in body.graph.parameters:
         if parameter.id not in bound:
             raise request.refusal(f"nothing feeds {shorten(parameter.name, 60)!r}")
 
 
-def _as_scalar(request: Request, tensor: Tensor) -> Tensor:
+def _as_scalar(request: Request, tensor: OnnxTensor) -> OnnxTensor:
     """Return a tensor of one element as a scalar."""
     if tensor.shape.rank == 0:
         return tensor
@@ -378,7 +378,7 @@ def _as_scalar(request: Request, tensor: Tensor) -> Tensor:
     return request.one("Reshape", [tensor, shape], tensor.element_type, _SCALAR)
 
 
-def _length(request: Request, graph: TranslatedGraph, tensor: Tensor, axis: int) -> Tensor:
+def _length(request: Request, graph: TranslatedGraph, tensor: OnnxTensor, axis: int) -> OnnxTensor:
     """Return the length of a tensor along an axis, as a scalar."""
     rank = tensor.shape.rank
     if rank is None:

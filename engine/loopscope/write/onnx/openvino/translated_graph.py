@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ BOOLEAN = ElementType.BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class OnnxTensor:
     """A tensor of the graph with its type and shape."""
 
     ref: OutputRef
@@ -53,7 +54,7 @@ class TranslatedGraph:
 
     def parameter(
         self, name: str, element_type: ElementType | None, shape: PartialShape = DYNAMIC
-    ) -> Tensor:
+    ) -> OnnxTensor:
         """Add an input of the graph."""
         return self._add_source(
             Node(
@@ -64,7 +65,7 @@ class TranslatedGraph:
             )
         )
 
-    def constant(self, array: np.ndarray, name: str = "constant") -> Tensor:
+    def constant(self, array: np.ndarray, name: str = "constant") -> OnnxTensor:
         """Add an initializer."""
         constant = Constant.of(array)
         name = self.unique(name)
@@ -74,7 +75,7 @@ class TranslatedGraph:
             Node(self._next(), name, "Const", outputs=(port,), constant=constant), array
         )
 
-    def weight(self, constant: Constant, name: str) -> Tensor:
+    def weight(self, constant: Constant, name: str) -> OnnxTensor:
         """Add an initializer whose data is not decoded unless it is small."""
         name = self.unique(name)
         shape = PartialShape.of(constant.shape)
@@ -87,12 +88,12 @@ class TranslatedGraph:
     def add(
         self,
         kind: str,
-        inputs: Sequence[Tensor | None],
+        inputs: Sequence[OnnxTensor | None],
         name: str = "",
         outputs: Sequence[tuple[ElementType | None, PartialShape]] = ((None, DYNAMIC),),
         bodies: Sequence[Body] = (),
-        **attributes: object,
-    ) -> list[Tensor]:
+        **attributes: Any,
+    ) -> list[OnnxTensor]:
         """Add an operation; None is an omitted input."""
         if not bodies:
             _expect_types(kind, inputs)
@@ -117,11 +118,11 @@ class TranslatedGraph:
             Node(layer, name, kind, OPSET, attributes, tuple(input_ports), ports, tuple(bodies))
         )
         return [
-            Tensor(OutputRef(layer, index), element_type, shape)
+            OnnxTensor(OutputRef(layer, index), element_type, shape)
             for index, (element_type, shape) in enumerate(outputs)
         ]
 
-    def result(self, tensor: Tensor, name: str, port: Port | None = None) -> LayerId:
+    def result(self, tensor: OnnxTensor, name: str, port: Port | None = None) -> LayerId:
         """Add an output of the graph, and return its layer."""
         layer = self._next()
         source = self._nodes[tensor.ref.layer].outputs[tensor.ref.output]
@@ -141,10 +142,10 @@ class TranslatedGraph:
     def _next(self) -> LayerId:
         return LayerId(len(self._nodes))
 
-    def _add_source(self, node: Node, value: np.ndarray | None = None) -> Tensor:
+    def _add_source(self, node: Node, value: np.ndarray | None = None) -> OnnxTensor:
         self._nodes.append(node)
         port = node.outputs[0]
-        return Tensor(OutputRef(node.id, 0), port.element_type, port.shape, value)
+        return OnnxTensor(OutputRef(node.id, 0), port.element_type, port.shape, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Request:
 
     graph: TranslatedGraph
     node: Node
-    inputs: Sequence[Tensor]
+    inputs: Sequence[OnnxTensor]
 
     @property
     def kind(self) -> ElementType:
@@ -188,24 +189,23 @@ class Request:
         return rank
 
     def refusal(self, reason: str) -> WriteError:
-        return WriteError(
-            f"{shorten(self.node.name, 60)!r} ({self.node.type}) cannot be written as ONNX: {reason}"
-        )
+        name = f"{shorten(self.node.name, 60)!r} ({self.node.type})"
+        return WriteError(f"{name} cannot be written as ONNX: {reason}")
 
     def one(
         self,
         kind: str,
-        inputs: Sequence[Tensor | None],
+        inputs: Sequence[OnnxTensor | None],
         element_type: ElementType | None = None,
         shape: PartialShape = DYNAMIC,
-        **attributes: object,
-    ) -> Tensor:
+        **attributes: Any,
+    ) -> OnnxTensor:
         """Add an operation with one output, of the type of the node's unless it is named."""
         return self.graph.add(kind, inputs, self.node.name, ((element_type, shape),), **attributes)[
             0
         ]
 
-    def cast(self, tensor: Tensor, element_type: ElementType) -> Tensor:
+    def cast(self, tensor: OnnxTensor, element_type: ElementType) -> OnnxTensor:
         """Return the tensor in a type; constants are converted at once."""
         if tensor.element_type is element_type:
             return tensor
@@ -215,7 +215,7 @@ class Request:
             raise self.refusal(f"ONNX lacks the element type {element_type}")
         return self.one("Cast", [tensor], element_type, tensor.shape, to=NUMBERS[element_type])
 
-    def indices(self, index: int) -> Tensor:
+    def indices(self, index: int) -> OnnxTensor:
         """Return an input as a vector of i64, which may be a scalar or of another type."""
         tensor = self.inputs[index]
         if tensor.value is not None:
@@ -224,13 +224,13 @@ class Request:
         flat = self.one("Reshape", [tensor, vector], tensor.element_type, PartialShape.unknown(1))
         return self.cast(flat, I64)
 
-    def scalar(self, value: float, like: Tensor) -> Tensor:
+    def scalar(self, value: float, like: OnnxTensor) -> OnnxTensor:
         """Return a constant scalar of the type of a tensor."""
         element_type = like.element_type or self.kind
         return self.graph.constant(np.array(value, element_type.dtype))
 
 
-def _expect_types(kind: str, inputs: Sequence[Tensor | None]) -> None:
+def _expect_types(kind: str, inputs: Sequence[OnnxTensor | None]) -> None:
     """Raise ``WriteError`` if ONNX does not define an operation for the types of its inputs."""
     expected = onnx.defs.get_schema(kind, _VERSION).inputs
     for index, tensor in enumerate(inputs):

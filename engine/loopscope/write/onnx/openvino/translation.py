@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from loopscope.checks.check import check
 from loopscope.errors import WriteError, listed, shorten
 from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC
 from loopscope.ir.walk import nodes
+from loopscope.ops.catalogue import CATALOGUE
 from loopscope.write.onnx.openvino.known_ports import with_known_ports
 from loopscope.write.onnx.openvino.movement_rules import MOVEMENTS
 from loopscope.write.onnx.openvino.operation_rules import COMPUTATIONS
 from loopscope.write.onnx.openvino.regions import translate_if, translate_loop
 from loopscope.write.onnx.openvino.translated_graph import (
     OPSET,
+    OnnxTensor,
     Request,
-    Tensor,
     TranslatedGraph,
 )
 
@@ -36,6 +38,10 @@ def to_onnx(model: Model) -> Model:
         raise WriteError(
             f"the model cannot be written as ONNX: {listed(missing)} "
             f"{'has' if len(missing) == 1 else 'have'} no equivalent there, or none that is known"
+        )
+    if not check(model, CATALOGUE).ok:
+        raise WriteError(
+            "the model has errors, so that it cannot be written as ONNX: see `loopscope check`"
         )
     model = with_known_ports(model)
     output_names = {node.id: _output_name(model.graph, node) for node in model.graph.results}
@@ -73,11 +79,11 @@ def _output_name(graph: ModelGraph, node: Node) -> str:
 
 
 def _translate_graph(
-    graph: ModelGraph, target: TranslatedGraph, bound: Mapping[LayerId, Tensor]
-) -> Mapping[LayerId, Tensor]:
+    graph: ModelGraph, target: TranslatedGraph, bound: Mapping[LayerId, OnnxTensor]
+) -> Mapping[LayerId, OnnxTensor]:
     """Add the nodes of a graph; return the tensor of each Result."""
     tensors = {(layer, 0): tensor for layer, tensor in bound.items()}
-    results: dict[LayerId, Tensor] = {}
+    results: dict[LayerId, OnnxTensor] = {}
     for node in _in_order(graph):
         if node.type == "Parameter":
             continue
