@@ -22,7 +22,7 @@ from loopscope.ir.model import (
     Node,
     OutputRef,
     Port,
-    Source,
+    OnnxSource,
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
@@ -356,7 +356,7 @@ def _out_of_function(model: Model) -> Model:
     )
 
 
-def _with_opsets(source: Source, versions: Mapping[str, str]) -> Source:
+def _with_opsets(source: OnnxSource, versions: Mapping[str, str]) -> OnnxSource:
     """Return the ONNX file of a model with other opset imports."""
     from onnx import ModelProto  # imported here, because importing onnx takes long
 

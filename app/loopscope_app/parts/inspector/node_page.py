@@ -101,9 +101,9 @@ def _actions(
 ) -> None:
     debugger = session.run.debugger
     with st.container(key="node_actions", horizontal=True, vertical_alignment="center"):
-        has_value = array is not None and not isinstance(array, EngineError)
-        if debugger is not None and has_value and not is_trace(debugger.model):
-            what_if.editor(debugger, address, array)
+        computed = None if isinstance(array, EngineError) else array
+        if debugger is not None and computed is not None and not is_trace(debugger.model):
+            what_if.editor(debugger, address, computed)
             is_open = ORIGIN.shown() == SHOWN
             st.button(
                 "Hide where from" if is_open else "Where from?",
