@@ -21,7 +21,15 @@ MOST_FLOATS = 64
 such as scales and range bounds.
 """
 
-_KERNEL_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
+_KERNEL_ERRORS = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+    RuntimeError,
+)
 
 
 def same(left: Known, right: Known) -> bool:

@@ -22,6 +22,7 @@ _KERNEL_ERRORS = (
     ArithmeticError,
     AttributeError,
     MemoryError,
+    RuntimeError,
     AttributeProblem,
 )
 _EXACT = frozenset(
