@@ -31,6 +31,7 @@ def _message(pair: MatchedSlots, limit: float) -> str:
     begins = "" if pair.first is None else f", begins at {pair.first.address}"
     growth = f", {pair.growth.words}" if pair.growth else ""
     return (
-        f"relative error {significant(pair.worst.relative, 2)} at {pair.worst.address}, expected at most "
+        f"relative error {significant(pair.worst.relative, 2)} at {pair.worst.address}, "
+        f"expected at most "
         f"{significant(limit, 6)}{begins}{growth}"
     )

@@ -130,8 +130,9 @@ class ExpectedBranches:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedDrift:
-    """Largest relative error against a runtime, a model, a trace or a rounding: of the outputs, or of
-    all matched values of traces and of aligned iterations.
+    """Largest relative error against a runtime, a model, a trace or a rounding.
+
+    The error is that of the outputs, or of all matched values of traces and aligned iterations.
     """
 
     against: str

@@ -16,7 +16,7 @@ from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
 from loopscope.checks.rules.recurrence_patterns import (
     CONCAT,
     COPIES,
-    Recurrence,
+    CellPattern,
     last_operation,
     recurrence_of,
 )
@@ -77,7 +77,7 @@ def known_recurrence(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _operator(subject: Subject, recurrence: Recurrence) -> str:
+def _operator(subject: Subject, recurrence: CellPattern) -> str:
     """Return the operator for a recurrence, or an empty text if the runtime fuses the loop."""
     return recurrence.openvino if subject.is_openvino else recurrence.onnx
 

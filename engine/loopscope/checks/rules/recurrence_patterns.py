@@ -18,7 +18,7 @@ _MULTIPLY, _SUM = frozenset({"Mul", "Multiply"}), frozenset({"Add", "Sum"})
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrence:
+class CellPattern:
     """A recurrence, and the operators that compute all its steps."""
 
     title: str
@@ -28,19 +28,19 @@ class Recurrence:
     """Operation of OpenVINO; empty if OpenVINO fuses such a loop itself."""
 
 
-LSTM = Recurrence("an LSTM", "LSTM", "LSTMSequence")
-GRU = Recurrence("a GRU", "GRU", "GRUSequence")
-RNN = Recurrence("a simple RNN", "RNN", "RNNSequence")
-LINEAR_ATTENTION = Recurrence(
+LSTM = CellPattern("an LSTM", "LSTM", "LSTMSequence")
+GRU = CellPattern("a GRU", "GRU", "GRUSequence")
+RNN = CellPattern("a simple RNN", "RNN", "RNNSequence")
+LINEAR_ATTENTION = CellPattern(
     "linear attention", "LinearAttention (ONNX opset 27, com.microsoft)", ""
 )
-_GATES: Mapping[tuple[int, int], Recurrence] = {(3, 2): LSTM, (2, 1): GRU, (0, 1): RNN}
+_GATES: Mapping[tuple[int, int], CellPattern] = {(3, 2): LSTM, (2, 1): GRU, (0, 1): RNN}
 """Cells by their numbers of Sigmoid and of Tanh."""
 _MAX_SIMPLE = 8
 """Largest number of operations, except copies, in the body of a simple RNN."""
 
 
-def recurrence_of(subject: Subject, region: CheckedRegion) -> Recurrence | None:
+def recurrence_of(subject: Subject, region: CheckedRegion) -> CellPattern | None:
     """Return the recurrence that a body computes with one slice per iteration, or None.
 
     A body qualifies if it carries a state, reads a slice (also with Gather, as converters from
