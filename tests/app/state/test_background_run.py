@@ -48,11 +48,12 @@ def test_a_run_that_fails_does_not_keep_the_other_from_being_made() -> None:
 
 @pytest.mark.browser
 def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
-    open_sample(page, server, "count_primes", panel="inputs", lens="compare")
+    open_sample(page, server, "count_primes", tab="setup")
     page.get_by_label(re.compile("^limit")).fill("50000000")
     page.keyboard.press("Enter")
     page.locator(".st-key-inputs_run button:visible").click()
     expect(page.get_by_role("combobox").first).to_have_value(re.compile("^Input: limit = "))
+    page.get_by_role("radio", name="Compare").click()
     page.locator(".st-key-compare_run button").click()
     progress = page.locator(".st-key-progress")
     expect(progress).to_contain_text("Comparing", timeout=LONG)
