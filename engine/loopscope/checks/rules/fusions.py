@@ -290,7 +290,7 @@ def condition_on_initial_values(subject: Subject, region: CheckedRegion) -> Know
         return propagate(replace(subject.model, graph=subgraph), subject.catalogue, values).output(
             ROOT, condition
         )
-    return _fold(subject, subgraph, values)[condition]
+    return _fold(subject, subgraph, values).get(condition, NOTHING_KNOWN)
 
 
 def _fold(
