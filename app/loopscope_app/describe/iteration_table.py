@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import loopscope
 from loopscope.errors import EngineError, NotKept
 from loopscope.explain import Margin, margin_at
-from loopscope.ir import IF, Address, decode, labels, significant
+from loopscope.ir import IF, Address, decode, is_recorded, labels, significant
 from loopscope.view import NOT_KEPT_TEXT, short_name, value_preview
 from loopscope_app.describe.node_index import IndexedNode
 
@@ -64,10 +64,13 @@ _complete_rows: WeakKeyDictionary[loopscope.Debugger, dict[str, IterationRow]] =
 
 
 def loop_columns(loop: IndexedNode) -> LoopTableColumns:
-    """Return the columns of a Loop or TensorIterator."""
+    """Return the columns of a Loop or TensorIterator; in a trace, what the program recorded."""
     body = loop.node.bodies[0]
     label = labels(body.graph)
-    targets = [label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label]
+    recorded = [label[node.id] for node in body.graph.nodes if is_recorded(node)]
+    targets = recorded or [
+        label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label
+    ]
     carried = tuple(TableColumn(short_name(decode(text)), text) for text in targets)
     condition = next(
         (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None

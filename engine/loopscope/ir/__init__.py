@@ -39,7 +39,7 @@ from loopscope.ir.model import (
 from loopscope.ir.number_text import significant
 from loopscope.ir.opened_operator import opened_operator
 from loopscope.ir.readable import readable, readable_around, readable_steps
-from loopscope.ir.recorded_rows import is_trace, recorded_values
+from loopscope.ir.recorded_rows import is_recorded, is_trace, recorded_values
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
 
@@ -75,6 +75,7 @@ __all__ = [
     "full_address",
     "graphs",
     "is_of_an_array",
+    "is_recorded",
     "is_trace",
     "is_whole",
     "iteration_range",

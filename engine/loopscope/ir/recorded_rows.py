@@ -83,13 +83,14 @@ def is_control(node: Node) -> bool:
     return isinstance(rows, ValuesByRow) and rows.is_control
 
 
+def is_recorded(node: Node) -> bool:
+    """Return True if a node returns values that a program recorded under its name."""
+    return node.type == RECORDED and not is_control(node)
+
+
 def recorded_values(model: Model) -> int:
     """Return the number of names under which the program recorded values."""
-    return sum(
-        node.type == RECORDED and not is_control(node)
-        for place in graphs(model)
-        for node in place.graph.nodes
-    )
+    return sum(is_recorded(node) for place in graphs(model) for node in place.graph.nodes)
 
 
 def recorded_ending(node: Node, row: int) -> RecordedEnding | None:

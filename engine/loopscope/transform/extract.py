@@ -20,9 +20,9 @@ from loopscope.ir.model import (
     Model,
     ModelGraph,
     Node,
+    OnnxSource,
     OutputRef,
     Port,
-    OnnxSource,
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
