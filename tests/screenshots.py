@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from PIL import Image
@@ -40,6 +40,10 @@ FRAME = """(canvas, css) => {
 BARE = ".tools, .overview, .legend, .notice, .bar-of-time { display: none !important; } .stage { bottom: 0 !important; }"
 
 
+ABOVE = ".st-key-corner, .st-key-controls, .st-key-told, .st-key-strip_handle { display: none !important; }"
+"""Hides what the page draws over the canvas."""
+
+
 def main() -> int:
     if CHROMIUM is None:
         print("there is no chromium here")
@@ -51,14 +55,8 @@ def main() -> int:
             if not wanted or one.name in wanted:
                 for scheme in ("light", "dark"):
                     card(browser, url, one, scheme)
-        if not wanted or "learn" in wanted:
-            learn(browser, url)
         if not wanted or "readme" in wanted:
             readme(browser, url)
-        if not wanted or "what-if" in wanted:
-            what_if(browser, url)
-        if not wanted or "compare" in wanted:
-            compare(browser, url)
         browser.close()
     return 0
 
@@ -73,11 +71,21 @@ def served() -> Iterator[str]:
         own = {**os.environ, "PYTHONPATH": SOURCES, "XDG_STATE_HOME": state}
         server = subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.DEVNULL)
         try:
-            time.sleep(4)
+            wait_for(port)
             yield f"http://127.0.0.1:{port}"
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(20)
+
+
+def wait_for(port: int, seconds: float = 60) -> None:
+    """Return when the server accepts connections."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        time.sleep(0.2)
 
 
 def opened(browser: Browser, url: str, address: str, scheme: str, size: tuple[int, int]) -> Page:
@@ -97,6 +105,7 @@ def card(browser: Browser, url: str, one: Sample, scheme: str) -> None:
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
         page.wait_for_timeout(250)
+    page.add_style_tag(content=ABOVE)
     canvas = page.locator(".st-key-canvas_graph .canvas")
     canvas.evaluate(FRAME, BARE)
     page.mouse.move(5, 5)
@@ -111,59 +120,13 @@ def card(browser: Browser, url: str, one: Sample, scheme: str) -> None:
 
 
 def readme(browser: Browser, url: str) -> None:
-    for scheme in ("light", "dark"):
-        page = opened(browser, url, "model=sample:collatz&set=seventeen", scheme, (1600, 1000))
-        for key in ("End", *["Shift+ArrowLeft"] * 6, *["ArrowRight"] * 4):
-            page.keyboard.press(key)
-            page.wait_for_timeout(250)
-        page.wait_for_timeout(900)
-        save(
-            Image.open(io.BytesIO(page.screenshot())).convert("RGB"),
-            PICTURES / f"debugger-{scheme}.png",
-        )
-        page.close()
-    page = browser.new_page(viewport={"width": 1600, "height": 1000})
-    page.goto(url)
-    page.get_by_text("Samples").first.wait_for(timeout=60_000)
-    photograph(page, "gallery-light")
-
-
-def what_if(browser: Browser, url: str) -> None:
-    """The run of the first aha, had a number been taken for even in its third iteration."""
-    page = opened(browser, url, "model=sample:collatz&step=24", "light", (1440, 900))
-    page.get_by_role("button", name="What if …").click()
-    page.get_by_role("button", name="Run from here").click()
-    page.locator(".st-key-what_if").get_by_text("instead of").wait_for()
-    photograph(page, "what-if-light")
-
-
-def compare(browser: Browser, url: str) -> None:
-    """The first value that is another one in OpenVINO, and the moment at which it is there."""
-    page = opened(browser, url, "model=sample:swap&step=9999&lens=compare", "light", (1440, 860))
-    page.locator(".st-key-compare_with").click()
-    page.get_by_text("the same run in OpenVINO").click()
-    page.locator(".st-key-compare_run button").click()
-    page.locator(".st-key-against .line").click(timeout=60_000)
-    page.locator(".crumbs").get_by_text("iteration 1 of 3").wait_for()
-    photograph(page, "compare-light")
-
-
-def learn(browser: Browser, url: str) -> None:
-    """A lesson after a prediction that was off by one, at the moment that proves it."""
-    page = opened(browser, url, "lesson=for-with-condition&set=goal_first", "light", (1440, 900))
-    card = page.locator(".st-key-prediction")
-    card.get_by_text("its condition became false", exact=True).click()
-    card.get_by_role("textbox").fill("5")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="See keep_going decide").click()
-    photograph(page, "learn-light")
-
-
-def photograph(page: Page, name: str) -> None:
-    """The whole page, at rest and with the mouse out of the way, for the README."""
+    """The first sample after its run, with the verdict and the condition that decided."""
+    page = opened(browser, url, "model=sample:collatz", "light", (1440, 900))
+    page.keyboard.press("End")
+    page.locator(".st-key-dock").get_by_text("stopped after 7 iterations").wait_for()
     page.mouse.move(5, 5)
-    page.wait_for_timeout(1500)
-    save(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), PICTURES / f"{name}.png")
+    page.wait_for_timeout(4000)
+    save(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), PICTURES / "debugger-light.png")
     page.close()
 
 
