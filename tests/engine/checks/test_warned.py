@@ -95,7 +95,10 @@ def test_samples_have_no_warnings() -> None:
         model = loopscope.read_model(sample.model)
         found = check(model, CATALOGUE).about(own_runtimes(model))
         warned[sample.name] = {one.code for one in (*found.errors, *found.warnings)}
-    assert {name: codes for name, codes in warned.items() if codes} == {"row_or_best": {"LS607"}, "swap": {"LS906"}}
+    assert {name: codes for name, codes in warned.items() if codes} == {
+        "row_or_best": {"LS607"},
+        "swap": {"LS906"},
+    }
 
 
 @pytest.mark.parametrize("shape", ["", "1", "1,1", "N", "1,1,1"])
