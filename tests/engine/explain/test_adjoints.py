@@ -114,7 +114,7 @@ def test_an_iteration_walks_back_the_one_that_many_from_the_end() -> None:
     (walk,) = walks_of(run)
     assert (
         walk.sentence
-        == "`backward/for_each_sound/Loop` walks `for_each_sound` back: its iteration 0 walks back iteration 30, the last of 31."
+        == "`backward/for_each_sound/Loop` computes the gradient of `for_each_sound`: its iteration 0 belongs to iteration 30, the last of 31."
     )
     assert [walk.mirrored(one) for one in (0, 28, 30)] == [30, 2, 0]
     sounds = [

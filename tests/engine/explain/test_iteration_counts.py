@@ -153,7 +153,7 @@ TOLD = [
     ),
     (
         walking([7, 5], 9),
-        "Ran 5 iterations: the sliced input `y` ran out, though the trip count asked for 9.",
+        "Ran 5 iterations: the sliced input `y` ran out, though the trip count is 9.",
         ["`y` has 5 parts along axis 0"],
         "for loop",
     ),

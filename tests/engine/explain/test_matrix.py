@@ -34,7 +34,7 @@ def test_there_is_no_cell_of_an_iteration_that_has_not_begun(iteration: int) -> 
     debugger = finished("growing_sequence")
     found = iteration_matrix(debugger, "main/while_below_limit")
     with pytest.raises(
-        AddressError, match=f"while_below_limit has 8 iterations, and {iteration} is none of them"
+        AddressError, match=f"while_below_limit has 8 iterations: expected 0 to 7, got {iteration}"
     ):
         step_of_cell(debugger, found, found.rows[0], iteration)
 

@@ -131,10 +131,10 @@ def inverse_of_distance(to: float) -> Callable[[Draft, Ref], Ref]:
 def test_what_never_leaves_an_iteration_is_found(record: loopscope.Record) -> None:
     found = first_not_finite(looping(inverse_of_distance(700), 1000, record=record), 60)
     assert (found.address, found.left) == ("main/loop[700]/body/inverse", ())
-    assert found.sentence == "The first NaN or infinity is made by loop · iteration 700 › inverse."
+    assert found.sentence == "The first NaN or infinity is computed by loop · iteration 700 › inverse."
     assert (
         first_not_finite(looping(inverse_of_distance(-1), 1000, record=record), 60).sentence
-        == "No NaN or infinity was made."
+        == "No operation computed a NaN or infinity."
     )
 
 
@@ -157,7 +157,7 @@ def test_what_was_not_looked_at_in_time_is_told() -> None:
     found = first_not_finite(debugger, 0)
     assert found.step is None
     assert found.sentence == (
-        "No NaN or infinity was found in what could be looked at in time: of loop 0 of 3,000 executions were looked at."
+        "No NaN or infinity was found in the values that were searched in time: of loop 0 of 3,000 executions were looked at."
     )
     assert first_not_finite(debugger, 60).is_certain
 
@@ -176,7 +176,7 @@ def test_a_later_one_that_is_seen_at_once_is_not_called_the_first() -> None:
     debugger = looping(build, 200, start=[1.0, 1.5])
     late, found = first_not_finite(debugger, 0), first_not_finite(debugger, 60)
     assert late.sentence.startswith(
-        "A NaN or infinity, perhaps not the first, was made by loop · iteration 127 › ReduceSum_2: of loop 0 of "
+        "A NaN or infinity, perhaps not the first, was computed by loop · iteration 127 › ReduceSum_2: of loop 0 of "
     )
     assert found.address == "main/loop[3]/body/inner"
 
@@ -247,14 +247,14 @@ def test_an_input_that_holds_one_is_named_where_no_operation_made_any() -> None:
         debugger = loopscope.Debugger(read(text), {"x": np.array([1, value], np.float32)})
         debugger.run()
         found[value] = first_not_finite(debugger)
-    assert found[3.0].sentence == "No NaN or infinity was made."
+    assert found[3.0].sentence == "No operation computed a NaN or infinity."
     odd = found[np.nan]
     assert (odd.step, odd.address, odd.source) == (None, "", "main/x")
-    assert odd.sentence == "No operation made a NaN or infinity, but the input x holds one."
+    assert odd.sentence == "No operation computed a NaN or infinity, but the input x contains one."
 
 
 def test_samples() -> None:
-    assert first_not_finite(finished("for_loop")).sentence == "No NaN or infinity was made."
+    assert first_not_finite(finished("for_loop")).sentence == "No operation computed a NaN or infinity."
     debugger = loopscope.Debugger(
         begun("diverging_training").model,
         {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9},
@@ -277,10 +277,10 @@ def test_nan_and_infinity_are_two_searches() -> None:
     )
     assert (
         first_infinity(debugger).sentence
-        == "The first infinity is made by while_training · iteration 4 › loss."
+        == "The first infinity is computed by while_training · iteration 4 › loss."
     )
     assert first_nan(finished("for_loop")).sentence == "No operation computed a NaN."
-    assert first_infinity(finished("for_loop")).sentence == "No infinity was made."
+    assert first_infinity(finished("for_loop")).sentence == "No operation computed an infinity."
 
 
 MADE = "made by loop · iteration 0 ›"
@@ -292,9 +292,9 @@ MADE = "made by loop · iteration 0 ›"
         (
             np.inf,
             f"The first NaN is {MADE} less.",
-            f"The first infinity is {MADE} half from x, which holds one.",
+            f"The first infinity is {MADE} half from x, which contains one.",
         ),
-        (np.nan, f"The first NaN is {MADE} half from x, which holds one.", "No infinity was made."),
+        (np.nan, f"The first NaN is {MADE} half from x, which contains one.", "No operation computed an infinity."),
     ],
 )
 def test_inputs_that_are_not_finite(start: float, nan: str, infinity: str) -> None:
@@ -313,17 +313,17 @@ def test_what_was_there_before_any_operation_is_told() -> None:
             "Gather", masked, body.const([1, 1], I64), body.const(0, I64), opset=8, name="next"
         )
 
-    made = "The first NaN or infinity is made by"
+    made = "The first NaN or infinity is computed by"
     debugger = looping(build, 3, start=[0.0, 1.0])
     assert (
         first_not_finite(debugger).sentence
-        == f"{made} loop · iteration 0 › masked from loop · iteration 0 › mask, which holds one."
+        == f"{made} loop · iteration 0 › masked from loop · iteration 0 › mask, which contains one."
     )
     counting = inverse_of_distance(-1)
     debugger = looping(counting, 3, start=np.nan)
     assert (
         first_not_finite(debugger).sentence
-        == f"{made} loop · iteration 0 › Subtract_2 from x, which holds one."
+        == f"{made} loop · iteration 0 › Subtract_2 from x, which contains one."
     )
     plain = looping(counting, 3)
     changed = [
@@ -333,7 +333,7 @@ def test_what_was_there_before_any_operation_is_told() -> None:
         ),
         (
             "main/loop[1]/body/state",
-            f"{made} loop · iteration 1 › Subtract_2 from loop · iteration 1 › state, which holds one.",
+            f"{made} loop · iteration 1 › Subtract_2 from loop · iteration 1 › state, which contains one.",
         ),
     ]
     for address, sentence in changed:
@@ -343,4 +343,4 @@ def test_what_was_there_before_any_operation_is_told() -> None:
 
 
 def test_nothing_has_run_yet() -> None:
-    assert first_not_finite(begun("for_loop")).sentence == "No NaN or infinity was made."
+    assert first_not_finite(begun("for_loop")).sentence == "No operation computed a NaN or infinity."

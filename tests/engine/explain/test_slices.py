@@ -374,7 +374,7 @@ REFUSED: list[tuple[Index, str]] = [
     ((4,), "no element 4 along axis 0 of length 2"),
     ((0, 0, 0), "an index of 3 numbers into a value of shape .2, 3."),
     ((slice(1, 1),), "no element along axis 0 of length 2 lies in 1:1"),
-    ((slice(0, 2, 2),), "in steps of 1, not of 2"),
+    ((slice(0, 2, 2),), "expected steps of 1, got 2"),
 ]
 
 
