@@ -216,6 +216,11 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(
+        "--no-agreement",
+        action="store_true",
+        help="do not compare an opened model with its runtime in the background",
+    )
+    parser.add_argument(
         "--server",
         action="store_true",
         help="serve other machines: listen on all addresses; users cannot open paths of this "

@@ -62,8 +62,11 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of a real server, started as a user starts it."""
-    command = [sys.executable, "-m", "loopscope_app.cli"]
+    """The address of a real server, started as a user starts it.
+
+    It leaves out the comparison with the runtime, which takes seconds of each opened model.
+    """
+    command = [sys.executable, "-m", "loopscope_app.cli", "--no-agreement"]
     with serving(
         command, folder=ROOT, environment={**os.environ, "PYTHONPATH": SOURCES}
     ) as address:

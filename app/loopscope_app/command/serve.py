@@ -76,7 +76,7 @@ def _serve(options: argparse.Namespace) -> int:
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
-    LAUNCH.compares = not options.server
+    LAUNCH.compares = not options.server and not options.no_agreement
     LAUNCH.first_run = options.sample == FIRST_SAMPLE
     address = "0.0.0.0" if options.server else "127.0.0.1"
     port = free_port(address, options.port)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from loopscope_app.state.agreement import Agreement, is_small
 from loopscope_app.state.open_model import Opened, open_sample
 from tests.app.browsing import LONG
 from tests.app.browsing import open_sample as open_in_browser
+from tests.app.serving import ROOT, SOURCES, serving
 
 
 @pytest.fixture(autouse=True)
@@ -107,8 +110,15 @@ def test_the_short_name_of_a_runtime(name: str, short: str) -> None:
 
 
 @pytest.mark.browser
-def test_the_badge_leads_to_the_comparison(page: Page, server: str) -> None:
-    open_in_browser(page, server, "collatz")
+def test_the_badge_leads_to_the_comparison(page: Page) -> None:
+    command = [sys.executable, "-m", "loopscope_app.cli"]
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    with serving(command, folder=ROOT, environment=environment) as address:
+        _click_the_badge(page, address)
+
+
+def _click_the_badge(page: Page, address: str) -> None:
+    open_in_browser(page, address, "collatz")
     badge = page.get_by_role("button", name="Agrees with OpenVINO")
     expect(badge).to_be_visible(timeout=120_000)
     badge.click()
