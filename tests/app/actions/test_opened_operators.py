@@ -35,7 +35,7 @@ def opened_in(app: AppTest) -> list[str]:
 def test_an_operator_is_opened_and_folded_in_its_menu(opened: Visit, path: str) -> None:
     app = opened(model=path, node="main/first", step="9999")
     assert opened_in(app) == []
-    app.button("inspector_open_loop").click().run()
+    app.button("inspector_loop").click().run()
     assert not app.exception
     assert opened_in(app) == ["main/first"]
     session = session_of(app)
@@ -44,7 +44,7 @@ def test_an_operator_is_opened_and_folded_in_its_menu(opened: Visit, path: str) 
     assert session.run.debugger.state == "finished"
     assert "main/first/body" not in session.canvas.folding.folded
     assert app.query_params["open"] == '["main/first"]'
-    app.button("inspector_fold").click().run()
+    app.button("inspector_loop").click().run()
     assert not app.exception
     assert opened_in(app) == []
     assert "open" not in app.query_params

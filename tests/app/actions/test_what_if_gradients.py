@@ -64,8 +64,8 @@ def test_a_value_of_the_forward_loop_is_set_where_it_is_computed_again(
     )
     session = session_of(app)
     assert list(session.run.changes) == [GATE, f"{BACK}[18]/body/forget_gate"]
-    assert chips(app) == ["forget_gate at iteration 12 = 1.0, on the way back too"]
-    assert "the adjoint of memory comes back as" in page_text(app)
+    assert chips(app) == ["forget_gate at iteration 12 = 1, on the way back too"]
+    assert "the gradient of memory arrives as" in page_text(app)
     debugger = session.run.debugger
     assert debugger is not None
     debugger.run()
@@ -96,7 +96,7 @@ def test_a_loop_that_ends_earlier_is_walked_back_with_what_was_set_in_its_place(
     assert list(session.run.changes) == [first, f"{NEWTON_BACK}[1]/body/divide", last]
     assert before != f"{NEWTON_BACK}[1]/body/divide"
     assert chips(app) == [
-        "divide at iteration 0 = 2.0, on the way back too",
+        "divide at iteration 0 = 2, on the way back too",
         "keep_going at iteration 1 = false",
     ]
     app.button("what_if_undo_1").click().run()
@@ -122,8 +122,8 @@ def test_what_is_set_on_the_way_back_alone_says_so(opened: Visit) -> None:
     clipped = f"{BACK}[14]/body/adjoint_of_memory"
     app = opened(model="sample:exploding_gradient", set="grows_by_half", step="9999", node=clipped)
     app = given(app, clipped, "1")
-    assert chips(app) == ["adjoint_of_memory at iteration 14 of the way back = [1] 1.0"]
-    assert "the adjoint of memory flows; without this it explodes" in page_text(app)
+    assert chips(app) == ["adjoint_of_memory at iteration 14 of the way back = [1] 1"]
+    assert "the gradient of memory flows; without the change it explodes" in page_text(app)
 
 
 def test_a_pair_counts_as_one_of_the_values_that_can_be_set(opened: Visit) -> None:

@@ -457,13 +457,24 @@ def test_options_are_written_in_full(capsys: pytest.CaptureFixture[str]) -> None
         "convert": "out.xml",
         "gradients": "--of y --with-respect-to x",
         "sweep": "--inputs x=1..2",
+        "trace": "folder --pattern {name}.npy -o run.loopscope",
+        "cut": "-o part.onnx",
+        "reproduce": "--nan -o part.onnx",
     }
     more |= {"precision": "--to bf16", "page": "-o page.html", "mcp": "--folder ."} | dict.fromkeys(
         ("why", "value", "matrix"), "main/loop"
     )
     for words in (
         ["--serve"],
-        *([command, "model.xml", *more.get(command, "").split(), "--js"] for command in COMMANDS),
+        *(
+            [
+                command,
+                "import" if command == "trace" else "model.xml",
+                *more.get(command, "").split(),
+                "--js",
+            ]
+            for command in COMMANDS
+        ),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(words)

@@ -144,6 +144,7 @@ def test_a_dot_switches_its_breakpoints(shown: RunWidget) -> None:
 def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("loopscope_app.notebook.run_widget.SECONDS", 10.0)  # on a busy machine
     debugger = loopscope.Debugger(collatz(), [3])
     widget = RunWidget(debugger)
     sent: list[Any] = []
@@ -245,14 +246,14 @@ def test_others_data_are_colours_of_the_widget_by_iteration(tmp_path: Path) -> N
         "and not that of the bare run"
     )
     widget = RunWidget(debugger, cell.node_data)
-    assert widget.moment["scale"] == ["overlay", "number", "0.0", "6.0"]
+    assert widget.moment["scale"] == ["overlay", "number", "0", "6"]
     colour = box(widget, NODE)
     for iteration in (0, 6, 3):
         debugger.go(f"{LOOP}[{iteration}]/body/equal")
         assert widget.moment["tints"][colour] == [
             "number",
             1 + round(7 * iteration / 6),
-            f"{iteration}.0",
+            str(iteration),
         ]
     ahead = widget._ahead(0)["frames"]
     assert isinstance(ahead, list)
@@ -271,7 +272,7 @@ def test_an_overlay_that_does_not_fit_is_told() -> None:
         loopscope.widget(model, overlay={"nobody": 1, "floor_mod": 2})
     for given, words in (
         ({"nobody": 1}, "no key of the node data is an address or a name"),
-        ({"floor_mod": [1, 2]}, "of floor_mod a list"),
+        ({"floor_mod": [1, 2]}, "but for floor_mod a list"),
         ("nowhere.json", "the overlay nowhere.json cannot be read"),
     ):
         with pytest.raises(loopscope.ReadError, match=words):
