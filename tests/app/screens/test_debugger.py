@@ -289,7 +289,7 @@ def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
     )
     assert app.segmented_control("dock_tab").value == "Code"
     app.segmented_control("dock_tab").set_value("Iterations").run()
-    assert sent(app, "loop_table")["cells"][1][-1] == "50.0"
+    assert sent(app, "loop_table")["cells"][1][-1] == "50"
     app.button("strip_open").click().run()
     app.button("strip_Matrix").click().run()
     app.segmented_control("dock_tab").set_value("Node").run()
