@@ -40,7 +40,7 @@ def opened() -> Callable[..., AppTest]:
     config.set_option("server.address", "127.0.0.1")
 
     def visit(**address: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app" / "loopscope_app" / "main.py"), default_timeout=30)
+        app = AppTest.from_file(str(ROOT / "app" / "loopscope_app" / "main.py"), default_timeout=90)
         for name, text in address.items():
             app.query_params[name] = text
         app.run()

@@ -1,4 +1,4 @@
-"""Callbacks of the inputs panel: edit the inputs of the next run."""
+"""Callbacks of the inputs in the tab Setup: edit the inputs of the next run."""
 
 from __future__ import annotations
 

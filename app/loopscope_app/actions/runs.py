@@ -39,7 +39,7 @@ def new_run(
 
 
 def start(session: UserSession) -> None:
-    """Start a run with the session's inputs; the inputs panel shows them."""
+    """Start a run with the session's inputs; the tab Setup shows them."""
     opened = session.model.opened
     if opened is None:
         return
@@ -54,7 +54,7 @@ def start(session: UserSession) -> None:
         return
     if len(session.model.inputs) < len(opened.model.inputs):
         raise InputError(
-            "some inputs have no value: set them in the inputs panel, then run the model"
+            "some inputs have no value: set them in the tab Setup, then run the model"
         )
     session.run.debugger = new_run(opened, bindings(opened.model, session.model.inputs))
     if is_trace(opened.model):

@@ -1,4 +1,4 @@
-"""Callbacks of the what-if panel: set a value of the run by hand, and undo it."""
+"""Callbacks of what-if: set a value of the run by hand, and undo it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusal(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> st
         )
     name = address.partition(":")[0].removeprefix("main/")
     if address.count("/") == 1 and name in _inputs(debugger):
-        return "It is an input of the model: set it in the panel Inputs."
+        return "It is an input of the model: set it in the tab Setup."
     return ""
 
 

@@ -40,7 +40,7 @@ def page_text(app: AppTest) -> str:
 
 
 def panel(opened: Visit) -> AppTest:
-    return opened(model="sample:hybrid_stack", panel="breakpoints")
+    return opened(model="sample:hybrid_stack", tab="setup")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -98,7 +98,7 @@ def test_a_condition_takes_an_end_of_a_name(opened: Visit) -> None:
     ],
 )
 def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
-    app = opened(model="sample:hybrid_stack", panel="breakpoints", step="9999999")
+    app = opened(model="sample:hybrid_stack", tab="setup", step="9999999")
     app.text_input("watch_expression").set_value(form)
     app.button("FormSubmitter:watch_form-Add").click().run()
     assert not app.error
@@ -110,7 +110,7 @@ def test_a_watch_takes_any_form(opened: Visit, form: str) -> None:
     ["new_state", "mamba/new_state", "`layers.1/mamba/new_state`", "for_each_token › new_state"],
 )
 def test_ask_takes_any_form(opened: Visit, form: str) -> None:
-    app = opened(model="sample:hybrid_stack", step="450", lens="ask")
+    app = opened(model="sample:hybrid_stack", step="450", formula="shown")
     app.text_input("ask").set_value(form).run()
     drawn = sent(app, "loop_table")
     assert drawn["titles"][-1] == form

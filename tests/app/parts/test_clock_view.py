@@ -1,4 +1,4 @@
-"""Timeline, Clock: the costliest operation and iteration, strips over iterations, boxes tinted
+"""Performance, Clock: the costliest operation and iteration, strips over iterations, boxes tinted
 by their time; it can be stopped.
 """
 

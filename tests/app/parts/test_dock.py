@@ -128,7 +128,7 @@ def test_a_question_is_answered_for_each_iteration(opened: Visit) -> None:
     assert not app.exception
     drawn = sent(app, "loop_table")
     assert drawn["titles"][-1] == "balance[i] - balance[i-1]"
-    assert [row[-1] for row in drawn["cells"]][:2] == ["–", "50.0"]
+    assert [row[-1] for row in drawn["cells"]][:2] == ["–", "50"]
     assert len(drawn["cells"]) == 10
 
 

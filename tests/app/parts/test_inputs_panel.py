@@ -23,7 +23,7 @@ NOT_RUN = "Not run yet"
 
 
 def panel(opened: Visit, sample: str = "decoder") -> AppTest:
-    return opened(model=f"sample:{sample}", panel="inputs")
+    return opened(model=f"sample:{sample}", tab="setup")
 
 
 def upload(app: AppTest, name: str, *arrays: np.ndarray) -> AppTest:
@@ -122,6 +122,8 @@ def test_inputs_that_did_not_fit_are_no_run_to_compare_with(opened: Visit, tmp_p
         graph.parameter("x", "f32", [None]), np.array([2, 4]), special_zero=False
     )
     loopscope.write_model(graph.model({"folded": folded}), tmp_path / "eight.xml")
-    app = opened(model=str(tmp_path / "eight.xml"), step="1", lens="compare")
+    app = opened(model=str(tmp_path / "eight.xml"), step="1", view="compare")
     assert app.session_state["loopscope"].model.inputs["x"].shape == (8,)
-    assert "the same run in OpenVINO" in app.selectbox("compare_with").options[0]
+    kinds = app.segmented_control("compare_kind").options
+    assert kinds[0] == "OpenVINO"
+    assert "Other inputs" not in kinds

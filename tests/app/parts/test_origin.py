@@ -67,7 +67,7 @@ def test_the_inspector_names_and_shows_the_part_that_an_iteration_read(opened: V
     app.button("node_origin").click().run()
     rows = sent(app, "origin")["rows"]
     read = [(row["title"], row["value"]) for row in rows if row["role"] == "slice"]
-    assert read[0] == ("rewards[2]", "[1] 0.0")
+    assert read[0] == ("rewards[2]", "[1] 0")
 
 
 def test_a_part_can_be_asked_for(opened: Visit) -> None:

@@ -15,7 +15,7 @@ from tests.engine.explain.test_fragile import searching
 
 def test_a_fragile_decision_is_a_click_away(opened: Callable[..., AppTest], tmp_path: Path) -> None:
     loopscope.write_model(searching().model, tmp_path / "search.xml")
-    app = opened(model=str(tmp_path / "search.xml"), step="9999", panel="problems")
+    app = opened(model=str(tmp_path / "search.xml"), step="9999", drawer="problems")
     assert (
         "Whether search · iteration 1 is followed by another was decided by 0.0002: bf16 would decide otherwise."
         in page_text(app)
@@ -27,4 +27,6 @@ def test_a_fragile_decision_is_a_click_away(opened: Callable[..., AppTest], tmp_
     )
     app.button("drawer_close").click().run()
     assert sent(app, "loop_table")["titles"][-1] == "margin"
-    assert "fragile" not in page_text(opened(model="sample:collatz", step="9999", panel="problems"))
+    assert "fragile" not in page_text(
+        opened(model="sample:collatz", step="9999", drawer="problems")
+    )

@@ -1,4 +1,4 @@
-"""The schedule under Timeline: what is drawn, what its sliders change, and where a click goes."""
+"""The schedule in Performance: what is drawn, what its sliders change, and where a click goes."""
 
 from __future__ import annotations
 

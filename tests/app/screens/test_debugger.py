@@ -109,7 +109,7 @@ def field(app: AppTest, number: int = 0) -> TextInput:
 def test_a_value_that_does_not_fit_is_a_sentence_and_is_not_run(
     opened: Visit, sample: str, text: str
 ) -> None:
-    app = opened(model=f"sample:{sample}", panel="inputs")
+    app = opened(model=f"sample:{sample}", tab="setup")
     field(app).set_value(text).run()
     assert not app.exception
     assert "not a value of type" in app.error[0].value
@@ -123,11 +123,11 @@ def test_a_value_that_does_not_fit_is_a_sentence_and_is_not_run(
 
 
 def test_numbers_are_shown_as_they_were_typed(opened: Visit) -> None:
-    assert field(opened(model="sample:newton_square_root", panel="inputs"), 1).value == "0.001"
+    assert field(opened(model="sample:newton_square_root", tab="setup"), 1).value == "0.001"
 
 
 def test_nan_is_a_value(opened: Visit) -> None:
-    app = opened(model="sample:newton_square_root", panel="inputs")
+    app = opened(model="sample:newton_square_root", tab="setup")
     field(app).set_value("nan").run()
     app.button("inputs_run").click().run()
     assert "NaN" in page_text(press(app, "run"))
@@ -140,7 +140,7 @@ def test_a_table_has_words_for_what_is_no_number() -> None:
 
 
 def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
-    app = opened(model="sample:collatz", panel="inputs")
+    app = opened(model="sample:collatz", tab="setup")
     field(app).set_value("6").run()
     next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(
         "six"
@@ -283,13 +283,13 @@ def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
     app = opened(
         model="sample:for_loop",
         step="9999",
-        lens="ask",
-        panel="code",
+        formula="shown",
+        tab="code",
         ask="balance[i] - balance[i-1]",
     )
     assert app.segmented_control("dock_tab").value == "Code"
     app.segmented_control("dock_tab").set_value("Iterations").run()
-    assert sent(app, "loop_table")["cells"][1][-1] == "50.0"
+    assert sent(app, "loop_table")["cells"][1][-1] == "50"
     app.button("strip_open").click().run()
     app.button("strip_Matrix").click().run()
     app.segmented_control("dock_tab").set_value("Node").run()
@@ -363,10 +363,10 @@ def test_a_link_to_windows_that_cannot_be_shows_the_loop_once(opened: Visit, tex
 @pytest.mark.parametrize(
     "looks",
     [
-        {"lens": "nothing"},
-        {"panel": "no panel"},
+        {"drawer": "nothing"},
+        {"tab": "no tab"},
         {"view": "\u202e"},
-        {"lens": "ask", "ask": "x" * 5000},
+        {"formula": "shown", "ask": "x" * 5000},
     ],
 )
 def test_a_link_to_no_such_look_shows_the_usual(

@@ -1,4 +1,4 @@
-"""ONNX models in the app: every panel shows them, sequences too; so do the commands."""
+"""ONNX models in the app: every tab and drawer shows them, sequences too; so do the commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from loopscope_app.cli import main
+from loopscope_app.state.view_choices import DOCK, DRAWER
+from tests.app.components import in_drawer, sent
+from tests.app.screens.test_debugger import page_text
 from tests.engine.read.onnx_models import CASES, SEQUENCE
 from tests.engine.read.test_beams import one_search
 from tests.engine.read.test_searches import search
@@ -28,14 +31,16 @@ def _written(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     "name", ["nested ifs True True", "loop 5 True", "scan", "functions", "sequences"]
 )
-def test_every_panel_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
+def test_every_tab_and_drawer_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
     app = opened(model=str(_written(tmp_path, name)))
-    for panel in ("Inspect", "Inputs", "Breakpoints", "Problems"):
-        app.segmented_control("debugger_panel").set_value(panel).run()
+    for tab in DOCK.options:
+        app.segmented_control("dock_tab").set_value(tab).run()
         assert not app.exception, app.exception
+    for drawer in DRAWER.options:
+        assert not in_drawer(app, drawer).exception, app.exception
 
 
-@pytest.mark.parametrize("view", ["Value", "Ports", "Attributes"])
+@pytest.mark.parametrize("origin", ["", "shown"])
 @pytest.mark.parametrize(
     "node",
     [
@@ -45,11 +50,17 @@ def test_every_panel_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
         "main/ConcatFromSequence_5",
     ],
 )
-def test_sequences_are_shown(opened: Visit, tmp_path: Path, node: str, view: str) -> None:
+def test_sequences_are_shown(opened: Visit, tmp_path: Path, node: str, origin: str) -> None:
     assert "SequenceMap" in SEQUENCE
-    app = opened(model=str(_written(tmp_path, "sequences")), node=node, step="99")
-    app.segmented_control("inspector_view").set_value(view).run()
-    assert not app.exception, app.exception
+    app = opened(
+        model=str(_written(tmp_path, "sequences")),
+        node=node,
+        step="99",
+        tab="node",
+        origin=origin,
+    )
+    assert app.segmented_control("dock_tab").value == "Node"
+    assert f"<span>{node.rpartition('/')[2]}</span></h2>" in page_text(app)
 
 
 def test_loopscope_runs_and_checks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,8 +96,10 @@ def test_the_loop_in_a_function_is_the_one_whose_iterations_are_listed(
     """The search is a function, whose body runs once."""
     path = tmp_path / "search.onnx"
     path.write_bytes(search() if type == "GreedySearch" else one_search()[0])
-    app = opened(model=str(path), node=f"main/{type}_0", step="999999")
-    text = " ".join(str(one.proto.body) for one in app.get("html"))
+    app = opened(model=str(path), node=f"main/{type}_0", step="999999", tab="iterations")
+    text = page_text(app)
     assert "has not begun" not in text
     assert "its iterations are listed here" not in text
-    assert "<b>Result</b>" in text
+    rows = sent(app, "loop_table")["cells"]
+    assert f"</b> ran all {len(rows)} iterations" in text
+    assert rows[-1][-1] == "no: trip count"

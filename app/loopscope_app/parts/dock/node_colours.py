@@ -58,5 +58,5 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
                 icon=":material/download:",
                 key="node_colours_time",
                 on_click="ignore",
-                help="As it was measured in Timeline, Clock",
+                help="As it was measured in Performance, Clock",
             )

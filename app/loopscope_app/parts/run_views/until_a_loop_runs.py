@@ -13,7 +13,7 @@ def first_loop(model: Model) -> IndexedNode | None:
 
 
 def none_to_show() -> None:
-    markup.show("This model has no loop: its whole run is under Timeline.", "quiet")
+    markup.show("This model has no loop: its steps are under Performance.", "quiet")
 
 
 def show(session: UserSession, what: str) -> None:
