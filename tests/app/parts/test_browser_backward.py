@@ -53,10 +53,12 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
     side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_sound · iteration 2", timeout=LONG)
     expect(
-        side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")
+        side.get_by_role(
+            "button", name="Backward iteration: backward/for_each_sound › Loop · iteration 3"
+        )
     ).to_be_visible()
     box(canvas, f"{BACK}/body/kept").dispatch_event("click")
-    side.get_by_role("button", name="Walks back: for_each_sound · iteration 2").click()
+    side.get_by_role("button", name="Forward iteration: for_each_sound · iteration 2").click()
     expect(place(page)).to_contain_text("iteration 2 of 6", timeout=LONG)
 
 
