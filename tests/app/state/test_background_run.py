@@ -78,6 +78,8 @@ def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> N
         "the run here is done, OpenVINO is running the model", timeout=LONG
     )
     expect(progress).not_to_contain_text("per second")
-    expect(page.locator(".headline")).to_contain_text("OpenVINO", timeout=LONG)
+    expect(page.locator(".headline")).to_contain_text(
+        "First difference: swap_each_round · iteration 1 › right", timeout=LONG
+    )
     page.get_by_role("radio", name="Performance").click()
     expect(page.get_by_text("Loops and branches in OpenVINO")).to_be_visible(timeout=LONG)
