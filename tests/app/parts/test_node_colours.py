@@ -36,7 +36,7 @@ def test_the_command_names_a_file(
     app = opened()
     overlay = app.session_state["loopscope"].canvas.pictured[1]
     assert sorted(tint[1] for tint in overlay.tints.values()) == [1, 8]
-    assert overlay.scale == ["cost", "number", "1.0", "3.0"]
+    assert overlay.scale == ["cost", "number", "1", "3"]
     assert "1 key of cost.json names nothing in this model, such as 'nowhere'" in said(app)
     file.write_text("[]")
     assert "the node data is not a JSON object" in said(opened())
@@ -71,7 +71,7 @@ def test_an_upload_colours_boxes_by_iteration_and_goes_away(
     ).last.set_input_files(file)
     scale = canvas.locator(".scale")
     expect(scale).to_contain_text("<b>cost")
-    expect(scale).to_contain_text("6.0")
+    expect(scale).to_contain_text("06")  # from 0 to 6
     expect(canvas.locator(".box.number-8")).to_have_count(2)  # the last iteration has the largest
     page.keyboard.press("Escape")
     expect(page.locator(".st-key-node_colours_off")).not_to_be_visible()
@@ -84,7 +84,7 @@ def test_an_upload_colours_boxes_by_iteration_and_goes_away(
     page.keyboard.press("Shift+ArrowRight")
     expect(canvas.locator(".box.number-2")).to_have_count(1)
     box.hover(force=True)
-    expect(canvas.locator(".tooltip")).to_contain_text("<b>cost: 1.0")
+    expect(canvas.locator(".tooltip")).to_contain_text("<b>cost: 1")
     page.locator(".st-key-node_colours button").first.click()
     page.locator(".st-key-node_colours_off button").first.click()
     expect(scale).not_to_be_visible()
