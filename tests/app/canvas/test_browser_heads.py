@@ -158,7 +158,7 @@ def test_what_is_set_by_hand_is_said_without_moving_the_picture(
         expect(canvas.locator(".sticky-header").first).to_be_visible()
         for left, top, _, _ in boxes(canvas.locator(".sticky-header")):
             assert top >= line["y"] + line["height"] or left >= line["x"] + line["width"]
-    page.locator(".st-key-what_if_undo_0 button").click()
+    page.locator(".st-key-what_if_undo_0 button").first.click()
     expect(said).to_have_count(0)
     assert canvas.bounding_box() == before
 
