@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -55,9 +53,18 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
 
 
 @pytest.mark.browser
-def test_the_slider_says_the_iteration_in_words(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="200")
-    words = canvas.locator(".words").first
-    expect(words).to_have_text("step 200 of 646 · iteration 11 of 29", timeout=LONG)
-    expect(words).to_have_attribute("title", re.compile("iteration 11 of 29"))
-    expect(canvas.locator(".subject").first).to_have_text("Iterations of for_each_candidate")
+@pytest.mark.parametrize(
+    ("step", "words", "loop"),
+    [
+        ("200", "step 200 of 646 · iteration 0 of 2", "try_each_divisor, coloured by if_divides"),
+        ("9999", "step 646 of 646 · iteration 28 of 29", "for_each_candidate"),
+    ],
+)
+def test_the_slider_says_the_innermost_loop_and_its_iteration(
+    page: Page, server: str, step: str, words: str, loop: str
+) -> None:
+    canvas = open_sample(page, server, "count_primes", set="up_to_30", step=step)
+    shown = canvas.locator(".words").first
+    expect(shown).to_have_text(words, timeout=LONG)
+    expect(shown).to_have_attribute("title", words)
+    expect(canvas.locator(".subject").first).to_have_text(f"Iterations of {loop}")

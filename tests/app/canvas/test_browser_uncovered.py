@@ -127,7 +127,9 @@ def test_the_state_of_a_loop_is_beside_the_small_picture(
             seen = [
                 one
                 for one in canvas.evaluate(SHOWN)
-                if one[1] < view["y"] + view["height"] - 20 and one[2] > view["x"]
+                if one[1] < view["y"] + view["height"] - 20
+                and view["x"] < one[2]
+                and one[0] < view["x"] + view["width"]
             ]
             assert seen
             for _, top, right, bottom in seen:
@@ -139,7 +141,7 @@ def test_the_state_of_a_loop_is_beside_the_small_picture(
 
 
 @pytest.mark.parametrize("width", [900, 1280, 1440])
-def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar(
+def test_on_the_canvas_alone_heads_and_what_runs_next_are_beside_the_floating_bar(
     still: Page, server: str, width: int
 ) -> None:
     still.set_viewport_size({"width": width, "height": 800})
@@ -155,6 +157,9 @@ def test_on_the_canvas_alone_heads_and_what_runs_next_are_below_the_floating_bar
         for lying in canvas.locator(".sticky-header, .box.current").all():
             area = lying.bounding_box()
             assert area is not None
-            assert area["y"] >= bar["y"] + bar["height"] or area["x"] > bar["x"] + bar["width"], (
-                step
-            )
+            assert (
+                area["y"] >= bar["y"] + bar["height"]
+                or area["y"] + area["height"] <= bar["y"]
+                or area["x"] > bar["x"] + bar["width"]
+                or area["x"] + area["width"] < bar["x"]
+            ), step

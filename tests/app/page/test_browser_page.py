@@ -104,7 +104,7 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
     offline.keyboard.press("Home")
     agrees(0)
     offline.get_by_role("button", name="Play").click()
-    expect(place).to_contain_text("Step 3 ", timeout=5000)
+    expect(place).to_contain_text(re.compile(r"Step ([3-9]|[1-6]\d) "), timeout=5000)
     offline.get_by_role("button", name="Pause").click()
     rail = offline.locator(".rail").first.bounding_box()
     assert rail is not None

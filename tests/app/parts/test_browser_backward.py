@@ -13,6 +13,7 @@ from tests.app.browsing import CANVAS, LONG, open_sample, place
 
 pytestmark = pytest.mark.browser
 
+PAIRED = "for_each_year: its iteration 0 belongs to iteration 2, the last of 3"
 BACK = "main/backward%2Ffor_each_sound%2FLoop"
 
 
@@ -24,11 +25,11 @@ def test_a_gradient_is_computed_opened_again_and_left(page: Page, server: str) -
     open_sample(page, server, "for_loop", set="three_years", view="gradients")
     page.get_by_role("button", name="Compute").click()
     words = page.locator(".walked_back")
-    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
+    expect(words).to_contain_text(PAIRED, timeout=LONG)
     expect(page.locator(".headline")).to_contain_text("The gradient flows: 1 at iteration 2")
     expect(page).to_have_url(re.compile(r"backward=.*step="))
     page.reload()
-    expect(words).to_contain_text("gradient of iteration 2, the last of 3", timeout=LONG)
+    expect(words).to_contain_text(PAIRED, timeout=LONG)
     page.get_by_role("button", name="Back to the model").click()
     expect(page.get_by_role("button", name="Compute")).to_be_visible(timeout=LONG)
     expect(page).not_to_have_url(re.compile("backward="))
@@ -53,10 +54,12 @@ def test_both_loops_stand_in_the_same_iteration(page: Page, server: str) -> None
     side = page.locator(".st-key-dock")
     expect(side).to_contain_text("for_each_sound · iteration 2", timeout=LONG)
     expect(
-        side.get_by_role("button", name="Walked back: backward/for_each_sound › Loop · iteration 3")
+        side.get_by_role(
+            "button", name="Backward iteration: backward/for_each_sound › Loop · iteration 3"
+        )
     ).to_be_visible()
     box(canvas, f"{BACK}/body/kept").dispatch_event("click")
-    side.get_by_role("button", name="Walks back: for_each_sound · iteration 2").click()
+    side.get_by_role("button", name="Forward iteration: for_each_sound · iteration 2").click()
     expect(place(page)).to_contain_text("iteration 2 of 6", timeout=LONG)
 
 

@@ -29,9 +29,9 @@ def test_an_operation_is_cut_out_with_its_values(page: Page, server: str, tmp_pa
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    canvas.get_by_text("next_steps", exact=True).first.click()
+    canvas.locator(".box", has_text="next_steps").first.dispatch_event("click")
     settled(page)
-    page.get_by_role("button", name="More", exact=True).click()
+    page.locator(".st-key-node_menu button").first.click()
     button = page.get_by_role("button", name="Cut out", exact=True)
     expect(button).to_be_visible(timeout=LONG)
     file = saved(page, button.click, tmp_path)
@@ -52,8 +52,7 @@ def test_an_operation_is_cut_out_with_its_values(page: Page, server: str, tmp_pa
 def test_a_problem_is_previewed_compared_and_repaired(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    open_sample(page, server, "swap")
-    page.locator(".st-key-debugger_panel").get_by_text("Problems").click()
+    open_sample(page, server, "swap", drawer="problems")
     settled(page)
     page.locator(".st-key-problem_repair_LS906 button").first.click()
     body = page.locator("[data-testid=stPopoverBody]")

@@ -40,7 +40,7 @@ def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(
     page: Page, server: str, key: str
 ) -> None:
     open_sample(page, server, "decoder", step="30")
-    page.locator(".crumbs").click()
+    page.locator(".titles").click()
     expect(
         page.get_by_title("Find a node by name, type, shape or value ( / or Ctrl+F )")
     ).to_be_visible()  # from then on its key is listened to

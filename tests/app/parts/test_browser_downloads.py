@@ -100,7 +100,9 @@ def test_values_code_and_traces_are_files_called_after_the_model(
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
     code = saved(
-        page, lambda: page.get_by_role("button", name="Download as a file").click(), tmp_path
+        page,
+        lambda: page.get_by_role("button", name="Download as runnable Python").click(),
+        tmp_path,
     )
     assert code.name == "collatz.py"
     page.get_by_role("radio", name="Node").click()

@@ -64,14 +64,14 @@ def test_an_upload_colours_boxes_by_iteration_and_goes_away(
     file = tmp_path / "<b>cost.json"
     by_iteration = {f"{LOOP}[{k}]/body/floor_mod": {"value": float(k)} for k in range(7)}
     file.write_text(json.dumps({"main": {"results": by_iteration | {"equal": {"value": 6.0}}}}))
-    canvas = open_sample(page, server, "collatz", step="9999", drawer="export")
+    canvas = open_sample(page, server, "collatz", step="9999", lens="export")
     page.locator(".st-key-node_colours button").first.click()
     page.locator(
         ".st-key-node_colours_upload input[type=file], input[type=file]"
     ).last.set_input_files(file)
     scale = canvas.locator(".scale")
     expect(scale).to_contain_text("<b>cost")
-    expect(scale).to_contain_text("6")
+    expect(scale).to_contain_text("06")  # from 0 to 6
     expect(canvas.locator(".box.number-8")).to_have_count(2)  # the last iteration has the largest
     page.keyboard.press("Escape")
     expect(page.locator(".st-key-node_colours_off")).not_to_be_visible()

@@ -53,26 +53,23 @@ def test_a_comparison_is_stopped_by_a_click(page: Page, server: str) -> None:
     page.keyboard.press("Enter")
     page.locator(".st-key-inputs_run button:visible").click()
     expect(page.get_by_role("combobox").first).to_have_value(re.compile("^Input: limit = "))
-    page.get_by_role("radio", name="Compare").click()
-    page.locator(".st-key-compare_run button").click()
+    page.get_by_role("radio", name="Compare").click()  # other inputs are compared at once
     progress = page.locator(".st-key-progress")
     expect(progress).to_contain_text("Comparing", timeout=LONG)
     expect(progress).to_contain_text("iterations")
     page.get_by_role("button", name="Stop").first.click()
-    expect(page.locator(".st-key-told")).to_contain_text(
+    expect(page.locator(".st-key-view_page")).to_contain_text(
         "The comparison was stopped", timeout=5_000
     )
     expect(page.get_by_text("Both runs start at the beginning")).to_be_visible()
-    expect(page.locator(".st-key-compare_lanes")).to_have_count(0)
+    expect(page.locator(".headline")).to_have_count(0)
 
 
 @pytest.mark.browser
 def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> None:
     """Not how many iterations per second there were: none are run any more."""
-    open_sample(page, server, "swap", lens="compare")
-    page.locator(".st-key-compare_with input").first.click()
-    page.get_by_role("option", name="the same run in OpenVINO").click()
-    expect(page.get_by_text("OpenVINO runs the model with the same inputs")).to_be_visible(
+    page.goto(f"{server}/?model=sample:swap&view=compare&with=runtime")
+    expect(page.get_by_text("OpenVINO runs the model on the same inputs")).to_be_visible(
         timeout=LONG
     )
     page.locator(".st-key-compare_run button").click()
@@ -81,4 +78,8 @@ def test_what_is_waited_for_after_the_runs_is_said(page: Page, server: str) -> N
         "the run here is done, OpenVINO is running the model", timeout=LONG
     )
     expect(progress).not_to_contain_text("per second")
-    expect(page.get_by_text("What OpenVINO", exact=False).first).to_be_visible(timeout=LONG)
+    expect(page.locator(".headline")).to_contain_text(
+        "First difference: swap_each_round · iteration 1 › right", timeout=LONG
+    )
+    page.get_by_role("radio", name="Performance").click()
+    expect(page.get_by_text("Loops and branches in OpenVINO")).to_be_visible(timeout=LONG)

@@ -179,6 +179,6 @@ def test_a_reopened_link_shows_its_moment_then_the_total(
     expect(canvas.locator(".box.current")).to_be_visible(timeout=LONG)
     expect(place(page)).to_contain_text("step 58")
     words = page.locator(".st-key-canvas_graph .words").first
-    expect(words).to_contain_text(re.compile(r"step 58/18,000,00\d(?!\+)"), timeout=LONG)
+    expect(words).to_contain_text(re.compile(r"step 58 of 18,000,00\d(?!\+)"), timeout=LONG)
     expect(place(page)).to_contain_text(re.compile(r"earlier step\s*step 58 of 18,000,00"))
     expect(page.locator(".st-key-onward")).to_have_count(0)

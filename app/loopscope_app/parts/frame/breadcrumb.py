@@ -72,7 +72,8 @@ def _nest(frames: Sequence[OpenGraph]) -> str:
         if outer
         else ""
     )
-    return f'<span class="nest" title="{tooltip}">{around}{inner}</span>'
+    kind = "nest shortened" if len(whole) > DEEP else "nest"
+    return f'<span class="{kind}" title="{tooltip}">{around}{inner}</span>'
 
 
 def _words(frame: OpenGraph) -> tuple[str, str]:
