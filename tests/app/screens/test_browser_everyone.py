@@ -95,7 +95,12 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
     "?model=sample:collatz": COLLATZ,
     "?model=sample:none": {"a model that is none": ()},
     "?model=sample:swap": {
-        "beside its runtime": (finished, chosen(HEADER, "Compare"), pressed("Compare")),
+        "beside its runtime": (
+            finished,
+            chosen(HEADER, "Compare"),
+            chosen(CONTENT, "OpenVINO"),
+            pressed("Compare"),
+        ),
     },
     '?model=sample:vanishing_gradient&backward=[["loss"],["recurrent"]]': {"backward": (finished,)},
     "?model=sample:hybrid_stack": {"groups and loops": (finished, pressed("Steps, matrix"))},
