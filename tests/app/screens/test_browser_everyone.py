@@ -95,7 +95,12 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
     "?model=sample:collatz": COLLATZ,
     "?model=sample:none": {"a model that is none": ()},
     "?model=sample:swap": {
-        "beside its runtime": (finished, chosen(HEADER, "Compare"), pressed("Compare")),
+        "beside its runtime": (
+            finished,
+            chosen(HEADER, "Compare"),
+            chosen(CONTENT, "OpenVINO"),
+            pressed("Compare"),
+        ),
     },
     '?model=sample:vanishing_gradient&backward=[["loss"],["recurrent"]]': {"backward": (finished,)},
     "?model=sample:hybrid_stack": {"groups and loops": (finished, pressed("Steps, matrix"))},
@@ -202,7 +207,7 @@ def test_every_button_has_a_name(page: Page, server: str) -> None:
     expect(page.get_by_role("button", name="Remove")).to_be_visible()
     assert re.findall(r"- button(?: \[\w+\])?:?\n.*", page.locator("main").aria_snapshot()) == []
     for name in ("More", "More moves", "To the first moment", "One operation back"):
-        expect(page.get_by_role("button", name=name)).to_be_attached()
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_attached()
 
 
 def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -> None:
@@ -219,7 +224,8 @@ def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -
         "() => { const main = document.querySelector('[data-testid=stMain]'); return main.scrollWidth - main.clientWidth; }"
     )
     assert wide <= 0
-    expect(page.get_by_role("button", name="Step")).to_be_in_viewport()
+    transport = page.locator(".st-key-transport")
+    expect(transport.get_by_role("button", name="Step")).to_be_in_viewport()
     context.close()
 
 

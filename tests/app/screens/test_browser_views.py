@@ -112,6 +112,7 @@ def test_an_address_opens_the_view_and_back_returns(
     expect(content).to_contain_text(part, timeout=LONG)
     page.get_by_role("radio", name="Debug").click(force=True)
     expect(place(page)).to_be_visible(timeout=LONG)
+    expect(page).not_to_have_url(re.compile(f"view={view}"))
     page.go_back()
     expect(content).to_contain_text(part, timeout=LONG)
 

@@ -44,7 +44,11 @@ def show(session: UserSession, lesson: Lesson) -> None:
     with (
         way,
         st.container(
-            horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"
+            key="course_way",
+            horizontal=True,
+            horizontal_alignment="right",
+            vertical_alignment="center",
+            gap="small",
         ),
     ):
         st.toggle(
