@@ -53,9 +53,7 @@ def start(session: UserSession) -> None:
     if not opened.report.ok:
         return
     if len(session.model.inputs) < len(opened.model.inputs):
-        raise InputError(
-            "some inputs have no value: set them in the tab Setup, then run the model"
-        )
+        raise InputError("some inputs have no value: set them in the tab Setup, then run the model")
     session.run.debugger = new_run(opened, bindings(opened.model, session.model.inputs))
     if is_trace(opened.model):
         session.run.debugger.run()  # nothing is computed: a trace opens at its end

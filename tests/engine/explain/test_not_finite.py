@@ -131,7 +131,9 @@ def inverse_of_distance(to: float) -> Callable[[Draft, Ref], Ref]:
 def test_what_never_leaves_an_iteration_is_found(record: loopscope.Record) -> None:
     found = first_not_finite(looping(inverse_of_distance(700), 1000, record=record), 60)
     assert (found.address, found.left) == ("main/loop[700]/body/inverse", ())
-    assert found.sentence == "The first NaN or infinity is computed by loop · iteration 700 › inverse."
+    assert (
+        found.sentence == "The first NaN or infinity is computed by loop · iteration 700 › inverse."
+    )
     assert (
         first_not_finite(looping(inverse_of_distance(-1), 1000, record=record), 60).sentence
         == "No operation computed a NaN or infinity."
@@ -254,7 +256,10 @@ def test_an_input_that_holds_one_is_named_where_no_operation_made_any() -> None:
 
 
 def test_samples() -> None:
-    assert first_not_finite(finished("for_loop")).sentence == "No operation computed a NaN or infinity."
+    assert (
+        first_not_finite(finished("for_loop")).sentence
+        == "No operation computed a NaN or infinity."
+    )
     debugger = loopscope.Debugger(
         begun("diverging_training").model,
         {"weight": np.float32(1), "learning_rate": np.float32(1e30), "most_steps": 9},
@@ -294,7 +299,11 @@ MADE = "made by loop · iteration 0 ›"
             f"The first NaN is {MADE} less.",
             f"The first infinity is {MADE} half from x, which contains one.",
         ),
-        (np.nan, f"The first NaN is {MADE} half from x, which contains one.", "No operation computed an infinity."),
+        (
+            np.nan,
+            f"The first NaN is {MADE} half from x, which contains one.",
+            "No operation computed an infinity.",
+        ),
     ],
 )
 def test_inputs_that_are_not_finite(start: float, nan: str, infinity: str) -> None:
@@ -343,4 +352,6 @@ def test_what_was_there_before_any_operation_is_told() -> None:
 
 
 def test_nothing_has_run_yet() -> None:
-    assert first_not_finite(begun("for_loop")).sentence == "No operation computed a NaN or infinity."
+    assert (
+        first_not_finite(begun("for_loop")).sentence == "No operation computed a NaN or infinity."
+    )
