@@ -132,7 +132,8 @@ def words_of(session: UserSession, opened: Opened, name: str) -> str:
     if name == BEFORE:
         return f"{words} (previous inputs)" if words else "previous inputs"
     text = opened.sample.text_of(name) if opened.sample else ""
-    return words or text or name.replace("_", " ")
+    title = name.replace("_", " ")
+    return (words if text else f"{words} ({title})") if words else text or title
 
 
 def words_here(session: UserSession, opened: Opened) -> str:

@@ -150,7 +150,7 @@ def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
     assert "8 iterations" in page_text(press(app, "run"))
     app.selectbox[0].select("three").run()
     app.segmented_control("view_bar").set_value("compare").run()
-    assert "number = 6" in app.selectbox("compare_with").options  # called by its value
+    assert "number = 6 (six)" in app.selectbox("compare_with").options
     app.segmented_control("view_bar").set_value("debug").run()
     app.segmented_control("dock_tab").set_value("Setup").run()
     next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(

@@ -90,13 +90,16 @@ def _generated(session: UserSession, opened: Opened) -> None:
 
 
 def _set_words(session: UserSession, opened: Opened, name: str) -> str:
-    """Return the values of a set of few numbers, else its name, and the sentence about it."""
+    """Return the values of a set of few numbers, and the sentence about it or its name."""
     arrays = session.model.inputs if name == EDITED else opened.sets.get(name, {})
-    text = opened.sample.text_of(name) if opened.sample else ""
+    words = name.replace("_", " ")
+    text = (opened.sample.text_of(name) if opened.sample else "") or (
+        "" if name in (EDITED, MADE_UP) else words
+    )
     is_small = 0 < len(arrays) <= _MOST_NAMED and all(
         isinstance(value, np.ndarray | np.generic) and np.size(value) == 1
         for value in arrays.values()
     )
     values = ", ".join(f"{short_name(key)} = {value_preview(arrays[key])}" for key in arrays)
-    title = values if is_small else name.replace("_", " ")
-    return shorten(f"{title} · {text}" if text else title, 110)
+    title = values if is_small else words
+    return shorten(f"{title} · {text}" if text not in ("", title) else title, 110)
