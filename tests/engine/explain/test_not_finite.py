@@ -288,7 +288,7 @@ def test_nan_and_infinity_are_two_searches() -> None:
     assert first_infinity(finished("for_loop")).sentence == "No operation computed an infinity."
 
 
-MADE = "made by loop · iteration 0 ›"
+MADE = "computed by loop · iteration 0 ›"
 
 
 @pytest.mark.parametrize(
