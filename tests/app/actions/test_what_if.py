@@ -332,7 +332,7 @@ def test_the_way_there_and_back_in_a_browser(page: Page, server: str) -> None:
     assert json.loads(wanted["whatif"][0]) == {KEEP: False}
     page.reload()
     expect(line).to_contain_text("keep_going at iteration 2 = false", timeout=LONG)
-    line.get_by_role("button").click()
+    line.get_by_role("button", name="keep_going at iteration 2").click()
     expect(line).to_have_count(0, timeout=LONG)
     page.wait_for_function("() => !location.search.includes('whatif')")
 
@@ -386,14 +386,11 @@ def test_a_value_in_one_iteration_of_an_inner_loop_is_set_by_clicks_and_taken_ba
     expect(strip).to_contain_text("if_divides at iterations 19 › 1: else instead of then")
     expect(side).to_contain_text("set by hand")
     expect(canvas.locator(".chip.by-hand")).to_have_text("✎ false")
-    page.locator(
-        ".st-key-compare .line", has_text="try_each_divisor · iteration 1 › if_divides"
-    ).click()
-    expect(side).to_contain_text("if_divides", timeout=LONG)
-    expect(page.locator(".crumbs")).to_contain_text("iteration 19")
-    page.goto(page.url)
+    strip.get_by_role("button", name="Compare").click()
+    expect(page.get_by_text("if_divides (branch)").first).to_be_visible(timeout=LONG)
+    page.go_back()
     expect(strip).to_contain_text("else instead of then", timeout=LONG)
-    strip.get_by_role("button").click()
+    strip.get_by_role("button", name="equal at iterations 19").click()
     expect(strip).to_be_hidden(timeout=LONG)
     expect(canvas.locator(".chip.by-hand")).to_have_count(0)
     expect(page.locator(".crumbs")).to_contain_text("step 398")
