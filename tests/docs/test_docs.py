@@ -14,7 +14,7 @@ from docs.__main__ import FOLDER, build_site
 
 import loopscope
 from loopscope import builder
-from loopscope.checks.rules import BY_CODE
+from loopscope.checks import ADVICE, BY_CODE
 from loopscope.ops import custom
 from loopscope_app import cli
 from tests.docs.examples import executed, without_versions
@@ -65,9 +65,9 @@ def test_the_command_line_page_has_every_subcommand() -> None:
 
 
 def test_the_page_of_checks_has_every_rule() -> None:
-    page = check_rules.page()
-    assert re.findall(r"^## (LS\d+)$", page, re.MULTILINE) == list(BY_CODE)
-    assert re.findall(r"^\| \[(LS\d+)\]", page, re.MULTILINE) == list(BY_CODE)
+    page, codes = check_rules.page(), [*BY_CODE, *(rule.code for rule in ADVICE)]
+    assert re.findall(r"^## (LS\d+)$", page, re.MULTILINE) == codes
+    assert re.findall(r"^\| \[(LS\d+)\]", page, re.MULTILINE) == codes
 
 
 PUBLIC: dict[ModuleType, list[str]] = {

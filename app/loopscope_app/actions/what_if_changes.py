@@ -1,4 +1,4 @@
-"""Callbacks of what-if: set a value of the run by hand, and undo it."""
+"""Callbacks of the what-if editor: set a value of the run by hand, and undo it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def page_of(
             raise BytesBound(
                 f"the page has {len(document.encode()) / 2**20:.1f} MB with "
                 f"{len(content.moments.steps)} moments of the run, "
-                f"more than the {significant(most_bytes / 2**20, 3)} MB of its limit: allow more"
+                f"more than the {significant(most_bytes / 2**20, 3)} MB of its limit: "
+                "allow more megabytes"
             )
         content = smaller
 

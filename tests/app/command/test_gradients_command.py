@@ -198,7 +198,9 @@ def test_json_tells_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixt
     graph = builder.Graph("failing")
     x, start = graph.parameter("x", "f32", [None]), graph.parameter("start", "i64", [])
     (last,) = builder.for_loop(
-        3, lambda i, h: h * ops.gather(x, start + i, np.array(0)), [graph.constant(np.float32(1))]
+        3,
+        lambda i, h: h * ops.gather_nd(x, ops.unsqueeze(start + i, np.array([0]))),
+        [graph.constant(np.float32(1))],
     )
     loopscope.write_model(graph.model({"loss": last}), tmp_path / "m.xml")
     np.savez(tmp_path / "in.npz", x=np.ones(2, np.float32), start=np.int64(0))

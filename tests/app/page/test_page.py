@@ -213,7 +213,7 @@ def test_the_command_colours_a_page_by_iteration(
         in capsys.readouterr().err
     )
     shown = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert shown["frames"][0]["scale"] == ["load", "number", "0.0", "60.0"]
+    assert shown["frames"][0]["scale"] == ["load", "number", "0", "60"]
     drawn = pictures(debugger.model, default_folding(debugger.model), "main")
     data_read = read_node_data((tmp_path / "load.json").read_bytes(), debugger.model, "load")
     table: dict[str, object] = {}
