@@ -52,7 +52,7 @@ def test_both_loops_are_in_the_same_iteration(run: loopscope.Debugger, iteration
     place = f"of {6}" if other < 5 else "the last of 6"
     assert (
         headers(view, overlay)["main/for_each_sound"].replace(",", "")
-        == f"iteration {other} {place} walked back now"
+        == f"iteration {other} {place} gradient now"
     )
     assert headers(view, overlay)[BACK].endswith(f", walks back iteration {other}")
     (shown,) = overlay.values[view.node_of["main/for_each_sound/body/memory"].id]
