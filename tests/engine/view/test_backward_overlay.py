@@ -54,7 +54,7 @@ def test_both_loops_are_in_the_same_iteration(run: loopscope.Debugger, iteration
         headers(view, overlay)["main/for_each_sound"].replace(",", "")
         == f"iteration {other} {place} gradient now"
     )
-    assert headers(view, overlay)[BACK].endswith(f", walks back iteration {other}")
+    assert headers(view, overlay)[BACK].endswith(f", gradient of iteration {other}")
     (shown,) = overlay.values[view.node_of["main/for_each_sound/body/memory"].id]
     expected = run.value(f"main/for_each_sound[{other}]/body/memory")
     assert shown == f"[1] {expected[0]:.4g}" or shown == "[1] 0.0"
