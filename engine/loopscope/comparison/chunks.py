@@ -74,7 +74,7 @@ class Chunks:
 def _chunk_size(longer: int, shorter: int) -> int:
     """Return the chunk size that both counts allow: a power of two, else a divisor; else 1.
 
-    >>> _chunk_size(100, 2), _chunk_size(9, 3), _chunk_size(5, 5), _chunk_size(200, 137)
+    >>> _chunk_size(100, 2), _chunk_size(15, 5), _chunk_size(5, 5), _chunk_size(200, 137)
     (64, 3, 1, 1)
     """
     if not shorter or longer == shorter:
