@@ -72,17 +72,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     unconfirmed = frozenset(
         line
         for line in _UNCONFIRMED.read_text(encoding="utf-8").splitlines()
-        if line and not line.startswith("#")
+        if line and not line.startswith("#") and not config.getoption("unconfirmed")
     )
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
         if "page" in item.fixturenames:
             item.add_marker("browser")
-            if item.nodeid.partition("::")[0] in unconfirmed and not config.getoption(
-                "unconfirmed"
-            ):
-                item.add_marker(pytest.mark.skip(reason="not confirmed on the new screen"))
+        needs_browser = "browser" in item.fixturenames or item.get_closest_marker("browser")
+        if needs_browser and item.nodeid.partition("::")[0] in unconfirmed:
+            item.add_marker(pytest.mark.skip(reason="not confirmed on the new screen"))
         module = item.module
         if module not in oracles:
             oracles[module] = _asks_a_runtime(module)
