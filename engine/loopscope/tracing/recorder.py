@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -380,9 +380,12 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def _length(iterable: object) -> int | None:
+    """Return the number of items; None if it is unknown, as of a generator or a 0-d array."""
+    if not isinstance(iterable, Sized):
+        return None
     try:
-        return len(iterable)  # type: ignore[arg-type]
-    except (TypeError, OverflowError, NotImplementedError):
+        return len(iterable)
+    except (TypeError, OverflowError, NotImplementedError):  # raised by arrays of frameworks
         return None
 
 

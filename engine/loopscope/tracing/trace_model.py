@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class _Draft:
         name: str,
         inputs: Iterable[tuple[LayerId, int]] = (),
         outputs: Iterable[Port] = (),
-        **fields: object,
+        **fields: Any,
     ) -> LayerId:
         """Add a node whose inputs are (layer, output number) and return its id."""
         layer, sources, ports = LayerId(len(self.nodes)), [*inputs], [*outputs]
@@ -129,7 +130,7 @@ class _Draft:
                     )
                     for number, port in enumerate(ports)
                 ),
-                **{"opset": "opset5", **fields},  # type: ignore[arg-type]
+                **{"opset": "opset5", **fields},
             )
         )
         return layer

@@ -22,6 +22,8 @@ from loopscope_app.command.loop_tests.expectations import (
 from loopscope_app.command.loop_tests.one_run import RunVerifier, taken_share
 from loopscope_app.command.loop_tests.results import ExpectationResult
 
+_MAX_SAMPLES = 100_000
+"""Largest number of runs of one test, whose rows are held in memory."""
 _RANGES = ("..", ",", "(")
 
 
@@ -52,6 +54,11 @@ class SweepVerifier:
         self._model, self._inputs, self._path = model, inputs, path
         self._seconds = seconds
         sweep = self._sweep(model)
+        if sweep.count > _MAX_SAMPLES:
+            raise InputError(
+                f"{shorten(inputs, 100)}: the data set has {sweep.count:,} samples, "
+                f"expected at most {_MAX_SAMPLES:,}"
+            )
         self._rows = list(sweep)
         if not self._rows:
             raise InputError(f"{shorten(inputs, 100)}: the data set has no sample")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import singledispatchmethod
 
 import loopscope
 from loopscope.checks import own_runtimes
@@ -57,16 +56,25 @@ class RunVerifier:
     def outcome(self, expectation: Expectation) -> ExpectationResult:
         """Return whether the run meets an expectation; an error if it cannot be verified."""
         try:
-            return self._verify(expectation)
+            match expectation:
+                case ExpectedIterations():
+                    return self._iterations(expectation)
+                case ExpectedEnding():
+                    return self._ending(expectation)
+                case ExpectedBranches():
+                    return self._branches(expectation)
+                case ExpectedDrift():
+                    return self._drift(expectation)
+                case ExpectedControlFlow():
+                    return self._control_flow(expectation)
+                case ExpectedCheck():
+                    return self._check(expectation)
+                case ExpectedFinite():
+                    return self._finite(expectation)
         except (EngineError, OSError) as error:
             return ExpectationResult(expectation.words, "error", str(error))
 
-    @singledispatchmethod
-    def _verify(self, expectation: Expectation) -> ExpectationResult:
-        raise NotImplementedError(type(expectation).__name__)
-
-    @_verify.register
-    def _(self, expectation: ExpectedIterations) -> ExpectationResult:
+    def _iterations(self, expectation: ExpectedIterations) -> ExpectationResult:
         records = self._records(expectation.address)
         counts = [record.iterations or 0 for record in records]
         for record, count in zip(records, counts, strict=True):
@@ -74,8 +82,7 @@ class RunVerifier:
                 return self._failed_at(expectation, record)
         return ExpectationResult(expectation.words, "passed", _counts_text(counts))
 
-    @_verify.register
-    def _(self, expectation: ExpectedEnding) -> ExpectationResult:
+    def _ending(self, expectation: ExpectedEnding) -> ExpectationResult:
         records = self._records(expectation.address)
         for record in records:
             if record.ended_by not in expectation.endings:
@@ -83,8 +90,7 @@ class RunVerifier:
         endings = sorted({reason(record.ended_by) for record in records})
         return ExpectationResult(expectation.words, "passed", " or ".join(endings))
 
-    @_verify.register
-    def _(self, expectation: ExpectedBranches) -> ExpectationResult:
+    def _branches(self, expectation: ExpectedBranches) -> ExpectationResult:
         records = self._records(expectation.address, branches=True)
         branches = [str(record.branch) for record in records]
         if expectation.bound is not None:
@@ -104,8 +110,7 @@ class RunVerifier:
             return self._failed(expectation, expectation.address, text)
         return ExpectationResult(expectation.words, "passed", counted(len(branches), "execution"))
 
-    @_verify.register
-    def _(self, expectation: ExpectedDrift) -> ExpectationResult:
+    def _drift(self, expectation: ExpectedDrift) -> ExpectationResult:
         tolerance = expectation.at_most
         if expectation.against in RUNTIMES:
             result = drift_from_runtime(
@@ -138,8 +143,7 @@ class RunVerifier:
         first = drift.first.first if drift.first is not None else None
         return self._failed(expectation, first.address if first is not None else "", sentence)
 
-    @_verify.register
-    def _(self, expectation: ExpectedControlFlow) -> ExpectationResult:
+    def _control_flow(self, expectation: ExpectedControlFlow) -> ExpectationResult:
         model = loopscope.read_model(self._path(expectation.other))
         drift = loopscope.drift(self._compared(self.run.model, {}), self._compared(model, {}))
         if not drift.partings:
@@ -147,8 +151,7 @@ class RunVerifier:
         first = drift.partings[0]
         return self._failed(expectation, first.address, first.sentence)
 
-    @_verify.register
-    def _(self, expectation: ExpectedCheck) -> ExpectationResult:
+    def _check(self, expectation: ExpectedCheck) -> ExpectationResult:
         model = self.run.model
         report = loopscope.check(model, CATALOGUE).about(own_runtimes(model))
         if expectation.code:
@@ -163,8 +166,7 @@ class RunVerifier:
         text = f"{first.code} at {first.where}: {first.message}{more}"
         return ExpectationResult(expectation.words, "failed", text, str(first.where))
 
-    @_verify.register
-    def _(self, expectation: ExpectedFinite) -> ExpectationResult:
+    def _finite(self, expectation: ExpectedFinite) -> ExpectationResult:
         for search in (first_nan, first_infinity):
             odd = search(self.run, _SEARCH_SECONDS)
             if odd.step is not None:

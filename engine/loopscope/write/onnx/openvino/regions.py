@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from loopscope.errors import WriteError, shorten
+from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
     LOOP,
     BackEdge,
@@ -296,7 +297,7 @@ class _LoopTranslation:
     ) -> Sequence[OnnxTensor]:
         """Add the Loop, and join the parts of its concatenated outputs."""
         graph, node = self.draft.graph, self.request.node
-        types: list[tuple[object, PartialShape]] = []
+        types: list[tuple[ElementType | None, PartialShape]] = []
         for index, (tensor, result) in enumerate(states):
             layer = graph.result(results[result], f"state {index}")
             self.draft.outputs.append(OutputMap(index, layer))
@@ -318,7 +319,7 @@ class _LoopTranslation:
             "Loop",
             self.draft.outer_inputs,
             node.name,
-            types,  # type: ignore[arg-type]
+            types,
             (body,),
         )
         return [
