@@ -31,34 +31,20 @@ def run(inputs):
     session = onnxruntime.InferenceSession(
         str(FOLDER / "model.onnx"), options, providers=["CPUExecutionProvider"]
     )
-    feeds = {port.name: inputs[port.name] for port in session.get_inputs()}
+    feeds = {{port.name: inputs[port.name] for port in session.get_inputs()}}
     names = [port.name for port in session.get_outputs()]
-    return dict(zip(names, session.run(names, feeds)))
+    return dict(zip(names, {outputs}))
 
 
 print("ONNX Runtime", onnxruntime.__version__)
 '''
 
-_ONNXRUNTIME_VALUES = '''
+_IMPORT_VALUES = """
 import onnxruntime_values
 
-
-def run(inputs):
-    """Return the outputs of model.onnx by name. Some values are not arrays of numpy's types."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    if "--unoptimized" in sys.argv:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(
-        str(FOLDER / "model.onnx"), options, providers=["CPUExecutionProvider"]
-    )
-    feeds = {port.name: inputs[port.name] for port in session.get_inputs()}
-    names = [port.name for port in session.get_outputs()]
-    return dict(zip(names, onnxruntime_values.outputs(session, feeds)))
-
-
-print("ONNX Runtime", onnxruntime.__version__)
-'''
+"""
+_ARRAYS, _VALUES = "session.run(names, feeds)", "onnxruntime_values.outputs(session, feeds)"
+"""Outputs of a session as arrays, and with values that are not arrays of numpy's types."""
 
 _OPENVINO = '''
 def run(inputs):
@@ -177,7 +163,8 @@ def script(
             output_name="port.get_node().get_friendly_name()" if is_ir else "port.get_any_name()",
         )
     else:
-        run = _ONNXRUNTIME_VALUES if has_special_values else _ONNXRUNTIME
+        run = _ONNXRUNTIME.format(outputs=_VALUES if has_special_values else _ARRAYS)
+        run = _IMPORT_VALUES + run if has_special_values else run
     load = _LOAD_VALUES if has_special_values else _LOAD
     ends = {
         "compare": _COMPARE.format(

@@ -10,32 +10,15 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.bounds import check_elements
+from loopscope.ops.casting import NF4_VALUES
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.precision import computable
 
 _FP4 = (0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
-_NF4 = (
-    -1.0,
-    -0.6961928009986877,
-    -0.5250730514526367,
-    -0.39491748809814453,
-    -0.28444138169288635,
-    -0.18477343022823334,
-    -0.09105003625154495,
-    0.0,
-    0.07958029955625534,
-    0.16093020141124725,
-    0.24611230194568634,
-    0.33791524171829224,
-    0.44070982933044434,
-    0.5626170039176941,
-    0.7229568362236023,
-    1.0,
-)
 _CODES = (
     np.array([*_FP4, *(-number for number in _FP4)], np.float32),
-    np.array(_NF4, np.float32),
+    NF4_VALUES,
 )
 """Numbers of the 16 codes of FP4 and NF4 (Dettmers et al., QLoRA, 2023, appendix E)."""
 
