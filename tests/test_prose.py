@@ -46,10 +46,10 @@ VAGUE = frozenset(
 
 FIGURES = {
     "fragments": 0,
-    "phrases": 8,
-    "vague names": 41,
+    "phrases": 0,
+    "vague names": 39,
     "class names with several meanings": 1,
-    "long lines": 2,
+    "long lines": 0,
 }
 """Largest figure of each kind. A change may lower a figure here and never raise it."""
 

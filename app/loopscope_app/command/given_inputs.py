@@ -58,8 +58,8 @@ def add_inputs(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
     """Return the input values by input name or by position; nothing for an empty text.
 
-    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random`` with
-    an optional seed and descriptions of single inputs. A key such as ``0`` in the file is a
+    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random``
+    with an optional seed and descriptions of single inputs. A key such as ``0`` in the file is a
     position if the model has no input of that name. Generated inputs are reported on standard
     error. Raise ``InputError`` for any other text.
     """

@@ -52,12 +52,11 @@ def page_of(
     node_data: NodeData | None = None,
     most_bytes: int = 5 * 2**20,
 ) -> str:
-    """Return the document of what has run, opened at the debugger's cursor. ``node_data`` colours
-    the nodes.
+    """Return the document of a run, opened at the debugger's cursor. ``node_data`` colours nodes.
 
-    What does not fit into ``most_bytes`` is thinned: moments, every other one again and again, and
-    ways to fold the graph are left out, and the page says so. ``BytesBound`` where not even a few
-    fit, ``EngineError`` where the layout library is missing.
+    A page larger than ``most_bytes`` is thinned: it leaves out every other moment, again and again,
+    and ways to fold the graph, and names what it left out. Raise ``BytesBound`` if not even a few
+    moments fit, and ``EngineError`` if the layout library is missing.
     """
     if not LIBRARY.is_file():
         raise EngineError(

@@ -41,7 +41,7 @@ class Moments:
     overlays: tuple[Mapping[str, object], ...]
     """Overlays of all parts of all pictures, without the cursor of each picture."""
     spots: tuple[tuple[tuple[str, str], ...], ...]
-    """Boxes of what runs next and of what stays in view, by picture."""
+    """Boxes that run next and boxes that stay in view, by picture."""
     paths: tuple[tuple[int, ...], ...]
     """Open graphs, outermost first: the iteration of a loop's body, -1 for any other graph."""
     places: tuple[str, ...]

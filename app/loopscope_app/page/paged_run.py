@@ -77,8 +77,8 @@ class PagedRun:
         return {**self.pictures.as_data(), **self.moments.as_data(), **own}
 
     def smaller(self) -> PagedRun | None:
-        """Return the run with half of its pictures or moments, whichever are larger; None if
-        nothing can be left out.
+        """Return the run with half of its pictures or moments, the larger of both; None if nothing
+        can be left out.
         """
         thinner = self.moments.thinned(self.step)
         fewer = self.pictures.first((len(self.pictures.views) + 1) // 2)

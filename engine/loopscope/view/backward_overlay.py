@@ -48,8 +48,8 @@ class LoopPair:
     def adjoint_of(self, parameter: str) -> str:
         """Return the address of the adjoint of a carried value at the displayed iteration.
 
-        ``parameter`` is the label of the Parameter that receives the value. Empty if there is no
-        adjoint.
+        ``parameter`` is the label of the Parameter that receives the value. The result is empty
+        without an adjoint.
         """
         assert self.tie.loops is not None
         backward = self.tie.loops[1].program

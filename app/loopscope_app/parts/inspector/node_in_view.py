@@ -30,9 +30,7 @@ def static_place(session: UserSession) -> str:
 
 
 def concrete_place(session: UserSession, place: IndexedNode) -> str | None:
-    """Return the execution of a place that the canvas shows at the cursor; None if it has not
-    run.
-    """
+    """Return the execution of a place that the canvas shows at the cursor; None before it ran."""
     if session.run.debugger is None:
         return None
     cursor = session.run.debugger.cursor

@@ -127,7 +127,7 @@ def _line(
 
 
 def _preview(debugger: loopscope.Debugger, address: str, part: TensorPart) -> str:
-    """Return a short text of a part of a value; empty if there is no value."""
+    """Return a short text of a part of a value; empty without a value."""
     try:
         return value_preview(
             debugger.value(address)[part.slices if len(part.ranges) > 1 else slice(*part.ranges[0])]

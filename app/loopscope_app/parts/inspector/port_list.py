@@ -28,7 +28,7 @@ def show_inputs(
 ) -> None:
     """Show the inputs of a node with values where they are known. A click goes to the source.
 
-    ``graph`` is the concrete address of the graph around the node, empty if it has not begun.
+    ``graph`` is the concrete address of the graph around the node, empty before it began.
     """
     ports = input_ports(model, place)[:MOST]
     if not ports:

@@ -91,7 +91,7 @@ def _beginning(document: bytes) -> int:
 
 @dataclass(slots=True)
 class _Completion:
-    """Completion of a document. It adds what is missing and stores the names of what it added."""
+    """Completion of a document: adds missing parts and stores the names of the added ones."""
 
     around: list[str] = field(default_factory=list[str])
     untyped: list[str] = field(default_factory=list[str])
