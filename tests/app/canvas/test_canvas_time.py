@@ -85,6 +85,7 @@ def test_the_window_of_iterations_moves_with_the_cursor_and_by_hand(
 
 def test_space_plays_and_pauses_and_python_follows(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "collatz")
+    page.keyboard.press("ArrowRight")  # the speed appears with the first step
     canvas.locator(".speed").select_option("8")
     page.keyboard.press(" ")
     expect(canvas).to_have_attribute("data-step", re.compile(r"^\d{2}$"), timeout=LONG)
