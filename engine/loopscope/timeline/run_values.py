@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from loopscope.errors import EngineError, NotKept, ValueUnavailable
@@ -15,41 +13,15 @@ from loopscope.executor.machine.limits import Limits, RunControl
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.machine.state import Frame
 from loopscope.executor.plan.body_ports import LastValue
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
+from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.overrides import Override, Overrides
 from loopscope.executor.plan.plan import Instruction, Program
-from loopscope.executor.record.columns import RecordedRows
 from loopscope.executor.record.recording import NOTHING, Recording
 from loopscope.ir.readable import readable
 from loopscope.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
+from loopscope.timeline.replay_plan import ReplayPlanner, RowReplay
+from loopscope.timeline.row_cache import RowCache
 from loopscope.timeline.timeline import Timeline
-
-_Key = tuple[ProgramIndex, int]
-"""Graph and number of a row."""
-
-_MAX_BYTES = 64 * 2**20
-_MAX_ROWS = 512
-_NUMBER_BYTES = 64
-"""Approximate bytes of a value that is not an array."""
-
-
-@dataclass(slots=True, eq=False)
-class _Need:
-    """Replay of one row: the requested slots, and the instructions to run for them."""
-
-    program: Program
-    row: int
-    iteration: int | None
-    slots: set[Slot]
-    numbers: list[int]
-    first_row: int
-    """Row to replay from; equal to ``row`` if the carried state at ``row`` is available."""
-    before: int | None = None
-    """An instruction before which random states and variables are requested too."""
-    from_outside: bool = False
-    """True if the random states and variables at the first row are not available and must come from
-    the enclosing graph.
-    """
 
 
 class RunValues:
@@ -57,9 +29,8 @@ class RunValues:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._cache: OrderedDict[_Key, dict[Slot, Any]] = OrderedDict()
-        self.cached_bytes = 0
-        """Bytes of the cached values."""
+        self._cache = RowCache()
+        self._planner = ReplayPlanner(machine, self._cache)
         self.missing: set[Slot] = set()
         """Slots of the outermost graph of a loaded run that have run, but whose values are computed
         when requested.
@@ -72,7 +43,11 @@ class RunValues:
         values soon.
         """
         self._cache.clear()
-        self.cached_bytes = 0
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of the cached values."""
+        return self._cache.total_bytes
 
     def get(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> Any:
         """Return the value of a slot in a row. The caller ensures that it was computed."""
@@ -90,12 +65,12 @@ class RunValues:
         stored = self._at_hand(timeline, program, row, slot)
         if stored is not None:
             return stored
-        needs = self._needs(timeline, program, row, slot)
+        replays = self._planner.plan(timeline, program, row, slot)
         try:
             with computing():
                 outer: dict[Slot, Any] = {}
-                for need in reversed(needs):
-                    outer = self._compute(timeline, need, outer)
+                for replay in reversed(replays):
+                    outer = self._compute(timeline, replay, outer)
         except Exception as error:
             if self.machine.plan.lacks_weights and isinstance(error, (NotKept, Failure)):
                 carried = self._carried_on(timeline, program, row, slot)
@@ -219,9 +194,9 @@ class RunValues:
             number = program.producer.get(slot)
             if number is None or number < frame.position:
                 return self.machine.values[slot]
-        cached = self._cache.get((program.index, row))
-        if cached is not None and slot in cached:
-            self._cache.move_to_end((program.index, row))
+        cached = self._cache.row((program.index, row))
+        if slot in cached:
+            self._cache.mark_used((program.index, row))
             return cached[slot]
         rows = self.machine.recording.rows.get(program.index)
         if rows is not None and not rows.forget:
@@ -248,144 +223,36 @@ class RunValues:
             return None
         return overrides.at(program, timeline.iterations(program, row), slot)
 
-    # -- planning a replay
-
-    def _needs(self, timeline: Timeline, program: Program, row: int, slot: Slot) -> list[_Need]:
-        """Return what each level must compute for the level inside it, from the requested row
-        outwards.
-        """
-        needs: list[_Need] = []
-        slots, before = {slot}, None
-        while program.parent is not None:
-            outer_row, iteration = timeline.executions.parent_row(program, row)
-            needs.append(self._need(program, row, iteration, slots, before))
-            slots, before = (
-                self._outer_slots(program),
-                program.owner if needs[-1].from_outside else None,
-            )
-            program, row = program.parent, outer_row
-        needs.append(_Need(program, 0, None, slots, [], 0, before))
-        return needs
-
-    def _need(
-        self,
-        program: Program,
-        row: int,
-        iteration: int | None,
-        slots: set[Slot],
-        before: int | None,
-    ) -> _Need:
-        carried = program.loop.carried if program.loop is not None else ()
-        rows = self.machine.recording.rows.get(program.index)
-        first_row = row
-        entry = [port.parameter for port in carried] + list(program.hidden)
-        if iteration and entry:
-            self._carry_on(program, row, rows)
-            while first_row > row - iteration and not self._entry_kept(
-                program, first_row, entry, rows
-            ):
-                first_row -= 1
-        requested = set(slots)
-        if first_row < row:
-            requested |= {port.result for port in carried}
-        # Run all instructions: a variable may be assigned after the requested values are computed.
-        if first_row < row and program.hidden:
-            replayed = list(range(len(program.instructions)))
-        else:
-            replayed = self._closure(program, requested, row if first_row == row else None)
-        need = _Need(program, row, iteration, slots, replayed, first_row, before)
-        if replayed or before is not None:
-            need.from_outside = not self._entry_kept(program, first_row, program.hidden, rows)
-        return need
-
-    def _carry_on(self, program: Program, row: int, rows: RecordedRows | None) -> None:
-        """Reuse the carried values of the previous row if they are cached, so that reading rows in
-        order replays each row once.
-        """
-        carried, cache = program.loop.carried if program.loop is not None else (), self._cache
-        before = cache.get((program.index, row - 1), {})
-        if (
-            program.hidden
-            or self.machine.overrides.items
-            or not all(port.result in before for port in carried)
-        ):
-            return
-        if not self._entry_kept(program, row, [port.parameter for port in carried], rows):
-            self._keep(
-                (program.index, row),
-                {port.parameter: before[port.result] for port in carried},
-            )
-
-    def _entry_kept(
-        self, program: Program, row: int, entry: Sequence[Slot], rows: RecordedRows | None
-    ) -> bool:
-        cached = self._cache.get((program.index, row), {})
-        return all(
-            slot in cached or (rows is not None and not rows.forget and rows.has_kept(row, slot))
-            for slot in entry
-        )
-
-    def _closure(self, program: Program, slots: set[Slot], row: int | None = None) -> list[int]:
-        """Return the instructions that the slots depend on, in order; with random states or
-        variables, all up to the last.
-
-        Values that are recorded in ``row`` are not computed.
-        """
-        needed: set[int] = set()
-        waiting = list(slots)
-        while waiting:
-            slot = waiting.pop()
-            number = program.producer.get(slot)
-            if number is None or number in needed or self._is_recorded(program, row, slot):
-                continue
-            needed.add(number)
-            waiting += program.instructions[number].reads
-        if program.hidden and needed:
-            return list(range(max(needed) + 1))
-        return sorted(needed)
-
-    def _is_recorded(self, program: Program, row: int | None, slot: Slot) -> bool:
-        rows = (
-            None
-            if row is None or program.hidden
-            else self.machine.recording.rows.get(program.index)
-        )
-        return row is not None and rows is not None and not rows.forget and rows.has_kept(row, slot)
-
-    def _outer_slots(self, program: Program) -> set[Slot]:
-        """Return the slots of the enclosing graph that the Parameters of a row may read."""
-        if program.branch is not None:
-            return {source for _, source in program.branch.bindings}
-        return set() if program.loop is None else set(program.loop.outer_slots)
-
     # -- replay
 
-    def _compute(self, timeline: Timeline, need: _Need, outer: dict[Slot, Any]) -> dict[Slot, Any]:
-        program = need.program
+    def _compute(
+        self, timeline: Timeline, replay: RowReplay, outer: dict[Slot, Any]
+    ) -> dict[Slot, Any]:
+        program = replay.program
         if program.parent is None:
-            return self._of_outermost(need)
+            return self._of_outermost(replay)
         values = list(self.machine.values)
         overriding.undo_constants(self.machine.overrides, self.machine.plan.main, values)
         for slot, value in outer.items():
             values[slot] = value
-        start = need.first_row
-        first_iteration = 0 if need.iteration is None else need.iteration - (need.row - start)
+        start = replay.first_row
+        first_iteration = 0 if replay.iteration is None else replay.iteration - (replay.row - start)
         self._bind(program, start, first_iteration, values)
-        if not need.from_outside:
+        if not replay.from_outside:
             for slot in program.hidden:
-                values[slot] = self._kept(program, start, slot)
-        if start == need.row:
-            self._load(need, values)
+                values[slot] = self._planner.kept(program, start, slot)
+        if start == replay.row:
+            self._load(replay, values)
         overrides = self.machine.overrides
         outer_iterations = timeline.iterations(program, start) if overrides.items else ()
-        for row in range(start, need.row + 1):
-            iteration = None if need.iteration is None else need.iteration - (need.row - row)
+        for row in range(start, replay.row + 1):
+            iteration = None if replay.iteration is None else replay.iteration - (replay.row - row)
             if row > start:
                 assert iteration is not None
                 assert program.loop is not None
                 regions.carry(program.loop, values)
                 regions.bind_iteration(program.loop, iteration, values)
-            numbers = need.numbers if row < need.row else self._last_numbers(need)
+            numbers = replay.numbers if row < replay.row else self._planner.last_numbers(replay)
             if overrides.items:
                 self._run_changed(
                     overrides,
@@ -398,25 +265,25 @@ class RunValues:
             for number in numbers:
                 self.run_one(program, number, values)
         known = {slot: values[slot] for slot in program.parameters.values()}
-        for number in self._last_numbers(need):
+        for number in self._planner.last_numbers(replay):
             known.update((slot, values[slot]) for slot in program.instructions[number].outputs)
-        known.update((slot, values[slot]) for slot in need.slots)
-        self._keep((program.index, need.row), known)
+        known.update((slot, values[slot]) for slot in replay.slots)
+        self._cache.keep((program.index, replay.row), known)
         return (
             known
-            if need.before is None
+            if replay.before is None
             else known | {slot: values[slot] for slot in program.hidden}
         )
 
-    def _of_outermost(self, need: _Need) -> dict[Slot, Any]:
+    def _of_outermost(self, replay: RowReplay) -> dict[Slot, Any]:
         """Return values of the outermost graph.
 
         Random states and variables before an instruction are recomputed by running the earlier
         instructions that use them.
         """
         machine = self.machine
-        known = {slot: self.outermost(slot) for slot in need.slots}
-        if need.before is None:
+        known = {slot: self.outermost(slot) for slot in replay.slots}
+        if replay.before is None:
             return known
         values = list(machine.values)
         overriding.undo_constants(machine.overrides, machine.plan.main, values)
@@ -424,22 +291,15 @@ class RunValues:
             values[slot] = value
         numbers = [
             number
-            for number in range(need.before)
-            if _uses_hidden(need.program.instructions[number])
+            for number in range(replay.before)
+            if _uses_hidden(replay.program.instructions[number])
         ]
         if machine.overrides.items:
-            self._run_changed(machine.overrides, need.program, (), numbers, values)
+            self._run_changed(machine.overrides, replay.program, (), numbers, values)
         else:
             for number in numbers:
-                self.run_one(need.program, number, values)
-        return known | {slot: values[slot] for slot in need.program.hidden}
-
-    def _last_numbers(self, need: _Need) -> list[int]:
-        if need.before is not None:
-            return list(range(need.before))
-        return (
-            need.numbers if need.first_row == need.row else self._closure(need.program, need.slots)
-        )
+                self.run_one(replay.program, number, values)
+        return known | {slot: values[slot] for slot in replay.program.hidden}
 
     def _bind(self, program: Program, row: int, iteration: int, values: list[Any]) -> None:
         """Bind the Parameters of a row."""
@@ -449,23 +309,16 @@ class RunValues:
         elif program.loop is not None:
             regions.bind_entry(program.loop, values, defaults)
             for carried in program.loop.carried if iteration else ():
-                values[carried.parameter] = self._kept(program, row, carried.parameter)
+                values[carried.parameter] = self._planner.kept(program, row, carried.parameter)
             regions.bind_iteration(program.loop, iteration, values)
 
-    def _load(self, need: _Need, values: list[Any]) -> None:
+    def _load(self, replay: RowReplay, values: list[Any]) -> None:
         """Load the stored values of the row that are requested or read, and not recomputed."""
-        program, numbers = need.program, set(self._last_numbers(need))
-        slots = need.slots.union(*(program.instructions[number].reads for number in numbers))
+        program, numbers = replay.program, set(self._planner.last_numbers(replay))
+        slots = replay.slots.union(*(program.instructions[number].reads for number in numbers))
         for slot in slots & program.producer.keys():
             if program.producer[slot] not in numbers:
-                values[slot] = self._kept(program, need.row, slot)
-
-    def _kept(self, program: Program, row: int, slot: Slot) -> Any:
-        cached = self._cache.get((program.index, row))
-        if cached is not None and slot in cached:
-            return cached[slot]
-        rows = self.machine.recording.rows.get(program.index)
-        return rows.kept(row, slot) if rows is not None else None
+                values[slot] = self._planner.kept(program, replay.row, slot)
 
     def _run_changed(
         self,
@@ -517,23 +370,6 @@ class RunValues:
         )
         quiet.frames.append(Frame(program, position=number))
         run_region(quiet)
-
-    def _keep(self, row: _Key, known: dict[Slot, Any]) -> None:
-        cached = self._cache.setdefault(row, {})
-        self.cached_bytes += sum(
-            getattr(value, "nbytes", _NUMBER_BYTES)
-            for slot, value in known.items()
-            if slot not in cached
-        )
-        cached.update(known)
-        self._cache.move_to_end(row)
-        while len(self._cache) > 1 and (
-            self.cached_bytes > _MAX_BYTES or len(self._cache) > _MAX_ROWS
-        ):
-            _, dropped = self._cache.popitem(last=False)
-            self.cached_bytes -= sum(
-                getattr(value, "nbytes", _NUMBER_BYTES) for value in dropped.values()
-            )
 
 
 def _uses_hidden(instruction: Instruction) -> bool:
