@@ -261,6 +261,9 @@ TEMPORARY = (
     "engine/loopscope/launch.py",
     "engine/loopscope/sweeps/own_operations.py",
     "engine/loopscope/sweeps/storage.py",
+    "engine/loopscope/tracing/dump_files.py",
+    "engine/loopscope/tracing/torch_dump.py",
+    "app/loopscope_app/command/web_model.py",
 )
 """Files that write into folders of their own, and the stream that a stopped sweep resumes."""
 
