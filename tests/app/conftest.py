@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes.util
+import functools
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from streamlit import config
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from loopscope_app.state.launch import LAUNCH
 from tests.app.browsing import LONG
 from tests.app.serving import ROOT, SOURCES, serving
 
@@ -57,6 +61,30 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _launch_options() -> Iterator[None]:
+    """Restore the start options that a test of the command line sets for the rest of the process.
+
+    Otherwise each model that a later test opens is compared with its runtime in the background.
+    """
+    before = [getattr(LAUNCH, option.name) for option in fields(LAUNCH)]
+    yield
+    for option, value in zip(fields(LAUNCH), before, strict=True):
+        setattr(LAUNCH, option.name, value)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_scan_for_components() -> Iterator[None]:
+    """Search the installed packages for Streamlit components once, not for every ``AppTest``.
+
+    The search reads the metadata of all packages and takes half of the time of such a test.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        scan = functools.cache(manifest_scanner.scan_component_manifests)
+        patch.setattr(manifest_scanner, "scan_component_manifests", scan)
         yield
 
 
