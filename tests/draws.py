@@ -10,10 +10,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
+Row = TypeVar("Row")
 _VARIABLE = "LOOPSCOPE_DRAWS"
-_USUAL, _SEARCHING = 0.5, 2.0
+_USUAL, _SEARCHING = 0.35, 2.0
 """Factors of the number of examples in the suite and in a search."""
 
 
@@ -26,6 +29,14 @@ def draws(count: int) -> int:
     return max(1, round(count * float(os.environ.get(_VARIABLE, _USUAL))))
 
 
+def share(rows: Sequence[Row], first: int = 0) -> list[Row]:
+    """Return every second row of a long table, from row ``first`` on; all rows in a search.
+
+    For tables whose rows are also tested in another way in every run.
+    """
+    return list(rows[first::2] if draws(2) < 2 else rows)
+
+
 def search(seconds: float) -> int:
     """Repeat the tests until the time is over; return the exit code of the last run."""
     deadline = time.monotonic() + seconds
@@ -36,7 +47,12 @@ def search(seconds: float) -> int:
 
 
 def _pytest() -> int:
-    words = ["-m", "chance and not browser", "--hypothesis-profile", "searching"]
+    words = [
+        "-m",
+        "(chance or slow) and not (browser or measured)",
+        "--hypothesis-profile",
+        "searching",
+    ]
     options = ["--numprocesses", "auto", "--dist", "worksteal", "--maxfail", "1"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *options, "tests/engine", "tests/test_fuzz.py"],

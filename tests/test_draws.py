@@ -1,4 +1,4 @@
-"""The suite draws half of the examples, a search draws more and ends in time."""
+"""The suite draws a third of the examples, a search draws more and ends in time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from tests import draws
 
 def test_the_factor_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOOPSCOPE_DRAWS", raising=False)
-    assert [draws.draws(count) for count in (60, 1)] == [30, 1]
+    assert [draws.draws(count) for count in (60, 1)] == [21, 1]
     monkeypatch.setenv("LOOPSCOPE_DRAWS", "2")
     assert draws.draws(60) == 120
+
+
+def test_the_suite_has_a_share_of_the_rows_and_a_search_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LOOPSCOPE_DRAWS", raising=False)
+    assert sorted(draws.share("abcde") + draws.share("abcde", first=1)) == list("abcde")
+    monkeypatch.setenv("LOOPSCOPE_DRAWS", "2")
+    assert draws.share("abcde", first=1) == list("abcde")
 
 
 @pytest.mark.parametrize(

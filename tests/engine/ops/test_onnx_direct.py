@@ -22,6 +22,7 @@ from loopscope.ops.onnx.rows import elementwise as elementwise_rows
 from loopscope.ops.onnx.rows import matrix, movement, normalization
 from loopscope.ops.onnx.table import find_row
 from loopscope.ops.onnx_catalogue import ONNX
+from tests.draws import draws
 from tests.engine.ops.onnx_nodes import (
     MOVING,
     TYPES,
@@ -37,7 +38,7 @@ from tests.engine.ops.onnx_nodes import (
 
 Schema = Any
 _SEEDS = st.integers(0, 2**32 - 1)
-_DRAWS = settings(max_examples=20, deadline=None)
+_DRAWS = settings(max_examples=draws(20), deadline=None)
 
 
 def types_of(schema: Any) -> list[np.dtype]:

@@ -17,6 +17,7 @@ from loopscope.errors import ReadError
 from loopscope.run_file import is_run_file
 from loopscope.tracing import read_trace
 from loopscope.tracing import trace_format as form
+from tests.draws import draws
 
 
 def block(kind: bytes, data: bytes) -> bytes:
@@ -101,7 +102,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @given(st.floats(0, 1), st.integers(0, 255))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 def test_a_changed_byte_gives_a_trace_or_one_sentence(
     whole: bytes, place: float, byte: int
 ) -> None:

@@ -14,6 +14,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.transform.recurrences import ROWS
+from tests.draws import draws
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.recurrence_nodes import (
     ATTENTION_LSTMS,
@@ -54,13 +55,13 @@ def check_agreement(
     return opened
 
 
-@settings(max_examples=120)
+@settings(max_examples=draws(120))
 @given(onnx_layers())
 def test_layers_of_onnx(drawn: DrawnModel) -> None:
     check_agreement(drawn.model, drawn.feeds, drawn.tolerance)
 
 
-@settings(max_examples=120)
+@settings(max_examples=draws(120))
 @given(openvino_layers())
 def test_layers_of_openvino(drawn: DrawnModel) -> None:
     check_agreement(drawn.model, drawn.feeds, drawn.tolerance)
@@ -86,7 +87,7 @@ def test_operators_of_com_microsoft(case: Case) -> None:
     check_agreement(loopscope.read_model(case.model), case.feeds)
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(
     st.sampled_from((0, 1, -1)),
     st.booleans(),
@@ -127,7 +128,7 @@ RUNTIME_SUPPORTS = ("Relu", "Sigmoid", "Tanh")
 
 
 @pytest.mark.oracle
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 @given(st.data())
 def test_opened_layers_agree_with_onnx_runtime(data: st.DataObject) -> None:
     """ONNX Runtime computes f32 with time first, and sequences with at least one step."""

@@ -13,6 +13,7 @@ from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 from loopscope.transform.graph_edits import without_layers
 from loopscope.transform.unused_parts import without_unused_parts
+from tests.draws import draws
 from tests.engine.drawn.models import drawn_model
 
 
@@ -30,7 +31,7 @@ def with_one_output(model: Model, number: int) -> Model:
 
 
 @given(st.integers(0, 10_000), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 def test_outputs_of_drawn_models_do_not_change(seed: int, number: int) -> None:
     model, feeds = drawn_model(seed)
     one = with_one_output(model, number % len(model.graph.results))

@@ -20,6 +20,7 @@ from loopscope.ir.equal import difference
 from loopscope.ir.model import Model, ModelGraph
 from loopscope.ir.replace import replace
 from loopscope.write.onnx.model_writer import model_proto
+from tests.draws import draws
 from tests.engine.read.onnx_models import CASES, Case
 from tests.fuzz.onnx_pieces import made
 
@@ -101,7 +102,7 @@ def test_a_runtime_computes_the_same(
 
 
 @pytest.mark.chance
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_drawn_models_are_written_again(seed: int) -> None:
     document = made(random.Random(seed)).SerializeToString()
