@@ -106,6 +106,12 @@ class Cell:
 
 
 @pytest.fixture
+def page(own_page: Page) -> Page:
+    """Return a page in a new tab, because a function that Python exposes stays in its tab."""
+    return own_page
+
+
+@pytest.fixture
 def debugger() -> loopscope.Debugger:
     found = sample("collatz")
     assert found is not None
