@@ -9,7 +9,6 @@ from tests.app.browsing import LONG, open_sample, settled
 
 STEPS = 20
 PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-dock, .st-key-dock_tabs"
-LARGE = (1440, 900)
 PLACES = f"""() => [...document.querySelectorAll("{PARTS}")].map(part => {{
   const {{ x, y, width, height }} = part.getBoundingClientRect();
   return [x, y, width, height].map(Math.round).join(" ");
@@ -19,21 +18,21 @@ SCROLLED = '() => [...document.querySelectorAll("*")].some(part => part.scrollTo
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("sample", "step", "size"),
+    ("sample", "address", "size"),
     [
-        ("collatz", 0, (1280, 800)),
-        ("collatz&set=twenty_seven", 20, LARGE),
-        ("count_primes&set=up_to_30", 400, (1920, 1080)),
-        ("if_add", 0, (1280, 800)),
-        ("growing_sequence", 0, LARGE),
-        ("records_scan", 0, (1280, 800)),
+        ("collatz", {}, (1280, 800)),
+        ("collatz", {"set": "twenty_seven", "step": "20"}, (1440, 900)),
+        ("count_primes", {"set": "up_to_30", "step": "400"}, (1920, 1080)),
+        ("if_add", {}, (1280, 800)),
+        ("growing_sequence", {}, (1440, 900)),
+        ("records_scan", {}, (1280, 800)),
     ],
 )
 def test_nothing_moves_while_one_steps(
-    page: Page, server: str, sample: str, step: int, size: tuple[int, int]
+    page: Page, server: str, sample: str, address: dict[str, str], size: tuple[int, int]
 ) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    open_sample(page, server, sample, step=str(step))
+    open_sample(page, server, sample, **address)
     expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
     expect(page.locator(".named_values")).to_be_visible(timeout=LONG)
     settled(page)
