@@ -51,4 +51,6 @@ def test_two_traces_are_compared(page: Page, server: str, tmp_path: Path) -> Non
     page.keyboard.press("Enter")
     settled(page)
     page.locator(".st-key-compare_run button").click()
-    expect(page.get_by_text("at iteration 17 in").first).to_be_visible(timeout=LONG)
+    expect(page.locator(".headline")).to_contain_text(
+        "First difference: iteration 17 › state", timeout=LONG
+    )
