@@ -35,8 +35,12 @@ def test_nothing_moves_while_one_steps(
     open_sample(page, server, sample, **address)
     expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
     expect(page.locator(".named_values")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-dock_tabs button")).to_have_count(4)
     settled(page)
-    places = page.evaluate(PLACES)
+    places, before = page.evaluate(PLACES), []
+    while places != before:  # parts of the page load when they are first shown
+        settled(page)
+        places, before = page.evaluate(PLACES), places
     assert len(places) == 4
     for _ in range(STEPS):
         page.keyboard.press("ArrowRight")
