@@ -77,10 +77,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
-        if "page" in item.fixturenames:
+        if "browser" in item.fixturenames:
             item.add_marker("browser")
-        needs_browser = "browser" in item.fixturenames or item.get_closest_marker("browser")
-        if needs_browser and item.nodeid.partition("::")[0] in unconfirmed:
+        if item.get_closest_marker("browser") and item.nodeid.partition("::")[0] in unconfirmed:
             item.add_marker(pytest.mark.skip(reason="not confirmed on the new screen"))
         module = item.module
         if module not in oracles:

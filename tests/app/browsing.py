@@ -34,13 +34,30 @@ def place(page: Page) -> Locator:
     return page.locator(".st-key-place")
 
 
+_RESTED = """([calm, longest]) => new Promise((rested, gaveUp) => {
+  const start = performance.now();
+  let busy = start;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    const app = document.querySelector("[data-test-script-state]");
+    if (app?.dataset.testScriptState !== "notRunning") busy = now;
+    if (now - busy < calm && now - start < longest) return;
+    clearInterval(timer);
+    if (now - busy < calm) gaveUp(new Error("the script still runs"));
+    else rested();
+  }, 40);
+})"""
+_CALM = 400
+"""Milliseconds without a run of the script after which no click is under way."""
+
+
 def settled(page: Page) -> None:
-    """Waits until the script has run for what was done last: a download that is asked for
-    meanwhile is of the run before, and gone.
+    """Wait until the script has run for the last click or key.
+
+    A download that is requested before belongs to the previous run of the script.
     """
-    page.wait_for_timeout(400)
-    expect(page.locator("[data-test-script-state=notRunning]")).to_be_attached(timeout=LONG)
-    page.wait_for_timeout(400)
+    expect(page.locator("[data-test-script-state]")).to_be_attached(timeout=LONG)
+    page.evaluate(_RESTED, [_CALM, LONG])
 
 
 def nest(folder: Path, depth: int) -> Path:

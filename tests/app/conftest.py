@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 from streamlit import config
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
@@ -35,6 +43,8 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
 ]
+VIEWPORT: ViewportSize = {"width": 1280, "height": 800}
+"""The size of a window unless a test sets another."""
 
 
 @pytest.fixture
@@ -119,25 +129,72 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
-    """One profile for the pages of all tests, which keeps the compiled scripts of the app: a page
-    opens with two thirds of the work.
-    """
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    """Yield the profile of all tests' pages, which stores the compiled scripts of the app."""
+    context = browser.new_context(viewport=VIEWPORT)
+    context.set_default_timeout(LONG)
     yield context
     context.close()
 
 
+@pytest.fixture(scope="session")
+def shared_tab(profile: BrowserContext) -> list[Page]:
+    """Return the list of the tab that tests share; it is empty until one opens it.
+
+    A page takes 2.5 seconds of processor time to open in a tab that exists, and 3.9 in a new one.
+    """
+    return []
+
+
 @pytest.fixture
-def page(profile: BrowserContext) -> Iterator[Page]:
-    """A page without anything that another test stored; an error in its scripts fails the test."""
+def page(profile: BrowserContext, shared_tab: list[Page]) -> Iterator[Page]:
+    """Yield a page without anything that another test stored, in the tab that tests share.
+
+    An error in its scripts fails the test.
+    """
+    if not shared_tab or shared_tab[0].is_closed():
+        shared_tab[:] = [profile.new_page()]
+    [page] = shared_tab
+    with _without_script_errors(page):
+        yield page
+        for other in profile.pages:
+            if other is not page:
+                other.close()
+        _forget(page)
+
+
+@pytest.fixture
+def own_page(profile: BrowserContext) -> Iterator[Page]:
+    """Yield a page in a new tab, for tests that install scripts which stay in their tab."""
     page = profile.new_page()
+    with _without_script_errors(page):
+        yield page
+        _forget(page)
+        page.close()
+
+
+@contextlib.contextmanager
+def _without_script_errors(page: Page) -> Iterator[None]:
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    with contextlib.suppress(Error):  # of a page that was closed or shows no document
-        page.evaluate("localStorage.clear()")
-    for opened in profile.pages:
-        opened.close()
+
+    def note(error: Error) -> None:
+        errors.append(str(error))
+
+    page.on("pageerror", note)
+    yield
+    page.remove_listener("pageerror", note)
+    assert not errors
+
+
+def _forget(page: Page) -> None:
+    """Delete what the page stored, and leave its tab as a new one."""
+    profile = page.context
     profile.clear_cookies()
     profile.clear_permissions()
-    assert not errors
+    if page.is_closed():
+        return
+    with contextlib.suppress(Error):  # of a page that shows no document
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.goto("about:blank")
+    page.mouse.move(0, 0)
+    page.set_viewport_size(VIEWPORT)
+    page.emulate_media(color_scheme="light")

@@ -87,7 +87,7 @@ test("a box below the overview is brought from under it", () => {
 
 test("a head that sticks gives way to boxes, and is gone where they leave no room", () => {
   const { stickyHeaders } = camera;
-  const within = { left: 6, top: 6, end: 790 };
+  const within = { left: 6, top: 6, end: 790, rows: 4 };
   const frame = /** @type {any} */ ({});
   const row = (/** @type {number} */ k) => ({ top: 6 + 26 * k, bottom: 32 + 26 * k });
   stickyHeaders.taken = [{ left: 0, right: 100, ...row(0) }];

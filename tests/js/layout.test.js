@@ -162,6 +162,22 @@ test("a small picture is waited for, because only a busy machine takes long", as
   assert.deepEqual(asked[2].attributes, {});
 });
 
+test("a failure of Graphviz has the next step tried, and is reported where all fail", async () => {
+  const failure = () => Object.assign(new Error("cluster_leader"), { name: "GraphvizError" });
+  workWith(() => {
+    if (asked.length === 1) return null;
+    if (asked.length === 2) throw failure();
+    return render("digraph { a [id=a] }", {});
+  });
+  await layOut(alone("fails once"));
+  assert.equal(asked.length, 3);
+  workWith(() => {
+    throw failure();
+  });
+  await assert.rejects(layOut(alone("fails always")), /cluster_leader/);
+  assert.equal(asked.length, ladderOf(alone("fails always")).length);
+});
+
 test("an error of the library is not too dense, and the next layout is not held up by it", async () => {
   workWith((dot, attributes) => {
     if (dot.includes("broken")) throw new Error("syntax error");

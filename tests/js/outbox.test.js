@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
+import { host } from "../../app/loopscope_app/canvas/assets/host.js";
 import { AGAIN, numberAfter, Outbox } from "../../app/loopscope_app/canvas/assets/outbox.js";
 import { closePage, openPage, wait } from "./page.js";
 
@@ -47,6 +48,18 @@ test("a new word does not hurry the others twice", () => {
   assert.deepEqual(told, [[1], [1, 2]]);
   wait(page, 1);
   assert.deepEqual(told, [[1], [1, 2], [1, 2]]);
+});
+
+test("nothing is told again while Python draws its answer", () => {
+  const { box, told } = outbox();
+  const { isDrawing } = host;
+  host.isDrawing = () => true;
+  box.add({ count: 1 });
+  wait(page, 5 * AGAIN);
+  assert.deepEqual(told, [[1]]);
+  host.isDrawing = isDrawing;
+  wait(page, AGAIN);
+  assert.deepEqual(told, [[1], [1]]);
 });
 
 test("what is forgotten is told no more", () => {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.app.browsing import LONG, open_sample
+from tests.app.browsing import LONG, open_sample, settled
 
-STEPS = 30
+STEPS = 20
 PARTS = ".st-key-canvas_graph, .st-key-transport, .st-key-dock, .st-key-dock_tabs"
 PLACES = f"""() => [...document.querySelectorAll("{PARTS}")].map(part => {{
   const {{ x, y, width, height }} = part.getBoundingClientRect();
@@ -18,20 +18,35 @@ SCROLLED = '() => [...document.querySelectorAll("*")].some(part => part.scrollTo
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    "sample", ["collatz", "count_primes", "if_add", "growing_sequence", "records_scan"]
+    ("sample", "address", "size"),
+    [
+        ("collatz", {}, (1280, 800)),
+        ("collatz", {"set": "twenty_seven", "step": "20"}, (1440, 900)),
+        ("count_primes", {"set": "up_to_30", "step": "400"}, (1920, 1080)),
+        ("if_add", {}, (1280, 800)),
+        ("growing_sequence", {}, (1440, 900)),
+        ("records_scan", {}, (1280, 800)),
+    ],
 )
-def test_nothing_moves_while_one_steps(page: Page, server: str, sample: str) -> None:
-    open_sample(page, server, sample)
+def test_nothing_moves_while_one_steps(
+    page: Page, server: str, sample: str, address: dict[str, str], size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_sample(page, server, sample, **address)
     expect(page.locator(".st-key-transport")).to_be_visible(timeout=LONG)
-    expect(page.locator(".st-key-dock_tabs")).to_be_visible(timeout=LONG)
-    page.wait_for_timeout(2500)
-    places = page.evaluate(PLACES)
+    expect(page.locator(".named_values")).to_be_visible(timeout=LONG)
+    expect(page.locator(".st-key-dock_tabs button")).to_have_count(4)
+    settled(page)
+    places, before = page.evaluate(PLACES), []
+    while places != before:  # parts of the page load when they are first shown
+        settled(page)
+        places, before = page.evaluate(PLACES), places
     assert len(places) == 4
     for _ in range(STEPS):
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(50)
         assert page.evaluate(PLACES) == places
-    page.wait_for_timeout(1500)
+    settled(page)
     assert page.evaluate(PLACES) == places
 
 

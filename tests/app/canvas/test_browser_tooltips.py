@@ -12,7 +12,7 @@ from tests.app.browsing import open_sample, place
 pytestmark = pytest.mark.browser
 
 
-def test_a_tooltip_keeps_up_with_the_run(page: Page, server: str) -> None:
+def test_tooltips_keep_up_with_the_run_and_tell_all_of_a_back_edge(page: Page, server: str) -> None:
     canvas = open_sample(page, server, "for_loop", set="three_years", step="5")
     tooltip = canvas.locator(".tooltip")
     canvas.press("0")
@@ -22,13 +22,10 @@ def test_a_tooltip_keeps_up_with_the_run(page: Page, server: str) -> None:
     page.keyboard.press("ArrowRight")
     expect(place(page)).to_contain_text("iteration 2")
     expect(tooltip).to_contain_text("value 1157")
-
-
-def test_the_chip_of_a_back_edge_tells_all_of_its_value(page: Page, server: str) -> None:
-    canvas = open_sample(page, server, "for_loop", set="three_years")
     page.keyboard.press("End")
+    expect(place(page)).to_contain_text("finished")
     canvas.press("0")
     canvas.locator(".back-chip.now").first.hover()
-    expect(canvas.locator(".tooltip")).to_contain_text("back edge")
-    expect(canvas.locator(".tooltip")).to_contain_text("to the next iteration: 1157.625")
-    expect(canvas.locator(".tooltip")).to_contain_text("this iteration began with: 1102.5")
+    expect(tooltip).to_contain_text("back edge")
+    expect(tooltip).to_contain_text("to the next iteration: 1157.625")
+    expect(tooltip).to_contain_text("this iteration began with: 1102.5")

@@ -140,15 +140,14 @@ def test_the_state_of_a_loop_is_beside_the_small_picture(
                 ), (left, above)
 
 
-@pytest.mark.parametrize("width", [900, 1280, 1440])
 def test_on_the_canvas_alone_heads_and_what_runs_next_are_beside_the_floating_bar(
-    still: Page, server: str, width: int
+    still: Page, server: str
 ) -> None:
-    still.set_viewport_size({"width": width, "height": 800})
     canvas = open_sample(still, server, "count_primes", set="up_to_30", step="398")
     still.keyboard.press("f")
     expect(canvas.locator(".sticky-header").first).to_be_visible()
     for step in range(399, 411):
+        still.set_viewport_size({"width": (900, 1280, 1440)[step % 3], "height": 800})
         still.keyboard.press("ArrowRight")
         expect(place(still)).to_contain_text(f"step {step}", timeout=LONG)
         still.wait_for_timeout(60)

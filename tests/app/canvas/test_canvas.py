@@ -180,43 +180,45 @@ def test_lines_into_outer_values_are_seen_when_asked_for(
 
 
 @pytest.mark.browser
-def test_a_small_picture_comes_even_when_the_machine_is_busy(page: Page, server: str) -> None:
+def test_a_small_picture_comes_even_when_the_machine_is_busy(own_page: Page, server: str) -> None:
     """No short step of the ladder has time to finish, as on a busy machine."""
-    page.add_init_script(
+    own_page.add_init_script(
         "const wait = setTimeout;setTimeout = (work, time, ...rest) => wait(work, [1500, 500].includes(time) ? 0 : time, ...rest);"
     )
-    page.goto(f"{server}/?model=sample:if_add")
-    canvas = page.locator(CANVAS)
+    own_page.goto(f"{server}/?model=sample:if_add")
+    canvas = own_page.locator(CANVAS)
     expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
     expect(canvas.locator(".notice")).to_be_hidden()
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("script", "notice"),
+    ("script", "count", "notice"),
     [
-        ("", "The layout takes long: the machine may be busy."),
+        ("", 1, "The layout takes long: the machine may be busy."),
         (
             "onmessage = () => {}; postMessage({ready: true});",
+            1,
             "The layout takes long: the machine may be busy.",
         ),
         (
             "postMessage({ready: true}); onmessage = () => postMessage({error: 'lost'});",
+            3,  # a failure has each step of the ladder tried
             "The picture could not be laid out: lost",
         ),
     ],
     ids=["never starts", "never answers", "fails"],
 )
 def test_a_layout_that_does_not_come_is_started_again(
-    page: Page, server: str, script: str, notice: str
+    own_page: Page, server: str, script: str, count: int, notice: str
 ) -> None:
-    page.add_init_script(
+    own_page.add_init_script(
         "const wait = setTimeout; setTimeout = (work, time, ...rest) => wait(work, time === 6000 ? 300 : time, ...rest);"
         "const Genuine = Worker; let count = 0;"
-        f"Worker = class {{ constructor(address) {{ return new Genuine(count++ ? address : `data:text/javascript,{script}`); }} }};"
+        f"Worker = class {{ constructor(address) {{ return new Genuine(count++ >= {count} ? address : `data:text/javascript,{script}`); }} }};"
     )
-    page.goto(f"{server}/?model=sample:if_add")
-    canvas = page.locator(CANVAS)
+    own_page.goto(f"{server}/?model=sample:if_add")
+    canvas = own_page.locator(CANVAS)
     expect(canvas.locator(".notice")).to_contain_text(notice, timeout=LONG)
     canvas.get_by_role("button", name="Try again").click()
     expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)

@@ -46,31 +46,28 @@ def test_clicks_in_one_moment_are_all_heard_once(page: Page, server: str) -> Non
     expect(canvas.locator(".box.folded")).to_have_count(1)
 
 
-@pytest.mark.parametrize(
-    ("clicked", "shown"),
-    [
-        (".st-key-strip_open button", ".st-key-whole_run"),
-        (".st-key-dock_tabs button:nth-of-type(4)", ".st-key-dock :text('Pause at NaN')"),
-        (".st-key-header_close button", "[class*=st-key-card_]"),
-    ],
-)
 def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(
-    page: Page, server: str, clicked: str, shown: str
+    page: Page, server: str
 ) -> None:
     """Streamlit makes one word of both, and draws anew only what was told of first."""
     canvas = open_sample(page, server, "collatz", step="30")
     expect(canvas).to_have_attribute("data-step", "30", timeout=LONG)
-    page.wait_for_timeout(1500)  # what it asks for by itself has come
-    page.evaluate(
-        f"""(clicked) => {{
-          {CANVAS} {CLICK}
-          canvas.playback.asked = undefined;
-          canvas.playback.ask(5);
-          click(document.querySelector(clicked));
-        }}""",
-        clicked,
-    )
-    expect(page.locator(shown).first).to_be_visible(timeout=LONG)
+    for clicked, shown in (
+        (".st-key-strip_open button", ".st-key-whole_run"),
+        (".st-key-dock_tabs button:nth-of-type(4)", ".st-key-dock :text('Pause at NaN')"),
+        (".st-key-header_close button", "[class*=st-key-card_]"),
+    ):
+        page.wait_for_timeout(1500)  # what it asks for by itself has come
+        page.evaluate(
+            f"""(clicked) => {{
+              {CANVAS} {CLICK}
+              canvas.playback.asked = undefined;
+              canvas.playback.ask(5);
+              click(document.querySelector(clicked));
+            }}""",
+            clicked,
+        )
+        expect(page.locator(shown).first).to_be_visible(timeout=LONG)
 
 
 def test_in_a_pause_the_canvas_asks_only_when_nothing_is_being_drawn(

@@ -144,18 +144,18 @@ def test_a_key_finds_its_picture_in_the_browser(page: Page, server: str) -> None
     )
 
 
-@pytest.mark.parametrize("rest", [0, 1500])
-def test_no_key_is_lost_however_fast_they_come(page: Page, server: str, rest: int) -> None:
-    """Whether the pictures of the next steps have come already or not."""
+def test_no_key_is_lost_however_fast_they_come(page: Page, server: str) -> None:
+    """Press keys before the pictures of the next steps have come, and after a rest."""
     canvas = open_sample(page, server, "collatz", step="20")
     expect(canvas).to_have_attribute("data-step", "20", timeout=LONG)
-    page.wait_for_timeout(rest)
-    for key, times, step in (("ArrowRight", 12, 32), ("ArrowLeft", 5, 27)):
-        for _ in range(times):
-            page.keyboard.press(key, delay=15)
-            page.wait_for_timeout(15)
-        expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
-    expect(place(page)).to_contain_text("earlier step")
+    for rest, there, back in ((0, 32, 27), (1500, 39, 34)):
+        page.wait_for_timeout(rest)
+        for key, times, step in (("ArrowRight", 12, there), ("ArrowLeft", 5, back)):
+            for _ in range(times):
+                page.keyboard.press(key, delay=15)
+                page.wait_for_timeout(15)
+            expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
+        expect(place(page)).to_contain_text("earlier step")
 
 
 def test_keys_of_all_kinds_go_on_from_each_other(page: Page, server: str) -> None:
@@ -186,25 +186,21 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        "Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight",
-        "ArrowRight ArrowRight ArrowDown o ArrowRight ArrowLeft ArrowUp ArrowLeft ArrowLeft",
-        "End Shift+ArrowLeft Shift+ArrowLeft ArrowRight o",
-    ],
-)
-def test_no_move_is_lost_however_fast_they_come(page: Page, server: str, keys: str) -> None:
+def test_no_move_is_lost_however_fast_they_come(page: Page, server: str) -> None:
     debugger = begun("collatz")
     canvas = open_sample(page, server, "collatz")
     expect(canvas).to_have_attribute("data-step", "0", timeout=LONG)
-    for key in keys.split():
-        MOVES[key](debugger)
-        page.keyboard.press(key, delay=10)
-    expect(place(page)).to_contain_text(
-        re.compile(rf"step {debugger.cursor.step}(?!\d)"), timeout=LONG
-    )
-    expect(canvas).to_have_attribute("data-step", str(debugger.cursor.step), timeout=LONG)
+    for keys in (
+        "ArrowRight ArrowRight ArrowDown o ArrowRight ArrowLeft ArrowUp ArrowLeft ArrowLeft",
+        "Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight Shift+ArrowRight",
+        "End Shift+ArrowLeft Shift+ArrowLeft ArrowRight o",
+    ):
+        for key in keys.split():
+            MOVES[key](debugger)
+            page.keyboard.press(key, delay=10)
+        step = debugger.cursor.step
+        expect(place(page)).to_contain_text(re.compile(rf"step {step}(?!\d)"), timeout=LONG)
+        expect(canvas).to_have_attribute("data-step", str(step), timeout=LONG)
 
 
 def test_a_move_that_was_not_heard_is_told_again(page: Page, server: str) -> None:

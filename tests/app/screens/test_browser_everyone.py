@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.app.accessibility import rules_of_axe, serious
+from tests.app.accessibility import (
+    BRIGHTNESS,
+    change_theme,
+    rules_of_axe,
+    serious_in_both_themes,
+)
 from tests.app.browsing import CANVAS, LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser
-VIEWS = ("Compare", "Many runs", "Performance", "Debug")
-TABS = ("Node", "Code", "Setup", "Iterations")
-DRAWERS = ("Export", "Keyboard", "About this model")
 
 
 @pytest.fixture(scope="session")
@@ -24,22 +26,17 @@ def rules() -> str:
     return rules_of_axe()
 
 
-@pytest.fixture(params=["light", "dark"])
-def themed(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(
-        viewport={"width": 1440, "height": 900}, color_scheme=request.param
-    )
-    context.set_default_timeout(20_000)
+@pytest.fixture(scope="module")
+def visited(browser: Browser) -> Iterator[Page]:
+    """Yield the page of all visits of axe-core, so that one tab shows each screen in both themes."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(LONG)
     yield context.new_page()
     context.close()
 
 
 Step = Callable[[Page], None]
-BRIGHTNESS = """(one, name) => {
-  const [red, green, blue] = getComputedStyle(one)[name].match(/[0-9.]+/g).map(Number);
-  return (0.3 * red + 0.59 * green + 0.11 * blue) / 255;
-}"""
-"""From 0 to 1, as the eye weighs colours."""
+HEADER, DOCK, CONTENT = ".st-key-header", ".st-key-dock", ".st-key-view_page"
 
 
 def key(name: str) -> Step:
@@ -54,6 +51,10 @@ def pressed(words: str) -> Step:
     return lambda page: page.get_by_role("button", name=words).first.click()
 
 
+def shown(words: str) -> Step:
+    return lambda page: expect(page.get_by_text(words).first).to_be_visible(timeout=LONG)
+
+
 def finished(page: Page) -> None:
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished", timeout=LONG)
@@ -65,34 +66,47 @@ def sought(page: Page) -> None:
     expect(page.locator(".st-key-find .hit").first).to_be_visible()
 
 
-def opened_from_menu(name: str) -> Step:
-    def step(page: Page) -> None:
-        page.locator(".st-key-more_menu button").first.click()
-        page.get_by_role("button", name=name, exact=True).click()
-
-    return step
+def open_menu(page: Page) -> None:
+    page.locator(".st-key-more_menu button").first.click()
 
 
-HEADER, DOCK, CONTENT = ".st-key-header", ".st-key-dock", ".st-key-view_page"
-COLLATZ = {
-    "the menu": (lambda page: page.locator(".st-key-more_menu button").first.click(),),
-    "the chain": (key("Escape"), finished, pressed("Show the chain")),
-    "the lanes": (pressed("Steps, matrix"),),
-    "a column": (pressed("Add a column"),),
-    "the wide table": (pressed("Wide"),),
-    "where a value came from": (
-        pressed("Close the wide table"),
-        chosen(DOCK, "Node"),
-        pressed("Where from?"),
-    ),
-    "what if": (lambda page: page.locator(DOCK).get_by_text("What if").first.click(),),
-    "the finder": (sought,),
-    "the whole window": (key("Escape"), key("f")),
-    "schedule": (key("Escape"), chosen(HEADER, "Performance"), chosen(CONTENT, "Schedule")),
-    "clock": (chosen(CONTENT, "Clock"), pressed("Measure")),
-}
+def drawer(name: str) -> tuple[Step, Step]:
+    return open_menu, lambda page: page.get_by_role("button", name=name, exact=True).click()
+
+
 VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
-    "?model=sample:collatz": COLLATZ,
+    "": {"gallery": (shown("A decoder that knows when to stop"),)},
+    "?lesson=while": {"lesson": ()},
+    "?model=sample:collatz&screen=runs&runs=number%3D1..40": {
+        "many runs": (shown("40 runs in"),),
+        "compared with": (lambda page: page.get_by_text("Compare with").first.click(),),
+        "from a file": (key("Escape"), chosen(CONTENT, "File")),
+    },
+    "?model=sample:collatz": {
+        "tabs and views": (),
+        "Iterations": (finished,),
+        **{name: (chosen(DOCK, name),) for name in ("Node", "Code", "Setup")},
+        **{name: (chosen(HEADER, name),) for name in ("Compare", "Many runs", "Performance")},
+        "Schedule": (chosen(CONTENT, "Schedule"),),
+        "Clock": (chosen(CONTENT, "Clock"), pressed("Measure")),
+    },
+    "?model=sample:collatz&set=three": {
+        "what opens": (open_menu,),
+        "Export": (key("Escape"), *drawer("Export")),
+        **{name: drawer(name) for name in ("Keyboard", "About this model")},
+        "the chain": (pressed("Close"), finished, pressed("Show the chain")),
+        "the lanes": (pressed("Steps, matrix"),),
+        "a column": (pressed("Add a column"),),
+        "the wide table": (pressed("Wide"),),
+        "where a value came from": (
+            pressed("Close the wide table"),
+            chosen(DOCK, "Node"),
+            pressed("Where from?"),
+        ),
+        "what if": (lambda page: page.locator(DOCK).get_by_text("What if").first.click(),),
+        "the finder": (sought,),
+        "the whole window": (key("Escape"), key("f")),
+    },
     "?model=sample:none": {"a model that is none": ()},
     "?model=sample:swap": {
         "beside its runtime": (
@@ -105,79 +119,39 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
     '?model=sample:vanishing_gradient&backward=[["loss"],["recurrent"]]': {"backward": (finished,)},
     "?model=sample:hybrid_stack": {"groups and loops": (finished, pressed("Steps, matrix"))},
 }
-"""Pages, and screens of each, one after the other."""
+"""Pages, and screens of each in their order. A screen is reached by its steps."""
 
 
 @pytest.mark.parametrize(
     "address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()]
 )
-def test_nothing_serious_on_special_screens(
-    themed: Page, server: str, rules: str, address: str
+def test_nothing_serious_on_any_screen(
+    visited: Page, server: str, rules: str, address: str
 ) -> None:
-    themed.goto(f"{server}/{address}")
-    expect(themed.locator(f"{CANVAS} .box, [class*=st-key-card_]").first).to_be_visible(
-        timeout=LONG
-    )
-    settled(themed)
+    visited.goto(f"{server}/{address}")
+    first = visited.locator(f"{CANVAS} .box, [class*=st-key-card_], {CONTENT}").first
+    expect(first).to_be_visible(timeout=LONG)
+    settled(visited)
     found = {}
     for name, steps in VISITS[address].items():
         for step in steps:
-            step(themed)
-            settled(themed)
-        found[name] = serious(themed, rules)
+            step(visited)
+            settled(visited)
+        found[name] = serious_in_both_themes(visited, rules)
     assert not any(found.values()), {name: said for name, said in found.items() if said}
 
 
-def test_nothing_serious_on_any_screen(themed: Page, server: str, rules: str) -> None:
-    page = themed
-    page.goto(server)
-    expect(page.get_by_role("button", name="Open A decoder that knows when to stop")).to_be_visible(
-        timeout=LONG
-    )
-    assert serious(page, rules) == []
-    open_sample(page, server, "collatz")
-    assert serious(page, rules) == []
-    page.keyboard.press("End")
-    expect(place(page)).to_contain_text("finished")
-    for group, names in ((DOCK, TABS), (HEADER, VIEWS)):
-        for name in names:
-            page.locator(group).get_by_role("radio", name=name).first.click()
-            settled(page)
-            assert serious(page, rules) == [], name
-    for name in DRAWERS:
-        opened_from_menu(name)(page)
-        settled(page)
-        assert serious(page, rules) == [], name
-    page.goto(f"{server}/?lesson=while")
-    expect(page.locator(f"{CANVAS} .box").first).to_be_visible(timeout=LONG)
-    settled(page)
-    assert serious(page, rules) == []
-
-
-def test_nothing_serious_on_many_runs(themed: Page, server: str, rules: str) -> None:
-    page = themed
-    page.goto(f"{server}/?model=sample:collatz&screen=runs&runs=number%3D1..40")
-    expect(page.get_by_text("40 runs in")).to_be_visible(timeout=LONG)
-    settled(page)
-    assert serious(page, rules) == []
-    page.get_by_text("Compare with").first.click()
-    settled(page)
-    assert serious(page, rules) == [], "Compare with"
-    page.keyboard.press("Escape")
-    page.get_by_role("radio", name="File").click()
-    settled(page)
-    assert serious(page, rules) == [], "File"
-
-
-def test_an_open_menu_can_be_told_from_the_page(themed: Page, server: str) -> None:
-    """What Streamlit paints the button with was made for light pages."""
-    open_sample(themed, server, "collatz")
-    button = themed.locator(".st-key-more_menu button").first
-    button.click()
-    settled(themed)
-    ink = button.evaluate(BRIGHTNESS, "color")
-    paper = themed.locator("[data-testid=stApp]").evaluate(BRIGHTNESS, "backgroundColor")
-    assert abs(ink - paper) > 0.45
+def test_an_open_menu_can_be_told_from_the_page(visited: Page, server: str) -> None:
+    """Streamlit paints the button with colours of light pages."""
+    open_sample(visited, server, "collatz")
+    open_menu(visited)
+    settled(visited)
+    button = visited.locator(".st-key-more_menu button").first
+    app = visited.locator("[data-testid=stApp]")
+    for scheme in ("dark", "light"):
+        change_theme(visited, scheme)
+        ink = button.evaluate(BRIGHTNESS, "color")
+        assert abs(ink - app.evaluate(BRIGHTNESS, "backgroundColor")) > 0.45, scheme
 
 
 def test_the_finder_has_all_keys_while_it_is_open(page: Page, server: str) -> None:

@@ -119,18 +119,6 @@ def test_a_letter_that_is_typed_is_no_command(page: Page, server: str) -> None:
     expect(page.locator(":root[data-canvas-alone]")).to_have_count(0)
 
 
-def test_nothing_moves_while_stepping(page: Page, server: str) -> None:
-    large(page)
-    open_sample(page, server, "collatz")
-    page.keyboard.press("ArrowRight")
-    expect(place(page)).to_contain_text("step 1")
-    canvas = box(page.locator(CANVAS))
-    for step in range(2, 12):
-        page.keyboard.press("ArrowRight")
-        expect(place(page)).to_contain_text(f"step {step}")
-    assert box(page.locator(CANVAS)) == canvas
-
-
 @pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 800), (1440, 900)])
 def test_nothing_moves_when_the_verdict_comes(
     page: Page, server: str, width: int, height: int
@@ -138,6 +126,7 @@ def test_nothing_moves_when_the_verdict_comes(
     """Of the samples this one has the longest verdict: three lines at 1280 pixels."""
     page.set_viewport_size({"width": width, "height": height})
     open_sample(page, server, "decoder")
+    expect(page.locator(".named_values")).to_be_visible()
     first = [
         round(box(page.locator(part))["y"])
         for part in (CANVAS, ".st-key-controls", ".st-key-dock_tabs")

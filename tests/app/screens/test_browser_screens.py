@@ -21,39 +21,22 @@ WHOLE = (".st-key-transport", CANVAS, ".st-key-dock", ".st-key-dock_tabs", ".ver
 HIDDEN_BELOW = "() => { const page = document.querySelector('[data-testid=stMain]'); return page.scrollHeight - page.clientHeight; }"
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_first_picture_needs_no_scrolling(
-    page: Page, server: str, width: int, height: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": height})
+def test_the_first_picture_needs_no_scrolling(page: Page, server: str) -> None:
     open_sample(page, server, "decoder")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished")
-    for part in WHOLE:
-        expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
-    expect(page.locator(ROWS)).to_have_count(5)
-    expect(page.locator(ROWS).nth(4).locator("td").first).to_be_in_viewport(ratio=0.99)
-    assert page.evaluate(HIDDEN_BELOW) <= 2
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        for part in WHOLE:
+            expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
+        expect(page.locator(ROWS)).to_have_count(5)
+        expect(page.locator(ROWS).nth(4).locator("td").first).to_be_in_viewport(ratio=0.99)
+        assert page.evaluate(HIDDEN_BELOW) <= 2
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_picture_stays_where_it_is_while_stepping(
-    page: Page, server: str, width: int, height: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": height})
-    canvas = open_sample(page, server, "count_primes", set="up_to_30", step="400")
-    before = canvas.bounding_box()
-    for step in range(401, 409):
-        page.keyboard.press("ArrowRight")
-        expect(place(page)).to_contain_text(f"step {step}")
-        assert canvas.bounding_box() == before
-
-
-@pytest.mark.parametrize("width", [900, 1280, 1920])
 def test_the_innermost_loop_of_a_deep_nest_is_in_sight(
-    page: Page, server: str, tmp_path: Path, width: int
+    page: Page, server: str, tmp_path: Path
 ) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
     innermost_body = "main/" + "/".join(
         f"loop_at_level_{level}[{level // 40}]/body" for level in range(1, 41)
     )
@@ -67,16 +50,18 @@ def test_the_innermost_loop_of_a_deep_nest_is_in_sight(
     expect(page.locator(".nest")).to_have_attribute(
         "title", re.compile("loop_at_level_17 iteration 0, the only one")
     )
-    line = page.locator(".crumbs").bounding_box()
-    assert line is not None
-    for part in (innermost, page.locator(".nest > .name"), page.locator(".crumbs .ahead")):
-        box = part.bounding_box()
-        assert box is not None
-        assert line["x"] <= box["x"]
-        assert box["x"] + box["width"] <= line["x"] + line["width"] + 1
-    assert innermost.evaluate(
-        "e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right + 1"
-    )
+    for width in (900, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        line = page.locator(".crumbs").bounding_box()
+        assert line is not None
+        for part in (innermost, page.locator(".nest > .name"), page.locator(".crumbs .ahead")):
+            box = part.bounding_box()
+            assert box is not None
+            assert line["x"] <= box["x"]
+            assert box["x"] + box["width"] <= line["x"] + line["width"] + 1
+        assert innermost.evaluate(
+            "e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right + 1"
+        )
 
 
 def test_the_row_of_the_moment_is_in_sight(page: Page, server: str) -> None:
@@ -155,50 +140,41 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
     expect(page.locator(".st-key-dock .value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(
-    page: Page, server: str, width: int, height: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": height})
+def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(page: Page, server: str) -> None:
     page.goto(f"{server}/?lesson=why-seven")
     page.get_by_role("button", name="Just show me").click(timeout=LONG)
     expect(page.locator(".st-key-lesson")).to_contain_text("7 iterations")
-    for part in (".st-key-canvas_graph .rail", ".st-key-canvas_graph .canvas", ROWS):
-        expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
-    code = page.locator(".st-key-lesson [data-testid=stCode] pre")
-    assert code.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    assert page.evaluate(HIDDEN_BELOW) <= 2
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        for part in (".st-key-canvas_graph .rail", ".st-key-canvas_graph .canvas", ROWS):
+            expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
+        code = page.locator(".st-key-lesson [data-testid=stCode] pre")
+        assert code.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+        assert page.evaluate(HIDDEN_BELOW) <= 2
 
 
-@pytest.mark.parametrize("width", [900, 1280])
-def test_the_finder_fits_into_its_place(page: Page, server: str, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    open_sample(page, server, "decoder")
-    column, pill = page.locator(".st-key-find").bounding_box(), page.locator(".st-key-find .pill")
-    assert column is not None
-    assert pill.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    box = pill.bounding_box()
-    assert box is not None
-    assert box["x"] + box["width"] <= column["x"] + column["width"] + 1
-    pill.click()
-    expect(page.locator(".st-key-find .field")).to_be_visible()
-
-
-@pytest.mark.parametrize("width", [800, 900, 1024, 1280])
-def test_the_tabs_of_the_dock_stand_in_one_row_beside_the_canvas(
-    page: Page, server: str, width: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    canvas = open_sample(page, server, "swap")
+def test_tabs_and_finder_fit_into_their_places(page: Page, server: str) -> None:
+    """The tabs of the dock stand in one row beside the canvas."""
+    canvas = open_sample(page, server, "decoder")
     tabs = page.locator(".st-key-dock_tabs button")
     expect(tabs).to_have_count(4)
-    tops = tabs.evaluate_all("all => all.map(e => Math.round(e.getBoundingClientRect().top))")
-    assert len(set(tops)) == 1
-    assert all(tabs.evaluate_all("all => all.map(e => e.scrollWidth <= e.clientWidth + 1)"))
-    first, picture = tabs.first.bounding_box(), canvas.bounding_box()
-    assert first is not None
-    assert picture is not None
-    assert first["x"] >= picture["x"] + picture["width"]
+    column, pill = page.locator(".st-key-find"), page.locator(".st-key-find .pill")
+    for width in (1280, 1024, 900, 800):
+        page.set_viewport_size({"width": width, "height": 800})
+        tops = tabs.evaluate_all("all => all.map(e => Math.round(e.getBoundingClientRect().top))")
+        assert len(set(tops)) == 1
+        assert all(tabs.evaluate_all("all => all.map(e => e.scrollWidth <= e.clientWidth + 1)"))
+        first, picture = tabs.first.bounding_box(), canvas.bounding_box()
+        assert first is not None
+        assert picture is not None
+        assert first["x"] >= picture["x"] + picture["width"]
+        assert pill.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+        room, box = column.bounding_box(), pill.bounding_box()
+        assert room is not None
+        assert box is not None
+        assert box["x"] + box["width"] <= room["x"] + room["width"] + 1
+    pill.click()
+    expect(page.locator(".st-key-find .field")).to_be_visible()
 
 
 def test_what_takes_long_says_so_and_leaves_the_screen_as_it_is(page: Page, server: str) -> None:

@@ -38,17 +38,19 @@ def test_a_trace_opens_at_its_end_without_what_needs_operations(
     for name in ("state", "energy", "stop"):
         expect(canvas.get_by_text(name, exact=True).first).to_be_visible()
     expect(canvas.get_by_text("Result")).to_have_count(0)
-    expect(page.get_by_text("trace · 3 values")).to_be_visible()
-    for absent in ("Many runs", "Code", "Inputs", "Backward"):
-        expect(page.get_by_role("button", name=absent, exact=True)).to_have_count(0)
+    for absent in ("Many runs", "Gradients", "Performance", "Code"):
+        expect(page.get_by_role("radio", name=absent, exact=True)).to_have_count(0)
+    expect(page.locator(".titles b")).to_have_attribute("title", "trace · 3 values")
 
 
 def test_two_traces_are_compared(page: Page, server: str, tmp_path: Path) -> None:
     left = recorded(tmp_path / "left.loopscope")
     right = recorded(tmp_path / "right.loopscope", wrong_step=17)
-    open_address(page, f"{server}/?model={left}&lens=Compare")
-    page.get_by_role("textbox", name="A model file of this machine").fill(str(right))
+    page.goto(f"{server}/?model={left}&view=compare")
+    page.get_by_role("textbox", name="Path of the other model").fill(str(right))
     page.keyboard.press("Enter")
     settled(page)
     page.locator(".st-key-compare_run button").click()
-    expect(page.get_by_text("at iteration 17 in").first).to_be_visible(timeout=LONG)
+    expect(page.locator(".headline")).to_contain_text(
+        "First difference: iteration 17 › state", timeout=LONG
+    )

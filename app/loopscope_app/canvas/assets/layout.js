@@ -82,24 +82,38 @@ async function climb(structure, ladder) {
 
 /**
  * Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text.
+ *
+ * With little time Graphviz may fail on a text that it lays out otherwise: then the next step of the ladder is tried.
  * @param {string} dot
  * @param {Rung[]} ladder
  */
 async function climbOnce(dot, ladder) {
   if (answers.has(dot)) return answers.get(dot);
+  let failure;
   for (const rung of ladder) {
-    let answer = await attempt(dot, rung);
-    if (answer === null) continue;
+    let answer = await attempt(dot, rung).catch(failureOfGraphviz);
+    if (answer instanceof Error) failure = answer;
+    if (answer === null || answer instanceof Error) continue;
     const upwards = linesUpwards(answer);
     if (upwards && rung === ladder[0]) {
-      const levelled = await attempt(dot, LEVEL);
-      if (levelled !== null && linesUpwards(levelled) < upwards) answer = levelled;
+      const levelled = await attempt(dot, LEVEL).catch(failureOfGraphviz);
+      const isLevel = levelled !== null && !(levelled instanceof Error);
+      if (isLevel && linesUpwards(levelled) < upwards) answer = levelled;
     }
     answers.set(dot, answer);
     if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
     return answer;
   }
-  throw new TooDense();
+  throw failure ?? new TooDense();
+}
+
+/**
+ * The error if it is a failure of Graphviz; other errors are thrown.
+ * @param {unknown} error
+ */
+function failureOfGraphviz(error) {
+  if (error instanceof Error && error.name === "GraphvizError") return error;
+  throw error;
 }
 
 /**

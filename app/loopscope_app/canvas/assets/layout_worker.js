@@ -96,7 +96,7 @@ class LayoutWorker {
   }
 
   /**
-   * Graphviz's answer to a DOT text, or null when it takes too long.
+   * Graphviz's answer to a DOT text, or null when it takes too long. A failure of Graphviz itself has the name GraphvizError.
    * @param {string} dot
    * @param {Record<string, string>} attributes
    * @param {number} milliseconds
@@ -108,7 +108,7 @@ class LayoutWorker {
       const timer = setTimeout(() => resolve(null), milliseconds);
       worker.onmessage = ({ data }) => {
         clearTimeout(timer);
-        data.error ? reject(new Error(data.error)) : resolve(data.json);
+        data.error ? reject(Object.assign(new Error(data.error), { name: "GraphvizError" })) : resolve(data.json);
       };
       worker.postMessage({ dot, attributes });
     });

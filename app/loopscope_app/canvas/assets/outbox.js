@@ -1,5 +1,7 @@
 // Outbox: numbered messages to Python, sent again until Python confirms them.
 
+import { host } from "./host.js";
+
 export const AGAIN = 1000; // milliseconds after which an unconfirmed message is sent again
 
 /** @template {{ count: number }} Word */
@@ -26,7 +28,16 @@ export class Outbox {
   /** And again while it is not confirmed: in the moment in which a page opens, a word may be lost. */
   now() {
     clearTimeout(this.again);
-    if (this.words.length && this.tell(this.words) !== false) this.again = setTimeout(() => this.now(), AGAIN);
+    if (this.words.length && this.tell(this.words) !== false) this.again = setTimeout(() => this.repeat(), AGAIN);
+  }
+
+  /**
+   * A message takes the states of all widgets with it. While Python draws its answer these are earlier ones, which
+   * would take back what the answer sets, such as the tab of the dock.
+   */
+  repeat() {
+    if (host.isDrawing()) this.again = setTimeout(() => this.repeat(), AGAIN);
+    else this.now();
   }
 
   /**

@@ -131,5 +131,7 @@ export type FrameInView = {
   /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
   seen: boolean;
   away: boolean;
+  /** Whether the overview lies on its state. */
+  below: boolean;
   stateAway: boolean;
 };

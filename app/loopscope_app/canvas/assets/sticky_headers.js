@@ -26,7 +26,7 @@ const HEAD = {
   high: 110,
   shown: 84, // of a frame, from its head down
   most: 3,
-  rows: 4, // in which it looks for room
+  rows: 4, // in which it looks for room, and as many times more as boxes are larger
 };
 const STATE = 280; // what a state may take of a line
 
@@ -117,7 +117,7 @@ export class StickyHeaders {
     for (const { frame, lies } of frames) {
       const stuck = this.stick(frame, lies, camera);
       if (stuck) this.put(used++, stuck, frame);
-      this.cover(frame, stuck);
+      this.cover(frame, lies, stuck);
     }
     for (const { element } of this.pool.splice(used)) element.remove();
   }
@@ -146,14 +146,15 @@ export class StickyHeaders {
   }
 
   /**
-   * What a head says that sticks is not said by the frame's own head as well.
+   * What a head says that sticks is not said by the frame's own head as well, and no state peeps out below the overview.
    * @param {StickyFrame} frame
+   * @param {FrameInView} lies
    * @param {Stuck | null} stuck
    */
-  cover(frame, stuck) {
+  cover(frame, { below }, stuck) {
     const { header, title } = frame.part;
     /** @type {[boolean, boolean]} */
-    const covers = [Boolean(stuck), Boolean(stuck?.title)];
+    const covers = [Boolean(stuck) || below, Boolean(stuck?.title)];
     [header, title].forEach((words, k) => {
       if (frame.covers?.[k] !== covers[k]) words.classList.toggle("covered", covers[k]);
     });
@@ -181,7 +182,7 @@ export class StickyHeaders {
     const away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
     const below = camera.overview.lying().some((one) => lower > one.top && end > one.left);
     const stateAway = seen && Boolean(told) && (below || this.isAway(camera, end - stateWidth * k, end, upper, lower));
-    return { left, right, bottom, upper, lower, named, stateFrom: end - stateWidth * k, seen, away, stateAway };
+    return { left, right, bottom, upper, lower, named, stateFrom: end - stateWidth * k, seen, away, below, stateAway };
   }
 
   /**
@@ -208,7 +209,7 @@ export class StickyHeaders {
    * @param {Camera} camera
    * @returns {Stuck | null}
    */
-  stick(frame, lies, { view, tools, overview, top: border }) {
+  stick(frame, lies, { view, tools, overview, top: border, k }) {
     const { seen, away, upper } = lies;
     const end = Math.min(lies.right, view.width) - HEAD.edge;
     if (!seen || frame.below >= HEAD.most) return null;
@@ -224,8 +225,8 @@ export class StickyHeaders {
     const left = Math.max(lies.left, 0) + HEAD.edge;
     const top = Math.max(upper, HEAD.edge, border, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
     const wide = widthOf(frame);
-    const area =
-      this.room(frame, { left, top, end }, wide, wide) ?? this.room(frame, { left, top, end }, wide, HEAD.short);
+    const within = { left, top, end, rows: HEAD.rows * Math.max(1, k) };
+    const area = this.room(frame, within, wide, wide) ?? this.room(frame, within, wide, HEAD.short);
     if (!area || Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
     this.taken.push(area);
     frame.head = area;
@@ -235,13 +236,13 @@ export class StickyHeaders {
   /**
    * The first gap for a head, from left to right and row by row; undefined where there is none.
    * @param {StickyFrame} frame
-   * @param {{ left: number, top: number, end: number }} within
+   * @param {{ left: number, top: number, end: number, rows: number }} within
    * @param {number} most how wide it is if there is room
    * @param {number} least how wide it is at least
    * @returns {Bounds | undefined}
    */
   room(frame, within, most, least) {
-    for (let row = 0; row < HEAD.rows; row += 1) {
+    for (let row = 0; row < within.rows; row += 1) {
       const top = within.top + row * HEAD.row;
       const bottom = top + HEAD.row - HEAD.edge / 2;
       const others = this.taken.filter((one) => one.of !== frame && one.top < bottom && top < one.bottom);

@@ -17,6 +17,9 @@ _REPLACE = """
 export default function ({ data }) {
   if (!data) return;
   const url = new URL(location.href);
+  // After a step back in the browser, the moment of a slow page would replace the address of another page.
+  const isHere = ([name, text]) => (url.searchParams.get(name) ?? "") === text;
+  if (!Object.entries(data.page).every(isHere)) return;
   for (const name of [...url.searchParams.keys()]) {
     if (!(name in data.moment)) url.searchParams.delete(name);
   }
@@ -47,8 +50,9 @@ def show(session: UserSession) -> None:
     if _asked() != opened:
         st.query_params.from_dict(opened)
     place(_LINKED, opened)
+    page = {name: st.query_params.get(name, "") for name in _STEPS_OF_HISTORY}
     with st.container(key="address"):
-        _component(key="address_bar", data={"moment": moment}, height=1)
+        _component(key="address_bar", data={"moment": moment, "page": page}, height=1)
 
 
 def moved() -> bool:
