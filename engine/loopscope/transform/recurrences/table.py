@@ -52,6 +52,7 @@ ROWS: tuple[Recurrence, ...] = (
         inputs=("input", "axis"),
         build=sums_and_decoders.cumulative_sum,
         states=("sum",),
+        axis_role="axis",
     ),
     *(
         Recurrence(
@@ -92,6 +93,7 @@ ROWS: tuple[Recurrence, ...] = (
         states=("state",),
         gates=_DELTA_GATES,
         data="query",
+        time_axis=None,
     ),
     Recurrence(
         type="GatedDeltaNetStateReplay",
@@ -149,6 +151,7 @@ ROWS: tuple[Recurrence, ...] = (
         inputs=("input", "axis"),
         build=sums_and_decoders.cumulative_sum,
         states=("sum",),
+        axis_role="axis",
     ),
     Recurrence(
         type="CTCGreedyDecoder",
