@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from loopscope.errors import InputError
 from loopscope.ir import Model, graphs
-from loopscope.ir.walk import nodes
 from loopscope.view import GraphView, reveal, without_iterations
 from loopscope_app.actions import models, moves
 from loopscope_app.actions.memory_budget import with_room
@@ -92,7 +91,14 @@ def _show(session: UserSession, operators: Sequence[str], switched: str) -> None
 
 def _around(model: Model, moment: str, operator: str) -> str:
     """Return the address of a moment, or that of the operator if the model lacks the moment."""
-    known = {address for address, _ in nodes(model)} | {place.address for place in graphs(model)}
+    known = {
+        address
+        for place in graphs(model)
+        for address in (
+            place.address,
+            *(f"{place.address}/{label}" for label in place.labels.values()),
+        )
+    }
     if without_iterations(moment) in known:
         return moment
     around = moment.split("/")[: operator.count("/")]

@@ -130,7 +130,7 @@ class ViewNode:
     spark: str = ""
     """Address of the carried Parameter in a folded loop's sparkline; empty if there is none."""
     handle: LoopHandle | None = None
-    """Only for operators that open as loops."""
+    """The handle of an operator that opens as a loop; None for other boxes."""
     width: float = 0.0
     height: float = 0.0
 
