@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from loopscope.errors import InputError
 from loopscope.ir import Model, graphs
-from loopscope.view import GraphView, reveal, without_iterations
-from loopscope_app.actions import models, moves
+from loopscope.view import GraphView, without_iterations
+from loopscope_app.actions import models, moves, selection
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.links.codec import Unreadable
@@ -21,8 +21,7 @@ def open_loop(address: str) -> None:
     session = current()
     if session.model.opened is not None:
         _show(session, (*session.model.opened.operators, address), address)
-        session.canvas.selected = address
-        _reveal_body(session, address)
+        selection.reveal_loop(address)
 
 
 @show_errors
@@ -103,12 +102,3 @@ def _around(model: Model, moment: str, operator: str) -> str:
         return moment
     around = moment.split("/")[: operator.count("/")]
     return "/".join((*around, operator.rpartition("/")[2]))
-
-
-def _reveal_body(session: UserSession, address: str) -> None:
-    """Unfold the body of an opened operator."""
-    opened = session.model.opened
-    if opened is not None:
-        session.canvas.folding = reveal(
-            opened.model, session.canvas.folding, f"{address}/body/next"
-        )
