@@ -465,7 +465,13 @@ def report(type: str, opset: int, domain: str = "") -> Report:
 @pytest.mark.parametrize(
     ("type", "opset", "domain", "code", "words"),
     [
-        ("PagedAttention", 1, "com.microsoft", "LS301", "Operation 'PagedAttention' (com.microsoft 1) is unknown"),
+        (
+            "PagedAttention",
+            1,
+            "com.microsoft",
+            "LS301",
+            "Operation 'PagedAttention' (com.microsoft 1) is unknown",
+        ),
         ("Gelu", 19, "", "LS302", "'ai.onnx 19' does not have the operation 'Gelu'"),
         (
             "Gradient",
