@@ -31,6 +31,7 @@ SOURCES = (
     "savings",
     "training",
     "opened_operators",
+    "chunked_attention",
     "from_openvino",
     "linear_attention",
     "hybrid_stack",

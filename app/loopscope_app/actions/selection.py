@@ -58,6 +58,16 @@ def reveal_place(address: str) -> None:
         select(address)
 
 
+def reveal_loop(address: str) -> None:
+    """Select a loop and draw its body open."""
+    session = current()
+    reveal_place(address)
+    if session.model.opened:
+        session.canvas.folding = reveal(
+            session.model.opened.model, session.canvas.folding, f"{address}/body/next"
+        )
+
+
 @show_errors
 def on_canvas(event: CanvasEvent) -> None:
     """Carry out an event of the canvas."""

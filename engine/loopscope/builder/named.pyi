@@ -130,6 +130,28 @@ class NamedOperations(Operations):
     ) -> Tensor:
         """Compute the inverse hyperbolic tangent of each element. Page arithmetic/atanh-3."""
 
+    def augru_sequence(
+        self,
+        data: Value,
+        hidden: Value,
+        lengths: Value,
+        weights: Value,
+        recurrence: Value,
+        bias: Value,
+        attention: Value,
+        /,
+        *,
+        hidden_size: int,
+        activations: str | Iterable[str] = ("sigmoid", "tanh"),
+        activations_alpha: float | Iterable[float] = (),
+        activations_beta: float | Iterable[float] = (),
+        clip: float = ...,
+        direction: Literal["forward"] = "forward",
+        linear_before_reset: bool = False,
+        name: str = "",
+    ) -> tuple[Tensor, Tensor]:
+        """Run GRU cells over time, whose update gate each step weakens by an attention score. Page sequence/augru-sequence-1."""
+
     def avg_pool(
         self,
         data: Value,
@@ -871,6 +893,23 @@ class NamedOperations(Operations):
         name: str = "",
     ) -> Tensor:
         """Return the remainder of a division rounded down, with the sign of the divisor. Page arithmetic/floormod-1."""
+
+    def gated_delta_net(
+        self,
+        query: Value,
+        key: Value,
+        value: Value,
+        state: Value,
+        gate: Value,
+        beta: Value,
+        /,
+        *,
+        fuse_qk_l2norm: bool = False,
+        q_l2_norm_eps: float = 1e-06,
+        k_l2_norm_eps: float = 1e-06,
+        name: str = "",
+    ) -> tuple[Tensor, Tensor]:
+        """Update a state of each head with each token, and read it with the token's query. Page sequence/gated-delta-net-1."""
 
     def gather(
         self,

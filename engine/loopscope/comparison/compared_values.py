@@ -22,3 +22,5 @@ class ComparedValues:
     """Number of the first run's instruction after which the value is available."""
     at_chunk_ends: bool = True
     """True if the values at the ends of chunks belong together; inner values do not."""
+    at_chunk_starts: bool = False
+    """True for the states that both loops receive."""

@@ -90,6 +90,19 @@ class Chunked:
     per_step: bool = False
     """True if each row is a step, False if each row is a chunk."""
 
+    def starts(self) -> AlignedRows:
+        """Return the rows at the starts of chunks, where the loops receive their states."""
+        is_first = self.step_numbers % self.chunks.size == 0
+        sides = self.steps[is_first], self.chunk_of_step[is_first]
+        numbers = self.step_numbers[is_first]
+        return AlignedRows(
+            sides[self.chunks.longer],
+            sides[1 - self.chunks.longer],
+            self.execution[is_first],
+            numbers // self.chunks.size if self.chunks.longer else numbers,
+            self,
+        )
+
 
 def align(
     left: Run,

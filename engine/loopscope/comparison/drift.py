@@ -26,7 +26,7 @@ from loopscope.comparison.matched_slots import (
 )
 from loopscope.comparison.matching import MatchedGraphs, match, value_pairs
 from loopscope.comparison.recorded_columns import alike_samples, recorded_column
-from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_recorded
+from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_received, is_recorded
 from loopscope.debug.export_value import as_public
 from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run
@@ -250,6 +250,8 @@ class _Comparing:
                 at_chunk_ends=pair.how == "request"
                 or (is_recorded(pair.one) and is_recorded(pair.other))
                 or (is_carried(graph.left, pair.one) and is_carried(graph.right, pair.other)),
+                at_chunk_starts=is_received(graph.left, pair.one)
+                and is_received(graph.right, pair.other),
             )
             for pair in graph.pairs
             if not (self._has_trace and pair.one.region)
@@ -263,12 +265,22 @@ class _Comparing:
             by_step = compare_steps(self.runs, rows.chunked, candidates)
             for values, (step_rows, step_errors) in by_step.items():
                 yield matched_slots(self.runs[0], step_rows, values, step_errors, self.tolerance)
-            at_ends = [
-                values for values in candidates if values.at_chunk_ends and values not in by_step
+            remaining = [values for values in candidates if values not in by_step]
+            at_starts = [values for values in remaining if values.at_chunk_starts]
+            yield from self._compared(graph, rows.chunked.starts(), at_starts)
+            candidates = [
+                values
+                for values in remaining
+                if values.at_chunk_ends and not values.at_chunk_starts
             ]
-            if inner := len(candidates) - len(at_ends) - len(by_step):
+            if inner := len(remaining) - len(at_starts) - len(candidates):
                 self.left_out["inside chunks"] += inner
-            candidates = at_ends
+        yield from self._compared(graph, rows, candidates)
+
+    def _compared(
+        self, graph: MatchedGraphs, rows: AlignedRows, candidates: Sequence[ComparedValues]
+    ) -> Iterator[MatchedSlots]:
+        """Yield the candidates with their errors in these rows."""
         deviations = self._in_columns(graph, rows, candidates)
         parts = {values: (rows, errors) for values, errors in deviations.items()}
         parts |= self._row_by_row(

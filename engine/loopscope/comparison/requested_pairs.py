@@ -128,6 +128,13 @@ def is_carried(program: Program, entry: Entry) -> bool:
     )
 
 
+def is_received(program: Program, entry: Entry) -> bool:
+    """Return True if an entry is a state that each iteration receives."""
+    return program.loop is not None and any(
+        port.parameter in entry.outputs for port in program.loop.carried
+    )
+
+
 def _is_named(program: Program, entry: Entry, name: str) -> bool:
     address = f"{program.address}/{entry.label}"
     return decode(entry.label) == name or address == name or address.endswith(f"/{name}")

@@ -190,9 +190,9 @@ def differences(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Compar
     values = sum(len(probe.expected) for probe in compared)
     replaced: tuple[str, ...] = ()
     if judgement.outputs and judgement.first is None and not answer.refused:
-        replaced = replacement_sentences(
+        replaced = replacements(
             both, [difference.address for difference in judgement.outputs], tolerance
-        )
+        ).sentences
     counts_differ = any(
         peer.shape[: len(probe.lengths)] != probe.lengths for probe, peer in answer.values.items()
     )
@@ -270,11 +270,10 @@ def runtime_inputs(run: Run, inputs: Inputs) -> list[Any]:
     return values
 
 
-def replacement_sentences(
+def replacements(
     both: RuntimeComparison, outputs: Sequence[str], tolerance: float
-) -> tuple[str, ...]:
-    """Return sentences about the operations that replace loops and branches on which these outputs
-    depend.
+) -> fused_outputs.Replacements:
+    """Return the operations that replace loops and branches on which these outputs depend.
 
     The sentences include the first difference. For it the runtime is asked for the loops' outputs
     alone, because it does not replace a loop whose inner values are requested.
@@ -297,17 +296,14 @@ def replacement_sentences(
     except EngineError:
         if patience.stopped():
             raise
-        return ()  # the runtime runs the model but does not show the compiled graph
-    begins = (
-        None
-        if replaced_answer is None
-        else fused_outputs.first_difference(
-            run, replaced_answer.values, both.answer.runtime, tolerance
-        )
-    )
-    if begins is None:
-        return tuple(region.sentence for region in replaced)
-    return (*(region.sentence for region in replaced if region.instruction is begins[0]), begins[1])
+        # The runtime runs the model but does not show the compiled graph.
+        return fused_outputs.Replacements((), {})
+    values = {} if replaced_answer is None else replaced_answer.values
+    begins = fused_outputs.first_difference(run, values, both.answer.runtime, tolerance)
+    sentences = [
+        region.sentence for region in replaced if begins is None or region.instruction is begins[0]
+    ]
+    return fused_outputs.Replacements((*sentences, *(() if begins is None else begins[1:])), values)
 
 
 @dataclass(frozen=True, slots=True)

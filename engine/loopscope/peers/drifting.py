@@ -5,7 +5,7 @@ compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.ir.number_text import significant
 from loopscope.native.run_once import never
-from loopscope.peers import dynamic_quantization
+from loopscope.peers import dynamic_quantization, fused_outputs
 from loopscope.peers.comparing import counted, not_compared
-from loopscope.peers.differ import RuntimeComparison, beside, replacement_sentences
+from loopscope.peers.differ import RuntimeComparison, beside, replacements
+from loopscope.peers.fused_outputs import Replacements
 from loopscope.peers.probes import Probe
 from loopscope.peers.row_feeds import rows_of
 
@@ -90,26 +91,49 @@ def drift_beside(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Runti
     """Return the drift between a run and the values of its runtime."""
     run, answer = both.run, both.answer
     drift, values = _drift(both, tolerance)
-    replaced: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     cause = ""
     if drift.first is None and drift.outputs > tolerance:
         names = [signature.name for signature in run.model.outputs]
-        replaced = () if answer.refused else replacement_sentences(both, names, tolerance)
-        cause = (
-            ""
-            if replaced
-            else dynamic_quantization.sentence(
+        if not answer.refused:
+            replaced = replacements(both, names, tolerance)
+            sentences = replaced.sentences
+            drift, values = _with_steps(run, drift, values, replaced)
+        if not sentences:
+            cause = dynamic_quantization.sentence(
                 run, both.feeds, names, both.patience, tolerance, both.document
             )
-        )
-    return RuntimeDrift(answer.runtime, drift, replaced, answer.refused, cause, values)
+    return RuntimeDrift(answer.runtime, drift, sentences, answer.refused, cause, values)
+
+
+def _with_steps(
+    run: Run, drift: Drift, values: Mapping[str, np.ndarray], replaced: Replacements
+) -> tuple[Drift, Mapping[str, np.ndarray]]:
+    """Return a drift and its values with each step of the operators that replace loops.
+
+    The runtime computes a step in the loop where its inner values are requested, and in the
+    operator otherwise. The operator's values count.
+    """
+    rows = _aligned_rows(run)
+    pairs = [
+        (_exact_pair(run, probe, peer, rows, drift.tolerance), peer)
+        for probe, peer in fused_outputs.steps(run, replaced.values)
+    ]
+    if not pairs:
+        return drift, values
+    names = {pair.one for pair, _ in pairs}
+    merged = [pair for pair in drift.pairs if pair.one not in names]
+    merged += [pair for pair, _ in pairs]
+    merged.sort(key=lambda pair: (pair.program.index, pair.position))
+    return (
+        replace(drift, pairs=tuple(merged), first=first_over(merged)),
+        {**values, **{pair.one: peer for pair, peer in pairs}},
+    )
 
 
 def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[str, np.ndarray]]:
     run, answer = both.run, both.answer
-    rows = {
-        graph.left.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
-    }
+    rows = _aligned_rows(run)
     left_out = dict(both.left_out)
     pairs: list[MatchedSlots] = []
     divergences: list[Divergence] = []
@@ -143,6 +167,13 @@ def _drift(both: RuntimeComparison, tolerance: float) -> tuple[Drift, Mapping[st
         error,
         choice=choice,
     ), values
+
+
+def _aligned_rows(run: Run) -> Mapping[ProgramIndex, AlignedRows]:
+    """Return the rows of each graph of a run beside themselves."""
+    return {
+        graph.left.index: aligned for graph, aligned in align(run, run, match(run, run))[0].items()
+    }
 
 
 def _exact_pair(

@@ -1,19 +1,44 @@
-"""First iteration in which an operation that replaces a loop in a runtime differs from the loop."""
+"""Steps in which an operation that replaces a loop in a runtime differs from the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from loopscope.comparison.deviation import Deviations
 from loopscope.debug.run import Run
 from loopscope.errors import elided
+from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.plan import Instruction, LoopRegion
 from loopscope.peers.comparing import element_texts, first_apart
 from loopscope.peers.fused_regions import slices_of
-from loopscope.peers.probes import Probe
+from loopscope.peers.probes import Probe, plain_probe
 from loopscope.peers.row_feeds import rows_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replacements:
+    """Operations that replace loops and branches in a runtime."""
+
+    sentences: tuple[str, ...]
+    values: Mapping[Probe, np.ndarray]
+    """Runtime's values of the outputs of loops that it replaced."""
+
+
+_WRITING = frozenset(
+    {
+        "ScatterElements",
+        "ScatterElementsUpdate",
+        "ScatterND",
+        "ScatterNDUpdate",
+        "ScatterUpdate",
+    }
+)
+"""Operations that write the values of an iteration into a carried tensor."""
+_UPDATES = 2
+"""Input of these operations with the values."""
 
 
 def outputs_of(run: Run, loops: Sequence[Instruction], probes: Sequence[Probe]) -> list[Probe]:
@@ -89,3 +114,57 @@ def _first_difference_along(own: np.ndarray, peer: np.ndarray, axis: int, tolera
     )
     over = np.flatnonzero(~(distances <= tolerance * scale))
     return int(over[0]) if len(over) else int(np.argmax(distances))
+
+
+def steps(run: Run, values: Mapping[Probe, np.ndarray]) -> Iterator[tuple[Probe, np.ndarray]]:
+    """Yield a body value of each replaced loop, with the runtime's values of its iterations.
+
+    ``values``: outputs of replaced loops. Only outputs whose parts are the values of the iterations
+    are divided into them.
+    """
+    for output, peer in values.items():
+        instruction = run.plan.main.instructions[output.position]
+        region, rows = instruction.region, rows_of(output, peer)
+        axis = _token_axis(run, instruction, output.expected.shape[1:])
+        if rows is None or axis is None or not isinstance(region, LoopRegion):
+            continue
+        step = _step_probe(run, region, region.outputs[output.output])
+        if step is None:
+            continue
+        own, theirs = (_parts(array[0], axis, step) for array in (output.expected, rows))
+        if own is not None and theirs is not None and np.array_equal(own, step.expected):
+            yield step, theirs
+
+
+def _step_probe(run: Run, region: LoopRegion, output: LastValue | Concatenated) -> Probe | None:
+    """Return the probe of the value that each iteration adds to a loop output."""
+    body, slot = region.program, output.result
+    position = body.producer.get(slot)
+    if position is not None and body.instructions[position].node.type in _WRITING:
+        slot = body.instructions[position].inputs[_UPDATES]
+        position = body.producer.get(slot)
+    elif isinstance(output, LastValue):
+        return None
+    count = run.timeline.executions.rows[body.index]
+    if position is None or not count:
+        return None
+    source = body.instructions[position]
+    probe = Probe(
+        body,
+        source.node.id,
+        source.outputs.index(slot),
+        slot,
+        position,
+        expected=np.zeros(0),
+        lengths=(count,),
+        places=np.arange(count),
+    )
+    return plain_probe(run, probe)
+
+
+def _parts(array: np.ndarray, axis: int, step: Probe) -> np.ndarray | None:
+    """Return the parts of a loop output along an axis, in the shape of the step's values; None if
+    they do not fit.
+    """
+    parts = np.moveaxis(array, axis, 0)[: len(step.expected)]
+    return parts.reshape(step.expected.shape) if parts.size == step.expected.size else None

@@ -175,8 +175,13 @@ class _OpenedGraph:
             if source is not None
         }
         axis = 1 if attributes.get("layout") else recurrence.time_axis
-        if "lengths" in sources and span_all_steps(
-            self.place.graph, sources["lengths"], sources[recurrence.data], axis, self._known
+        lengths = sources.get("lengths")
+        if (
+            lengths is not None
+            and axis is not None
+            and span_all_steps(
+                self.place.graph, lengths, sources[recurrence.data], axis, self._known
+            )
         ):
             del sources["lengths"]
         inputs = {

@@ -8,6 +8,7 @@ from dataclasses import replace
 from loopscope.errors import neutral
 from loopscope.ir.address import decode
 from loopscope.ir.model import Node, Port
+from loopscope.ir.opened_operator import opened_operator
 from loopscope.view.graph import NodeKind, ViewNode
 from loopscope.view.measure import monospace_width, text_width
 from loopscope.view.operation_families import family_of
@@ -58,6 +59,11 @@ def operation_box(node: Node, id: str, address: str, cluster: str, role: str) ->
     )
 
 
+def loop_title(node: Node) -> str:
+    """Return the operator that a Loop stands for, such as ``LSTM``; the type of other nodes."""
+    return neutral(opened_operator(node).partition(" ")[0] or node.type, _TITLE)
+
+
 def short_name(name: str) -> str:
     """Return the end of a name, which is its most specific part.
 
@@ -94,7 +100,7 @@ def sized(node: ViewNode) -> ViewNode:
     title = (
         text_width(node.title, 13)
         + (text_width(node.name, 12) + 7 if node.name else 0)
-        + (_BUTTON if node.kind == "folded" else 0)
+        + (_BUTTON if node.kind == "folded" or node.handle is not None else 0)
     )
     second = monospace_width(node.detail, 10.5) + sum(
         monospace_width(text, 10.5) + 16 for text in node.constants

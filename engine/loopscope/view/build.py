@@ -21,13 +21,22 @@ from loopscope.ir.model import (
     SEQUENCE_MAP,
     TENSOR_ITERATOR,
     Body,
+    Dialect,
     LayerId,
     Model,
     ModelGraph,
     Node,
 )
 from loopscope.ir.recorded_rows import is_trace
-from loopscope.view.boxes import operation_box, region_name, short_name, sized, tensor_text, tooltip
+from loopscope.view.boxes import (
+    loop_title,
+    operation_box,
+    region_name,
+    short_name,
+    sized,
+    tensor_text,
+    tooltip,
+)
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
 from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
@@ -41,6 +50,7 @@ from loopscope.view.group_boxes import (
 from loopscope.view.group_titles import FunctionCall, function_calls
 from loopscope.view.grouping import OUTER, Grouping, grouping
 from loopscope.view.lines import EdgeLines
+from loopscope.view.loop_handle import with_handle
 from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
 from loopscope.view.sparkline import carried_number
@@ -57,12 +67,16 @@ _CLUSTER_KIND: dict[str, ClusterKind] = {
 }
 
 
-def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -> GraphView:
+def graph_view(
+    model: Model, folding: Folding | None = None, root: str = ROOT, *, handles: bool = False
+) -> GraphView:
     """Return the content of a canvas for the graph at ``root``. ``KeyError`` if the model
     lacks this graph.
+
+    ``handles``: draw the handles of operators, such as LSTM, that open as loops.
     """
     folding = default_folding(model, root) if folding is None else folding
-    builder = _Builder(folding, function_calls(model))
+    builder = _Builder(folding, function_calls(model), model.dialect if handles else None)
     graph = graph_at(model, root)
     builder.waiting.append(DrawnGraph(graph, root, "", labels(graph)))
     while builder.waiting:
@@ -91,9 +105,13 @@ def graph_view(model: Model, folding: Folding | None = None, root: str = ROOT) -
 class _Builder:
     """The boxes and frames added so far, and the graphs that are still to be drawn."""
 
-    def __init__(self, folding: Folding, calls: Mapping[str, FunctionCall]) -> None:
+    def __init__(
+        self, folding: Folding, calls: Mapping[str, FunctionCall], handles_of: Dialect | None
+    ) -> None:
         self.folding = folding
         self.calls = calls
+        self.handles_of = handles_of
+        """Dialect of the model if operators that open as loops have handles."""
         self.nodes: list[ViewNode] = []
         self.clusters: list[ViewCluster] = []
         self.places: list[DrawnGraph] = []
@@ -133,9 +151,10 @@ class _Builder:
                 place.box[node.id] = self._folded_region(node, address, cluster)
             else:
                 role = roles[node.id][0] if node.id in roles else ""
-                place.box[node.id] = self._add(
-                    operation_box(node, self._next("n"), address, cluster, role)
-                )
+                box = operation_box(node, self._next("n"), address, cluster, role)
+                if self.handles_of is not None:
+                    box = with_handle(box, node, place, self.handles_of)
+                place.box[node.id] = self._add(box)
 
     def _next(self, letter: str) -> str:
         return f"{letter}{len(self.nodes if letter == 'n' else self.clusters)}"
@@ -240,6 +259,7 @@ class _Builder:
             replace(
                 box,
                 kind="folded",
+                title=loop_title(node),
                 badge=_count(inside),
                 body=_only_body(node, address),
                 spark=spark,
@@ -249,7 +269,7 @@ class _Builder:
     def _open_region(self, place: DrawnGraph, node: Node, address: str, cluster: str) -> None:
         kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
         body = _only_body(node, address)
-        frame = self._frame(kind, address, node.type, region_name(address), cluster, body)
+        frame = self._frame(kind, address, loop_title(node), region_name(address), cluster, body)
         header = ""
         if kind == "loop":
             header = self._add(

@@ -79,6 +79,16 @@ class Slices:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopHandle:
+    """The handle of an operator, such as LSTM, that opens as a loop."""
+
+    tensor: str = ""
+    """Static address of the tensor with one part for each step; empty if it is not known."""
+    axis: int = 0
+    """Axis of the parts; negative axes count from the end."""
+
+
+@dataclass(frozen=True, slots=True)
 class ViewNode:
     """One box."""
 
@@ -119,6 +129,8 @@ class ViewNode:
     """
     spark: str = ""
     """Address of the carried Parameter in a folded loop's sparkline; empty if there is none."""
+    handle: LoopHandle | None = None
+    """The handle of an operator that opens as a loop; None for other boxes."""
     width: float = 0.0
     height: float = 0.0
 

@@ -9,22 +9,25 @@ An overlay does not change the layout: it refers to ids of the view that it was 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Literal
+
+import numpy as np
 
 from loopscope.debug.cursor import OpenGraph
 from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
 from loopscope.debug.visible_rows import Status
-from loopscope.errors import EngineError, NotKept, ValueUnavailable
+from loopscope.errors import EngineError, NotKept, ValueUnavailable, counted
+from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
 from loopscope.ir.address import Address
 from loopscope.ir.iteration import iteration_words, place_among
 from loopscope.view import backward_overlay
 from loopscope.view.cursor_boxes import cursor_boxes
-from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
+from loopscope.view.graph import GraphView, LoopHandle, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.mark_painters import PAINTERS
 from loopscope.view.overlay_data import NO_MARKS, Marks, Overlay
 from loopscope.view.preview import value_preview
@@ -129,6 +132,8 @@ class _Painter:
                 if any(_NOT_FINITE.search(text) for text in texts):
                     self.overlay.nans[node.id] = True
         self.overlay.nodes[node.id] = status
+        if node.handle is not None and status != "skipped":
+            self._steps(node, node.handle)
         if node.loops:
             self._folded_group(node)
         elif node.kind == "folded" and not node.members:
@@ -151,8 +156,28 @@ class _Painter:
         # header.
         return "waiting" if status == "current" or status == "running" else status
 
+    def _steps(self, node: ViewNode, handle: LoopHandle) -> None:
+        """Set the header of an operator that opens as a loop: the number of its steps."""
+
+        def steps(graph: str, label: str, output: int) -> str:
+            shape = np.shape(self._value(*self._slot(graph, label, output)))
+            is_axis = -len(shape) <= handle.axis < len(shape)
+            return counted(shape[handle.axis], "step") if is_axis else ""
+
+        text = self._described(handle.tensor, "steps of ", steps) if handle.tensor else ""
+        if text and text != NOT_KEPT_TEXT:
+            self.overlay.headers[node.id] = text
+
     def _text(self, static: str) -> str:
         """Return the current text on a wire; empty without a value."""
+        return self._described(static, "", self._preview)
+
+    def _described(self, static: str, kind: str, describe: Callable[[str, str, int], str]) -> str:
+        """Return a text about a current value; empty without a value.
+
+        ``kind``: prefix of the text's key in the cache. ``describe``: receives the concrete address
+        of the graph, the label and the output.
+        """
         address, _, output = static.partition(":")
         if self.statuses.get(address, "done") in _WITHOUT_VALUE:
             return ""
@@ -168,19 +193,28 @@ class _Painter:
             # slow for a step.
             graph = self._graphs[place] = concrete.rpartition("/")[0]
         concrete = f"{graph}/{label}:{output}" if output else f"{graph}/{label}"
-        text = self.previews.get(concrete)
+        text = self.previews.get(kind + concrete)
         if text is None:
             try:
-                text = self._preview(graph, label, int(output or 0))
+                text = describe(graph, label, int(output or 0))
             except NotKept:
                 text = NOT_KEPT_TEXT
             except EngineError:
                 return ""
-            self.previews[concrete] = text
+            self.previews[kind + concrete] = text
         return text
 
     def _preview(self, graph: str, label: str, output: int) -> str:
-        """Return the text of a computed value, with a prefix if the user has changed it.
+        """Return the text of a computed value, with a prefix if the user has changed it."""
+        program, row, slot = self._slot(graph, label, output)
+        text = value_preview(as_public(self._value(program, row, slot)))
+        return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
+
+    def _value(self, program: Program, row: int, slot: Slot) -> object:
+        return self.run.values.get(self.run.timeline, program, row, slot)
+
+    def _slot(self, graph: str, label: str, output: int) -> tuple[Program, int, Slot]:
+        """Return program, row and slot of a value.
 
         The execution of the node's graph is resolved once for all nodes in it.
         """
@@ -192,8 +226,7 @@ class _Painter:
         slot = ABSENT if layer is None else program.slots.get((layer, output), ABSENT)
         if slot == ABSENT:
             raise ValueUnavailable(f"nothing feeds {label!r}")
-        text = value_preview(as_public(self.run.values.get(self.run.timeline, program, row, slot)))
-        return f"{BY_HAND} {text}" if is_changed(self.run, program, row, slot) else text
+        return program, row, slot
 
     def _back(self, edge: ViewEdge) -> None:
         next_value, first_value = self._text(edge.tensor), self._text(edge.into)

@@ -73,6 +73,8 @@ def _node(node: ViewNode) -> dict[str, object]:
         texts["constants"] = list(node.constants)
     if node.spark:
         texts["spark"] = True
+    if node.handle is not None:
+        texts["opens"] = True
     if node.tooltip:
         texts["tooltip"] = node.tooltip
     return texts

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
 from loopscope.ir.opened_operator import opened_operators
+from loopscope_app.actions import opened_operators as opened_operators_actions
 from loopscope_app.state.user_session import UserSession
-from tests.engine.transform.test_open_as_loop import document
+from tests.app.browsing import open_address, place
+from tests.engine.transform.test_open_as_loop import document, stacked
 
 Visit = Callable[..., AppTest]
 
@@ -64,3 +67,35 @@ def test_a_link_with_another_operator_is_a_sentence(opened: Visit, path: str, te
     message = session_of(app).message
     assert message is not None
     assert message.text.rstrip(".")
+
+
+@pytest.mark.browser
+def test_the_handle_of_a_box_opens_the_loop_in_place_and_folds_it(
+    page: Page, server: str, path: str
+) -> None:
+    canvas = open_address(page, f"{server}/?model={path}&step=main/second")
+    box = canvas.locator("[data-address='main/first']")
+    expect(box).to_contain_text("4 steps")
+    box.locator(".button[data-action=unfold]").click()
+    gate = canvas.locator(".box[data-address='main/first/body/forget_gate']")
+    expect(gate).to_be_attached()
+    expect(place(page)).to_contain_text("main")
+    expect(canvas.locator("[data-address='main/second'].current")).to_be_attached()
+    canvas.locator(".head .button[data-action=fold]").first.click()
+    expect(gate).to_have_count(0)
+    expect(box).to_contain_text("4 steps")
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        ("main/second", "main/second"),
+        ("main/first[2]/body/forget_gate", "main/first"),
+        ("main/first[2]/body", "main/first"),
+        ("main/first%2Fcount", "main/first"),
+        ("main", "main"),
+    ],
+)
+def test_a_moment_inside_a_folded_loop_is_the_operator(moment: str, expected: str) -> None:
+    model = stacked("first", "second")
+    assert opened_operators_actions._around(model, moment, "main/first") == expected

@@ -136,9 +136,9 @@ def test_a_lesson_speaks_of_its_model(name: str) -> None:
 
 
 def test_lessons_have_an_order() -> None:
-    assert len(set(NAMES)) == len(NAMES) == 22
-    assert [number(name) for name in NAMES] == list(range(1, 23))
-    following, none = beside("while", 1), beside("where-the-error-begins", 1)
+    assert len(set(NAMES)) == len(NAMES) == 23
+    assert [number(name) for name in NAMES] == list(range(1, 24))
+    following, none = beside("while", 1), beside("chunk-by-chunk", 1)
     assert following is not None
     assert following.name == "do-while"
     assert (none, beside("while", -1), lesson("nothing")) == (None, None, None)

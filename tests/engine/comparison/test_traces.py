@@ -202,3 +202,28 @@ def test_a_request_that_matches_nothing_is_refused(tmp_path: Path) -> None:
     run = sequential(tmp_path / "s.loopscope", steps=3)
     with pytest.raises(InputError, match="'state' in the first and 'nothing' in the second"):
         loopscope.drift(run, run, pairs=RequestedPair.parse("state=nothing"))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("delta_rule_in_chunks", "All 2,416 values agree"),
+        (
+            "delta_rule_wrong_border",
+            "Begins in `for_each_token` in chunk 1 (steps 64 to 127) in `next_state`; `out` differs",
+        ),
+    ],
+)
+@pytest.mark.parametrize("alignment", ["64:1", "auto"])
+def test_models_in_chunks_beside_a_sequential_one(name: str, expected: str, alignment: str) -> None:
+    inputs = np.load(FOLDER / "delta_rule" / "inputs" / "two_hundred_tokens.npz")
+    runs = [
+        loopscope.Debugger(loopscope.read_model(FOLDER / each / "model.xml"), dict(inputs))
+        for each in ("delta_rule", name)
+    ]
+    for run in runs:
+        run.run()
+    result = loopscope.drift(*runs, alignment=Alignment.parse(alignment))
+    assert result.sentence.startswith(expected)
+    states = next(pair for pair in result.pairs if pair.one.endswith("/body/state"))
+    assert states.rows.left.tolist() == [0, 64, 128, 192], "states are received at chunk starts"

@@ -45,6 +45,42 @@ def quantized_product(kind: int, *shape: int) -> Case:
     )
 
 
+def quantized_experts(
+    bits: int = 4,
+    *,
+    block: int = 0,
+    zeros: bool = False,
+    weights: bool = False,
+    fused: int = 1,
+    **attributes: object,
+) -> Case:
+    """Return a mixture of experts with packed weights; ``fused`` as in ``experts``."""
+    width, inner, tokens = 32, 32, 5
+
+    def layer(outputs: int, inputs: int) -> list[np.ndarray | None]:
+        shape = (EXPERTS, outputs, inputs // block) if block else (EXPERTS, outputs)
+        packed = _RANDOM.integers(0, 256, (EXPERTS, outputs, inputs * bits // 8))
+        return [packed.astype(np.uint8), np.abs(reals(*shape)) / 500, reals(EXPERTS, outputs)]
+
+    def zero(outputs: int, inputs: int) -> np.ndarray | None:
+        count = -(-(inputs // block if block else outputs) * bits // 8)
+        shape = (EXPERTS, outputs, count) if block else (EXPERTS, count)
+        return _RANDOM.integers(0, 256, shape).astype(np.uint8) if zeros else None
+
+    sizes = [(fused * inner, width), (width, inner)]
+    inputs = [reals(tokens, width), reals(tokens, EXPERTS), *layer(*sizes[0]), *layer(*sizes[1])]
+    inputs += [None] * 3
+    inputs += [*(zero(*size) for size in sizes), None]
+    inputs += [np.abs(reals(tokens, EXPERTS))] if weights else []
+    while inputs[-1] is None:
+        inputs.pop()
+    constant = tuple(number for number in range(2, min(14, len(inputs))))
+    settings = {"expert_weight_bits": bits, **({"block_size": block} if block else {})}
+    # Experts of 8 bits in blocks have quantized data in ONNX Runtime.
+    tolerance = {"rtol": 2e-2, "atol": 5e-2} if bits == 8 and block else {"atol": 2e-5}
+    return Case("QMoE", inputs, {**settings, **attributes}, constant=constant, **tolerance)
+
+
 GRID = _RANDOM.uniform(-1.2, 1.2, (1, 3, 3, 2)).astype(np.float32)
 SEQUENCES = np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4], [0, 1, 2, 3, 4]])
 CASES = {
@@ -89,6 +125,33 @@ CASES = {
         activation_beta=1.0,
     ),
     "experts without bias": experts(bias=False, k=1),
+    **{
+        f"experts of {bits} bits, blocks of {block}, zero points {zeros}": quantized_experts(
+            bits, block=block, zeros=zeros, k=2
+        )
+        for bits in (2, 4, 8)
+        for block in (0, 16)
+        for zeros in (False, True)
+    },
+    **{
+        f"experts of 4 bits with {name}": quantized_experts(activation_type=name, k=1)
+        for name in ("gelu", "silu", "identity")
+    },
+    **{
+        f"experts of 4 bits with their own weights, normalized {normalized}": quantized_experts(
+            weights=True, k=3, normalize_routing_weights=normalized
+        )
+        for normalized in (0, 1)
+    },
+    "experts of 4 bits with SwiGLU": quantized_experts(
+        fused=2,
+        k=2,
+        activation_type="swiglu",
+        swiglu_fusion=1,
+        swiglu_limit=1.0,
+        activation_alpha=1.702,
+        activation_beta=1.0,
+    ),
 }
 
 

@@ -465,7 +465,13 @@ def report(type: str, opset: int, domain: str = "") -> Report:
 @pytest.mark.parametrize(
     ("type", "opset", "domain", "code", "words"),
     [
-        ("QMoE", 1, "com.microsoft", "LS301", "Operation 'QMoE' (com.microsoft 1) is unknown"),
+        (
+            "PagedAttention",
+            1,
+            "com.microsoft",
+            "LS301",
+            "Operation 'PagedAttention' (com.microsoft 1) is unknown",
+        ),
         ("Gelu", 19, "", "LS302", "'ai.onnx 19' does not have the operation 'Gelu'"),
         (
             "Gradient",
@@ -488,7 +494,7 @@ def test_what_cannot_be_run_is_named_with_its_domain(
 @pytest.mark.parametrize(
     ("type", "domain", "advice"),
     [
-        ("QMoE", "com.microsoft", "belongs to ONNX Runtime"),
+        ("PagedAttention", "com.microsoft", "belongs to ONNX Runtime"),
         ("Conv", "com.microsoft.nchwc", "again with ORT_ENABLE_EXTENDED"),
     ],
 )

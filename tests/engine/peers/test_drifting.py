@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,9 @@ import loopscope
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.peers import RuntimeDrift, drift_from_runtime
 from loopscope.peers import probe_batches as parting
-from loopscope.peers.probes import ProbeSelection
+from loopscope.peers.differ import RuntimeComparison
+from loopscope.peers.other_runtimes import RuntimeAnswer
+from loopscope.peers.probes import Probe, ProbeSelection
 from loopscope.read import read_model
 from loopscope_app import cli
 from loopscope_samples import FOLDER
@@ -129,6 +132,28 @@ def test_a_loop_that_is_replaced(tmp_path: Path) -> None:
         "What runs in place of 'for_each_token' begins to differ at iteration 5, along axis 2 of its output 0: "
     )
     assert found.replaced[0] in found.sentence
+
+
+def test_each_step_of_what_replaces_a_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong_from = 3
+
+    def ask_wrong(both: RuntimeComparison, probes: Sequence[Probe]) -> RuntimeAnswer:
+        answer = ask(both, probes)
+        wrong = {probe: values.copy() for probe, values in answer.values.items()}
+        for values in wrong.values():
+            values[..., wrong_from:, :] *= 1.5
+        return replace(answer, values=wrong)
+
+    ask = RuntimeComparison.ask
+    monkeypatch.setattr(RuntimeComparison, "ask", ask_wrong)
+    ov.save_model(linear_attention.model(5), tmp_path / "model.xml", compress_to_fp16=False)
+    result = drifted(loopscope.read_model(tmp_path / "model.xml"))
+    assert result.drift.first is not None
+    assert result.drift.first.first is not None
+    assert result.drift.first.first.iteration == wrong_from
+    assert result.drift.first.rows.iteration.tolist() == [0, 1, 2, 3, 4]
+    assert f"Begins in `for_each_token` at iteration {wrong_from}" in result.sentence
+    assert len(result.values[result.drift.first.one]) == 5
 
 
 def test_onnx() -> None:

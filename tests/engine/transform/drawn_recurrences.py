@@ -134,3 +134,70 @@ def openvino_layers(draw: st.DrawFn) -> DrawnModel:
         ),
     }
     return DrawnModel(graph.model(list(result)), feeds, 2e-3 if dtype == np.float16 else 2e-5)
+
+
+@st.composite
+def attending_layers(draw: st.DrawFn, whole: bool = False) -> DrawnModel:
+    """Draw an AUGRUSequence of OpenVINO.
+
+    ``whole``: only f32 and sequences that have all steps, which OpenVINO's processor plugin runs.
+    """
+    steps, batch, width, size = draw(st.integers(0, 5)), draw(_SIZES), draw(st.integers(1, 3)), 2
+    seed = np.random.default_rng(draw(st.integers(0, 99)))
+    dtype = np.float32 if whole else draw(st.sampled_from((np.float32, np.float16)))
+    lengths = draw(st.lists(st.integers(0, steps), min_size=batch, max_size=batch))
+    graph = builder.Graph("drawn")
+    known = [batch, steps] if whole else [None, None]
+    data = graph.parameter("data", dtype, [*known, width])
+    attention = graph.parameter("attention", dtype, [*known, 1])
+    result = ops.augru_sequence(
+        data,
+        _reals(seed, dtype, batch, 1, size),
+        np.array([steps] * batch if whole else lengths, np.int64),
+        _reals(seed, dtype, 1, 3 * size, width),
+        _reals(seed, dtype, 1, 3 * size, size),
+        _reals(seed, dtype, 1, 3 * size),
+        attention,
+        hidden_size=size,
+    )
+    feeds = {
+        "data": _reals(seed, dtype, batch, steps, width),
+        "attention": seed.random((batch, steps, 1)).astype(dtype),
+    }
+    return DrawnModel(graph.model(list(result)), feeds, 2e-3 if dtype == np.float16 else 2e-5)
+
+
+@st.composite
+def gated_delta_nets(draw: st.DrawFn) -> DrawnModel:
+    """Draw a GatedDeltaNet of OpenVINO."""
+    batch, steps, key_heads = draw(_SIZES), draw(st.integers(0, 5)), draw(st.integers(1, 2))
+    heads = key_heads * draw(st.integers(1, 2))
+    key_size, value_size = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    seed = np.random.default_rng(draw(st.integers(0, 99)))
+    dtype = draw(st.sampled_from((np.float32, np.float16)))
+    shapes = {
+        "query": (batch, steps, key_heads, key_size),
+        "key": (batch, steps, key_heads, key_size),
+        "value": (batch, steps, heads, value_size),
+        "state": (batch, heads, key_size, value_size),
+        "gate": (batch, steps, heads),
+        "beta": (batch, steps, heads),
+    }
+    feeds = {name: _reals(seed, dtype, *shape) for name, shape in shapes.items()}
+    feeds["gate"] = -np.abs(feeds["gate"])
+    feeds["beta"] = seed.random(shapes["beta"]).astype(dtype)
+    graph = builder.Graph("drawn")
+    parameters = [
+        graph.parameter(
+            name, dtype, [None, *(shape[1:] if name == "state" else (None, *shape[2:]))]
+        )
+        for name, shape in shapes.items()
+    ]
+    epsilon = draw(st.sampled_from((1e-6, 1e-2)))
+    result = ops.gated_delta_net(
+        *parameters,
+        fuse_qk_l2norm=draw(st.booleans()),
+        q_l2_norm_eps=epsilon,
+        k_l2_norm_eps=epsilon,
+    )
+    return DrawnModel(graph.model(list(result)), feeds, 1e-2 if dtype == np.float16 else 2e-5)

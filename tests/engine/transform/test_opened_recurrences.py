@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openvino as ov
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import loopscope
@@ -26,6 +29,8 @@ from tests.engine.ops.recurrence_nodes import (
 from tests.engine.ops.test_microsoft_quantized_products import LSTMS
 from tests.engine.transform.drawn_recurrences import (
     DrawnModel,
+    attending_layers,
+    gated_delta_nets,
     onnx_case,
     onnx_layers,
     openvino_layers,
@@ -65,6 +70,34 @@ def test_layers_of_onnx(drawn: DrawnModel) -> None:
 @given(openvino_layers())
 def test_layers_of_openvino(drawn: DrawnModel) -> None:
     check_agreement(drawn.model, drawn.feeds, drawn.tolerance)
+
+
+@settings(max_examples=60)
+@given(st.one_of(attending_layers(), gated_delta_nets()))
+def test_operators_of_compiled_models(drawn: DrawnModel) -> None:
+    check_agreement(drawn.model, drawn.feeds, drawn.tolerance)
+
+
+@pytest.mark.oracle
+@settings(max_examples=12)
+@given(st.one_of(attending_layers(whole=True), gated_delta_nets()))
+def test_operators_of_compiled_models_in_openvino(drawn: DrawnModel) -> None:
+    """OpenVINO reads these operators when its processor plugin is loaded as an extension."""
+    assume(all(array.size for array in drawn.feeds.values()))
+    core = ov.Core()
+    core.add_extension(str(Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        loopscope.write_model(drawn.model, path)
+        compiled = core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        peers = list(compiled(drawn.feeds).values())
+    for model in (drawn.model, loopscope.open_as_loop(drawn.model)):
+        outputs = loopscope.run(model, drawn.feeds).outputs
+        for own, peer in zip(outputs, peers, strict=True):
+            tolerance = 5 * drawn.tolerance
+            np.testing.assert_allclose(
+                own.astype(np.float64), peer.astype(np.float64), rtol=tolerance, atol=tolerance
+            )
 
 
 MICROSOFT = {

@@ -110,12 +110,12 @@ function writePill(group, node) {
  * @param {ViewNode} node
  */
 function writeBox(group, node) {
-  const folded = node.kind === "folded";
+  const opens = node.kind === "folded" || node.opens;
   const words = node.title ?? "";
   const title = svgText(words, { class: "title", x: 14, y: 20 });
   title.style.setProperty(
     "--far",
-    `${Math.min(19, (node.width - (folded ? 40 : 22)) / (words.length * 0.56)).toFixed(1)}px`,
+    `${Math.min(19, (node.width - (opens ? 40 : 22)) / (words.length * 0.56)).toFixed(1)}px`,
   );
   if (node.name) {
     const name = svgElement("tspan", { class: "name", dx: 6 });
@@ -142,6 +142,7 @@ function writeBox(group, node) {
   }
   const badge = node.badge ? svgText(node.badge, { class: "badge", x: 14, y }) : null;
   if (badge) group.append(badge);
-  if (folded) group.append(button("unfold", node.width - 23, 6, "M7 2.5 V11.5 M2.5 7 H11.5", "Unfold"));
+  const help = node.opens ? "Open as a loop" : "Unfold";
+  if (opens) group.append(button("unfold", node.width - 23, 6, "M7 2.5 V11.5 M2.5 7 H11.5", help));
   return badge;
 }

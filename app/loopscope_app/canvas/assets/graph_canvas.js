@@ -224,7 +224,7 @@ export class Canvas {
     const isStop = /** @type {Element} */ (event.target).closest?.(".stop");
     if (action || !group || group.classList.contains("line") || isStop) return;
     const part = described(this.structure, id);
-    const closed = part?.kind === "folded";
+    const closed = part?.kind === "folded" || Boolean(this.structure?.nodes[id]?.opens);
     if (!part || (!closed && !part.body)) return;
     this.anchor = this.anchorOf(id, closed);
     this.send({ kind: closed && !part.body ? "fold" : "open", id });

@@ -33,12 +33,9 @@ export class Painting {
       if (part.spark) setSpark(part.spark, sparks[id]);
       const texts = values[id] ?? [];
       for (const [k, made] of part.chips.entries()) setChip(made, texts[k] ?? "");
-      if (part.badge && this.structure.nodes[id].kind === "folded")
-        this.relabel(
-          id,
-          part.badge,
-          shortened(headers[id] ?? this.structure.nodes[id].badge ?? "", Math.floor((part.width - 28) / 5.6)),
-        );
+      const { kind, opens, badge } = this.structure.nodes[id];
+      if (part.badge && (kind === "folded" || opens))
+        this.relabel(id, part.badge, shortened(headers[id] ?? badge ?? "", Math.floor((part.width - 28) / 5.6)));
     }
     for (const [id, edge] of Object.entries(this.structure.edges)) {
       const part = lineOf(this.parts, id);

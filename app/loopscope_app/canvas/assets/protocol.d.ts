@@ -56,6 +56,8 @@ export type ViewNode = {
   constants?: string[];
   /** A folded loop that carries a number. */
   spark?: true;
+  /** An operator that opens as a loop. */
+  opens?: true;
   tooltip?: string;
 };
 

@@ -73,7 +73,7 @@ export class Walk {
       canvas.select(this.at);
       canvas.send({ kind: "select", id: this.at });
     } else if (node.body) canvas.send({ kind: "open", id: this.at });
-    else if (node.kind === "folded") canvas.send({ kind: "fold", id: this.at });
+    else if (node.kind === "folded" || node.opens) canvas.send({ kind: "fold", id: this.at });
   }
 
   /**

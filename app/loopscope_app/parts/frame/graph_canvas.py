@@ -16,7 +16,13 @@ from loopscope.explain import ProvenanceStep, verdict
 from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
-from loopscope_app.actions import breakpoint_actions, canvas_sync, selection, unrolled_loops
+from loopscope_app.actions import (
+    breakpoint_actions,
+    canvas_sync,
+    opened_operators,
+    selection,
+    unrolled_loops,
+)
 from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.parts.inspector import node_in_view, origin
 from loopscope_app.state.focus import decided_in_focus, loop_in_focus
@@ -28,21 +34,24 @@ HEIGHT = 560
 
 
 _VIEWS_KEPT = 32
-_views: WeakKeyDictionary[Model, OrderedDict[tuple[Folding, str], GraphView]] = WeakKeyDictionary()
+_Look = tuple[Folding, str, bool]
+"""Folding, root, and whether operators have handles."""
+_views: WeakKeyDictionary[Model, OrderedDict[_Look, GraphView]] = WeakKeyDictionary()
 """The latest views of each open model."""
 _views_lock = Lock()
 
 
-def _view(model: Model, folding: Folding, root: str) -> GraphView:
+def _view(model: Model, folding: Folding, root: str, handles: bool) -> GraphView:
     """Return the view of a model. Sessions that show the same model in the same way share it."""
+    look = folding, root, handles
     with _views_lock:
         views = _views.setdefault(model, OrderedDict())
-        if (folding, root) in views:
-            views.move_to_end((folding, root))
-            return views[folding, root]
-    view = graph_view(model, folding, root)
+        if look in views:
+            views.move_to_end(look)
+            return views[look]
+    view = graph_view(model, folding, root, handles=handles)
     with _views_lock:
-        views[folding, root] = view
+        views[look] = view
         if len(views) > _VIEWS_KEPT:
             views.popitem(last=False)
     return view
@@ -52,7 +61,9 @@ def show(session: UserSession) -> None:
     if session.model.opened is None:
         return
     unrolled_loops.follow(session)
-    view = _view(session.model.opened.model, session.canvas.folding, session.canvas.root)
+    # To open an operator would end the lesson.
+    handles = not session.learning.lesson
+    view = _view(session.model.opened.model, session.canvas.folding, session.canvas.root, handles)
     debugger = session.run.at_rest
     steps = _traced(session, debugger)
     overlay = _overlay(session, debugger, view, steps)
@@ -161,6 +172,8 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
         ORIGIN.show(HIDDEN)
     elif event.kind == "breakpoint":
         breakpoint_actions.switch_at(view, event.address)
+    elif event.kind == "fold" and opened_operators.has_handle(view, event.address):
+        opened_operators.switch(event.address)
     else:
         selection.on_canvas(event)
 

@@ -40,7 +40,7 @@ def show(session: UserSession) -> None:
     chain.show(
         [_line(region) for region in known],
         key=KEY,
-        on_pick=lambda number: selection.reveal_place(known[number].address),
+        on_pick=lambda number: selection.reveal_loop(known[number].address),
     )
     unknown = len(fates.regions) - len(known)
     if unknown:

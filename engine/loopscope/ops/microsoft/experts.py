@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +21,7 @@ _ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "silu": lambda data: data / (1 + np.exp(-data)),
     "identity": lambda data: data,
 }
+ACTIVATIONS = (*_ACTIVATIONS, "swiglu")
 
 
 def moe(
@@ -57,29 +59,65 @@ def moe(
             f"the scores have shape {list(scores.shape)} and k is {k}, "
             f"expected [{len(tokens)}, {len(first)}] and 1 to {len(first)}"
         )
-    chosen = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    chosen = largest_scores(scores, k)
     weights = np.take_along_axis(softmax(scores, axis=-1), chosen, 1)
     if normalize_routing_weights:
         weights = weights / weights.sum(1, keepdims=True)
+    activation = Activation(
+        activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit
+    )
+
+    def run(rows: Array, expert: int) -> Array:
+        hidden = activation.of(
+            _projected(rows, first, first_bias, expert),
+            None if third is None else _projected(rows, third, third_bias, expert),
+        )
+        return _projected(hidden, second, second_bias, expert)
+
+    result = sum_of_experts(tokens, chosen, weights, run)
+    return result.reshape(data.shape).astype(data.dtype, copy=False)
+
+
+def largest_scores(scores: Array, count: int) -> Array:
+    """Return the experts with the largest scores of each token, ``[T, E] -> [T, count]``."""
+    chosen: Array = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return chosen
+
+
+def sum_of_experts(
+    tokens: Array, chosen: Array, weights: Array, run: Callable[[Array, int], Array]
+) -> Array:
+    """Return the weighted sum of the chosen experts of each token.
+
+    ``run`` computes an expert for some tokens.
+    """
     result = np.zeros_like(tokens)
     for expert in np.unique(chosen):
         rows, places = np.nonzero(chosen == expert)
-        hidden = _projected(tokens[rows], first, first_bias, expert)
-        if activation_type == "swiglu":
-            gate, up = _halves(hidden, swiglu_fusion)
-            if up is None:
-                if third is None:
-                    raise ValueError("swiglu without fusion needs the third weights")
-                up = _projected(tokens[rows], third, third_bias, expert)
-            limit = np.inf if swiglu_limit is None else swiglu_limit
-            hidden = gate_times_up(
-                gate, up, alpha=activation_alpha, beta=activation_beta, limit=limit
-            )
-        else:
-            hidden = _ACTIVATIONS[activation_type](hidden)
-        output = _projected(hidden, second, second_bias, expert)
-        result[rows] += output * weights[rows, places][:, None]
-    return result.reshape(data.shape).astype(data.dtype, copy=False)
+        result[rows] += run(tokens[rows], expert) * weights[rows, places][:, None]
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The activation between the two products of an expert."""
+
+    type: str
+    alpha: float
+    beta: float
+    fusion: int
+    limit: float | None
+
+    def of(self, hidden: Array, third: Array | None) -> Array:
+        """Return the activated values; ``third``: the second half of a SwiGLU that is not fused."""
+        if self.type != "swiglu":
+            return _ACTIVATIONS[self.type](hidden)
+        gate, up = _halves(hidden, self.fusion)
+        up = third if up is None else up
+        if up is None:
+            raise ValueError("swiglu without fusion needs the third weights")
+        limit = np.inf if self.limit is None else self.limit
+        return gate_times_up(gate, up, alpha=self.alpha, beta=self.beta, limit=limit)
 
 
 def _projected(rows: Array, weights: Array, bias: Array | None, expert: int) -> Array:
@@ -107,7 +145,7 @@ OPERATIONS: tuple[Operation, ...] = (
         optional_inputs=frozenset({3}),
         attributes=(
             Attribute("k", "int", 1),
-            Attribute("activation_type", "str", "relu", allowed=(*_ACTIVATIONS, "swiglu")),
+            Attribute("activation_type", "str", "relu", allowed=ACTIVATIONS),
             Attribute("normalize_routing_weights", "int", 0),
             Attribute("use_sparse_mixer", "int", 0),
             Attribute("activation_alpha", "float", 1.0),

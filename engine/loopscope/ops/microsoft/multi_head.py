@@ -55,11 +55,11 @@ def multi_head_attention(
             "cache_indirection is given: "
             "beams that share a cache are computed inside BeamSearch only"
         )
-    queries, now_key, now_value = _add_bias(
-        _split_inputs(query, key, value, num_heads), bias, key is not None and key.ndim == 4
+    queries, now_key, now_value = add_bias(
+        split_inputs(query, key, value, num_heads), bias, key is not None and key.ndim == 4
     )
-    keys, present_key = _with_past(past_key, now_key, past_sequence_length)
-    values, present_value = _with_past(past_value, now_value, past_sequence_length)
+    keys, present_key = with_past(past_key, now_key, past_sequence_length)
+    values, present_value = with_past(past_value, now_value, past_sequence_length)
     scores = scaled_scores(queries, keys, scale)
     before = keys.shape[2] - now_key.shape[2] if unidirectional else None
     addend = additive_mask(
@@ -80,7 +80,8 @@ def multi_head_attention(
     )
 
 
-def _split_inputs(query: Array, key: Array | None, value: Array | None, heads: int) -> _Heads:
+def split_inputs(query: Array, key: Array | None, value: Array | None, heads: int) -> _Heads:
+    """Return queries, keys and values by head, from separate or packed inputs."""
     if key is None:
         if query.ndim != 5 or query.shape[2:4] != (heads, 3):
             raise ValueError(
@@ -107,7 +108,7 @@ def _split_inputs(query: Array, key: Array | None, value: Array | None, heads: i
     )
 
 
-def _add_bias(heads: _Heads, bias: Array | None, queries_only: bool) -> _Heads:
+def add_bias(heads: _Heads, bias: Array | None, queries_only: bool) -> _Heads:
     """Add the bias of the projections; keys and values given as heads already include theirs."""
     if bias is None:
         return heads
@@ -125,7 +126,7 @@ def _add_bias(heads: _Heads, bias: Array | None, queries_only: bool) -> _Heads:
     return (query, heads[1], heads[2]) if queries_only else (query, key, value)
 
 
-def _with_past(past: Array | None, now: Array, used: Array | None) -> tuple[Array, Array]:
+def with_past(past: Array | None, now: Array, used: Array | None) -> tuple[Array, Array]:
     """Return the visible tokens, and the tokens to return as the present.
 
     Both are equal, unless the past is a buffer, of which ``used`` positions are filled.
@@ -189,7 +190,7 @@ def infer_multi_head_attention(
     )
 
 
-_MASK = frozenset({ElementType.I32})
+MASK = frozenset({ElementType.I32})
 OPERATIONS: tuple[Operation, ...] = (
     row(
         "MultiHeadAttention",
@@ -203,6 +204,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("scale", "float", None),
             Attribute("mask_filter_value", "float", None),
         ),
-        types=(*[FLOATING] * 4, _MASK, *[FLOATING] * 3, _MASK, _MASK),
+        types=(*[FLOATING] * 4, MASK, *[FLOATING] * 3, MASK, MASK),
     ),
 )

@@ -18,7 +18,8 @@ from loopscope.ops.sequence.ctc import (
     infer_ctc_greedy_decoder_with_lengths,
     infer_ctc_loss,
 )
-from loopscope.ops.sequence.gru import gru_cell, gru_sequence
+from loopscope.ops.sequence.gated_delta_net import gated_delta_net, infer_gated_delta_net
+from loopscope.ops.sequence.gru import augru_sequence, gru_cell, gru_sequence
 from loopscope.ops.sequence.lstm import lstm_cell, lstm_cell_with_peepholes, lstm_sequence
 from loopscope.ops.sequence.one_hot import infer_one_hot, one_hot
 from loopscope.ops.sequence.recurrent import ACTIVATIONS, DIRECTIONS, infer_cell, infer_sequence
@@ -135,6 +136,35 @@ OPERATIONS: tuple[Operation, ...] = (
         attributes=(*_recurrent("sigmoid", "tanh"), _DIRECTION, _LINEAR),
         types=_SEQUENCE_TYPES,
         gradient=through_cells("GRUCell", cells.gru_cell, states=1),
+    ),
+    row(
+        "AUGRUSequence",
+        augru_sequence,
+        page="AUGRUSequence",
+        opset="ie_internal_opset",
+        infer=infer_sequence(1),
+        inputs=(7, 7),
+        outputs=2,
+        attributes=(
+            *_recurrent("sigmoid", "tanh"),
+            Attribute("direction", "str", "forward", allowed=("forward",)),
+            _LINEAR,
+        ),
+        types=_SEQUENCE_TYPES,
+    ),
+    row(
+        "GatedDeltaNet",
+        gated_delta_net,
+        page="GatedDeltaNet",
+        opset="extension",
+        infer=infer_gated_delta_net,
+        inputs=(6, 6),
+        outputs=2,
+        attributes=(
+            Attribute("fuse_qk_l2norm", "bool", False),
+            Attribute("q_l2_norm_eps", "float", 1e-6),
+            Attribute("k_l2_norm_eps", "float", 1e-6),
+        ),
     ),
     row(
         "RNNCell",

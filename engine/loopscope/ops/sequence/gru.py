@@ -1,4 +1,4 @@
-"""The operations GRUCell and GRUSequence."""
+"""The operations GRUCell, GRUSequence and AUGRUSequence."""
 
 from __future__ import annotations
 
@@ -89,6 +89,51 @@ def gru_sequence(
     return output, last
 
 
+def augru_sequence(
+    data: Array,
+    hidden: Array,
+    lengths: Array,
+    weights: Array,
+    recurrence: Array,
+    bias: Array,
+    attention: Array,
+    /,
+    *,
+    hidden_size: int,
+    direction: str,
+    activations: tuple[str, ...],
+    activations_alpha: tuple[float, ...],
+    activations_beta: tuple[float, ...],
+    clip: float,
+    linear_before_reset: bool,
+) -> tuple[Array, Array]:
+    """Run GRU cells over time, whose update gate each step weakens by an attention score.
+
+    ``[B, T, I], [B, 1, H], [B], [1, 3*H, I], [1, 3*H, H], [1, 3*H], [B, T, 1] -> [B, 1, T, H], [B,
+    1, H]``. The update gate is multiplied by 1 minus the score. An operation of OpenVINO's compiled
+    models; source: ``ov_ops/augru_sequence.hpp``.
+    """
+    check_weights(data, weights, recurrence, 3, hidden_size)
+    if linear_before_reset:
+        raise ValueError("linear_before_reset is true, expected false in AUGRUSequence")
+    if attention.shape != (*data.shape[:2], 1):
+        raise ValueError(
+            f"the attention has shape {list(attention.shape)}, expected {[*data.shape[:2], 1]}"
+        )
+    scores = computable(attention).swapaxes(0, 1)
+
+    def prepare(wide: Array, index: int) -> tuple[Array, RecurrentStep]:
+        inner, _ = _biases(bias[index], hidden_size, linear_before_reset=False)
+        projected = projected_inputs(wide, computable(weights[index]), inner)
+        step = _step(computable(recurrence[index]), None, activations, clip, False, attends=True)
+        return np.concatenate([projected, scores], axis=2), step
+
+    output, last = run_over_time(
+        data, (hidden,), lengths, direction, (weights, recurrence, bias), prepare
+    )
+    return output, last
+
+
 def _biases(
     bias: Array | None, size: int, linear_before_reset: bool
 ) -> tuple[Array | None, Array | None]:
@@ -110,8 +155,13 @@ def _step(
     activations: Sequence[str],
     clip: float,
     linear_before_reset: bool,
+    *,
+    attends: bool = False,
 ) -> RecurrentStep:
-    """Return a step with ``recurrence [3*H, H]``."""
+    """Return a step with ``recurrence [3*H, H]``.
+
+    ``attends``: the projected input has an attention score after its 3*H elements.
+    """
     first, second = activation_functions(activations, _DEFAULTS)
     size = recurrence.shape[1]
     both = aligned_transpose(recurrence[: 2 * size])
@@ -131,9 +181,11 @@ def _step(
         else:
             reset *= hidden
             candidate = np.matmul(reset, single)
-        candidate += projected[..., 2 * size :]
+        candidate += projected[..., 2 * size : 3 * size]
         clip_in_place(candidate, clip)
         second(candidate, candidate)
+        if attends:
+            update *= 1 - projected[..., 3 * size :]
         # (1 - z) * h' + z * h, computed as h' + z * (h - h').
         np.subtract(hidden, candidate, out=output)
         np.multiply(output, update, out=output)

@@ -20,6 +20,7 @@ from loopscope.transform.recurrences.opening import (
     Opening,
     converted,
     length,
+    ranked,
     sequence_of_token,
     shape_of,
     sized,
@@ -42,6 +43,7 @@ INPUTS = (
     "capture_count",
     "capture_active",
 )
+OPENVINO_INPUTS = ("query", "key", "value", "past_state", "gate", "beta")
 REPLAY_INPUTS = ("source", "capsule", "destination", "metadata")
 
 
@@ -168,21 +170,16 @@ class _Tokens:
         }
         query, key = by_role["query"], by_role["key"]
         if self._opening.attribute("qk_l2_norm", 0):
-            query, key = _normalized(query, "query_norm"), _normalized(key, "key_norm")
+            query = _normalized(query, NORM_EPSILON, "query_norm")
+            key = _normalized(key, NORM_EPSILON, "key_norm")
         decay, beta = by_role.get("decay"), by_role.get("beta")
         return Token(
-            query=ops.unsqueeze(self._repeated(query, "query_by_head"), [2]),
-            key=self._repeated(key, "key_by_head"),
+            query=ops.unsqueeze(_shared(query, self.heads, "query_by_head"), [2]),
+            key=_shared(key, self.heads, "key_by_head"),
             value=by_role["value"],
             decay=None if decay is None else self._gate(decay),
             beta=None if beta is None else self._rate(beta),
         )
-
-    def _repeated(self, by_head: Tensor, name: str) -> Tensor:
-        if self.heads == self.key_heads:
-            return by_head
-        shared = ops.tile(ops.unsqueeze(by_head, [2]), [1, 1, self.heads // self.key_heads, 1])
-        return ops.reshape(shared, [0, self.heads, self.key_size], special_zero=True, name=name)
 
     def _gate(self, decay: Tensor) -> Tensor:
         """Return the logarithm of the decay, ``[B, H, K or 1]``."""
@@ -208,9 +205,58 @@ class _Tokens:
         return ops.unsqueeze(beta, [2], name="beta_by_head")
 
 
-def _normalized(heads: Tensor, name: str) -> Tensor:
+def _normalized(heads: Tensor, epsilon: float, name: str) -> Tensor:
     squares = ops.reduce_sum(heads * heads, [-1], keep_dims=True)
-    return ops.divide(heads, ops.sqrt(squares + np.float32(NORM_EPSILON)), name=name)
+    return ops.divide(heads, ops.sqrt(squares + np.float32(epsilon)), name=name)
+
+
+def _shared(by_head: Tensor, heads: int, name: str) -> Tensor:
+    """Return ``[B, H, K]`` from fewer heads, each repeated for the states that share it."""
+    own_heads, size = (static_length(by_head, axis, name) for axis in (1, 2))
+    if heads == own_heads:
+        return by_head
+    repeated = ops.tile(ops.unsqueeze(by_head, [2]), [1, 1, heads // own_heads, 1])
+    return ops.reshape(repeated, [0, heads, size], special_zero=True, name=name)
+
+
+def openvino_gated_delta_net(opening: Opening) -> tuple[Tensor, ...]:
+    """Build GatedDeltaNet of OpenVINO as a loop with the state ``state``, a matrix per head."""
+    by_role = {role: ranked(opening.required(role), 4) for role in OPENVINO_INPUTS[:3]}
+    query, value = by_role["query"], by_role["value"]
+    by_role |= {role: ranked(opening.required(role), 3) for role in ("gate", "beta")}
+    heads, key_heads = (static_length(tensor, 2, "heads") for tensor in (value, query))
+    scale = np.float32(1 / math.sqrt(static_length(query, 3, "query") or 1))
+    if not key_heads or heads % key_heads:
+        raise BuildError(f"{heads} value heads are not a multiple of {key_heads}")
+    initial = opening.required("past_state")
+
+    def trace(entered: Entered) -> Iteration:
+        token = {
+            role: widened(ops.squeeze(part, [1]))
+            for role, part in zip(by_role, entered.parts, strict=True)
+        }
+        for role in ("query", "key"):
+            if opening.attribute("fuse_qk_l2norm", False):
+                epsilon = opening.attribute(f"{role[0]}_l2_norm_eps", 1e-6)
+                token[role] = _normalized(token[role], epsilon, f"{role}_norm")
+            token[role] = _shared(token[role], heads, f"{role}_by_head")
+        values = Token(
+            query=ops.unsqueeze(token["query"], [2]),
+            key=token["key"],
+            value=token["value"],
+            decay=ops.unsqueeze(token["gate"], [2]),
+            beta=ops.unsqueeze(token["beta"], [2], name="beta_by_head"),
+        )
+        following = updated_state(entered.variables[0], values)
+        read = ops.squeeze(ops.matmul(values.query, following), [2], name="read")
+        output = ops.unsqueeze(ops.multiply(read, scale), [1], name="output")
+        return Iteration([following], [converted(output, query.element_type)])
+
+    parts = [Parts(role, tensor, 1) for role, tensor in by_role.items()]
+    plan = opening.plan(length(query, 1), [variable("state", widened(initial))], parts, 1)
+    (state,), (outputs,) = build_loop(opening.graph, plan, trace)
+    lengths: list[Length] = [(value, axis) for axis in range(4)]
+    return sized(outputs, lengths), converted(state, initial.element_type)
 
 
 def replayed_state(opening: Opening) -> tuple[Tensor, ...]:

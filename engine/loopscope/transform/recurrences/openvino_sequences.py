@@ -12,6 +12,7 @@ from loopscope.transform.recurrences.activations import Activation, activations_
 from loopscope.transform.recurrences.cells import (
     LSTM_ORDER,
     CellPlan,
+    GruPlan,
     gru_cell,
     lstm_cell,
     rnn_cell,
@@ -44,6 +45,10 @@ def rnn_sequence(opening: Opening) -> tuple[Tensor, ...]:
 
 def gru_sequence(opening: Opening) -> tuple[Tensor, ...]:
     """Build GRUSequence as a loop with the state ``hidden``."""
+    return _sequence(opening, ("hidden",), partial(gru_cell, _gru_plan(opening)))
+
+
+def _gru_plan(opening: Opening) -> GruPlan:
     recurrence = widened(opening.required("recurrence"))
     size = static_length(recurrence, 2, "the recurrence weights")
     resets_last = bool(opening.attribute("linear_before_reset", False))
@@ -56,7 +61,7 @@ def gru_sequence(opening: Opening) -> tuple[Tensor, ...]:
         if candidate_bias is None
         else ops.pad(candidate_bias, [0, 0, 2 * size], [0, 0, 0], 0.0, pad_mode="constant")
     )
-    plan = gru_plan(
+    return gru_plan(
         widened(opening.required("weights")),
         recurrence,
         bias,
@@ -65,7 +70,22 @@ def gru_sequence(opening: Opening) -> tuple[Tensor, ...]:
         opening.attributes.get("clip"),
         resets_last=resets_last,
     )
-    return _sequence(opening, ("hidden",), partial(gru_cell, plan))
+
+
+def augru_sequence(opening: Opening) -> tuple[Tensor, ...]:
+    """Build AUGRUSequence as a loop with the state ``hidden``.
+
+    The score of a step lies behind its input.
+    """
+    attention = widened(ranked(opening.required("attention"), 3))
+    plan = _gru_plan(opening)
+    width = static_length(opening.required("input"), 2, "the input")
+
+    def cell(data: Tensor, states: Sequence[Tensor]) -> list[Tensor]:
+        own, score = ops.variadic_split(data, 2, [width, 1])
+        return gru_cell(plan, own, states, attention=score)
+
+    return _sequence(opening, ("hidden",), cell, attention)
 
 
 def _cell_plan(opening: Opening, defaults: Sequence[str]) -> CellPlan:
@@ -85,7 +105,10 @@ def _functions(opening: Opening, defaults: Sequence[str]) -> list[Activation]:
     return activations_by_direction(complete, (), (), len(defaults), 1)[0]
 
 
-def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tensor, ...]:
+def _sequence(
+    opening: Opening, states: Sequence[str], cell: Cell, beside: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """Build a layer; each step receives its input, and behind it its part of ``beside [B, T, N]``."""
     data = ranked(opening.required("input"), 3)
     recurrence = opening.required("recurrence")
     sizes = (UNKNOWN, recurrence.shape.at(0), recurrence.shape.at(2))
@@ -94,8 +117,9 @@ def _sequence(opening: Opening, states: Sequence[str], cell: Cell) -> tuple[Tens
         state = widened(opening.required(f"initial_{name}"))
         state.set_shape(sizes)
         initial.append(ops.transpose(state, [1, 0, 2]))
+    wide = widened(data)
     layer = RecurrentLayer(
-        data=widened(data),
+        data=wide if beside is None else ops.concat([wide, beside], axis=2),
         layout="batch, direction, time",
         backwards=directions(opening),
         lengths=opening.inputs.get("lengths"),

@@ -29,4 +29,7 @@ class Recurrence:
     """Names of the nodes of the body that are the gates of the recurrence."""
     data: str = "input"
     """Role of the input whose axis of time determines the number of iterations."""
-    time_axis: int = 0
+    time_axis: int | None = 0
+    """Axis of time in ``data``; None if the operator must be opened to know it."""
+    axis_role: str = ""
+    """Role of the constant input that is the axis of time, instead of ``time_axis``."""

@@ -52,6 +52,7 @@ ROWS: tuple[Recurrence, ...] = (
         inputs=("input", "axis"),
         build=sums_and_decoders.cumulative_sum,
         states=("sum",),
+        axis_role="axis",
     ),
     *(
         Recurrence(
@@ -92,6 +93,7 @@ ROWS: tuple[Recurrence, ...] = (
         states=("state",),
         gates=_DELTA_GATES,
         data="query",
+        time_axis=None,
     ),
     Recurrence(
         type="GatedDeltaNetStateReplay",
@@ -136,6 +138,25 @@ ROWS: tuple[Recurrence, ...] = (
         time_axis=1,
     ),
     Recurrence(
+        type="AUGRUSequence",
+        domain=_OPENVINO,
+        inputs=openvino_sequences.AUGRU_INPUTS,
+        build=openvino_sequences.augru_sequence,
+        states=("hidden",),
+        gates=(*_GRU_GATES, "attended_update"),
+        time_axis=1,
+    ),
+    Recurrence(
+        type="GatedDeltaNet",
+        domain=_OPENVINO,
+        inputs=gated_delta_net.OPENVINO_INPUTS,
+        build=gated_delta_net.openvino_gated_delta_net,
+        states=("state",),
+        gates=_DELTA_GATES,
+        data="query",
+        time_axis=1,
+    ),
+    Recurrence(
         type="RNNSequence",
         domain=_OPENVINO,
         inputs=openvino_sequences.ONE_STATE_INPUTS,
@@ -149,6 +170,7 @@ ROWS: tuple[Recurrence, ...] = (
         inputs=("input", "axis"),
         build=sums_and_decoders.cumulative_sum,
         states=("sum",),
+        axis_role="axis",
     ),
     Recurrence(
         type="CTCGreedyDecoder",

@@ -1,0 +1,135 @@
+"""DecoderMaskedMultiHeadAttention of com.microsoft: attention of one new token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.shape import UNKNOWN, PartialShape, static
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.index import whole_number
+from loopscope.ops.microsoft.attention import FILTER
+from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
+from loopscope.ops.microsoft.row import FLOATING, row
+from loopscope.ops.microsoft.scores import (
+    additive_mask,
+    join_heads,
+    scaled_scores,
+    weight_values,
+)
+
+
+def decoder_masked_attention(
+    query: Array,
+    key: Array | None = None,
+    value: Array | None = None,
+    mask: Array | None = None,
+    attention_bias: Array | None = None,
+    past_key: Array | None = None,
+    past_value: Array | None = None,
+    past_sequence_length: Array | None = None,
+    beam_width: Array | None = None,
+    cache_indirection: Array | None = None,
+    bias: Array | None = None,
+    /,
+    *,
+    num_heads: int,
+    past_present_share_buffer: int,
+    scale: float | None,
+    mask_filter_value: float | None,
+    output_qk: int,
+) -> tuple[Array, Array, Array, Array]:
+    """Compute the attention of one token of each sequence; also return the cache and the scores
+    before softmax.
+
+    ``[B, 1, N H]`` with keys and values of the token, or ``[B, N, L, H]`` for cross attention, ``->
+    [B, 1, N H], [B, N, T, H] twice, [B, N, 1, T]``. Beams of one sequence are neighbours in the
+    batch. ``cache_indirection [B / W, W, length]`` is the beam that wrote each earlier token.
+    """
+    if query.ndim != 3 or query.shape[1] != 1:
+        raise ValueError(
+            f"the query has shape {list(query.shape)}, expected [batch, 1, width]: one token"
+        )
+    if key is None:
+        query, key, value = np.split(query, 3, axis=-1)
+    is_cross = key.ndim == 4
+    queries, now_key, now_value = add_bias(
+        split_inputs(query, key, value, num_heads), bias, is_cross
+    )
+    used = past_sequence_length if past_present_share_buffer else None
+    keys, present_key = with_past(past_key, now_key, used)
+    values, present_value = with_past(past_value, now_value, used)
+    if cache_indirection is not None and not is_cross:
+        width = 1 if beam_width is None else whole_number(beam_width)
+        rows = _writing_rows(cache_indirection, width, len(keys), keys.shape[2] - 1)
+        keys, values = _from_beams(keys, rows), _from_beams(values, rows)
+    scores = scaled_scores(queries, keys, scale)
+    filter_value = FILTER if mask_filter_value is None else mask_filter_value
+    addend = additive_mask(mask, attention_bias, scores, filter_value, None)
+    scores = scores if addend is None else scores + addend
+    dtype = query.dtype
+    result = join_heads(weight_values(scores, values)).astype(dtype, copy=False)
+    return (
+        result,
+        present_key.astype(dtype, copy=False),
+        present_value.astype(dtype, copy=False),
+        scores.astype(dtype, copy=False),
+    )
+
+
+def _writing_rows(indirection: Array, width: int, batch: int, past: int) -> Array:
+    """Return the row of the batch that wrote each earlier token, ``[B, past]``."""
+    expected = [batch // width if width else 0, width]
+    shape = list(indirection.shape)
+    if not width or batch % width or shape[:2] != expected or shape[2] < past:
+        raise ValueError(
+            f"cache_indirection has shape {shape} for a batch of {batch} and {width} beams, "
+            f"expected {[*expected, past]} or longer"
+        )
+    beams = indirection[:, :, :past].astype(np.int64)
+    if ((beams < 0) | (beams >= width)).any():
+        raise ValueError(f"cache_indirection names beams outside of 0 to {width - 1}")
+    firsts = np.arange(0, batch, width)[:, None, None]
+    return (firsts + beams).reshape(batch, past)
+
+
+def _from_beams(cache: Array, rows: Array) -> Array:
+    """Return a cache ``[B, N, T, H]`` whose earlier tokens are those of other rows."""
+    result = np.array(cache)
+    for place in range(rows.shape[1]):
+        result[:, :, place] = cache[rows[:, place], :, place]
+    return result
+
+
+def infer_decoder_masked_attention(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer the batch from the query, and the width from separate values."""
+    kind, batch = inputs[0].element_type, inputs[0].shape.at(0)
+    value = inputs[2].shape if len(inputs) > 2 else None
+    width = value.at(2) if value is not None and value.rank == 3 else UNKNOWN
+    heads = static(max(attributes["num_heads"], 0))
+    caches = [Known(kind, PartialShape((batch, heads, UNKNOWN, UNKNOWN)))] * 2
+    scores = Known(kind, PartialShape((batch, heads, static(1), UNKNOWN)))
+    return Known(kind, PartialShape((batch, static(1), width))), *caches, scores
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "DecoderMaskedMultiHeadAttention",
+        decoder_masked_attention,
+        infer=infer_decoder_masked_attention,
+        inputs=(1, 11),
+        outputs=4,
+        attributes=(
+            Attribute("num_heads", "int", least=1),
+            Attribute("past_present_share_buffer", "int", 0),
+            Attribute("scale", "float", None),
+            Attribute("mask_filter_value", "float", None),
+            Attribute("output_qk", "int", 0),
+        ),
+        types=(*[FLOATING] * 3, MASK, *[FLOATING] * 3, MASK, MASK, MASK, FLOATING),
+    ),
+)
