@@ -259,6 +259,9 @@ TEMPORARY = (
     "engine/loopscope/read/",
     "engine/loopscope/native/",
     "engine/loopscope/launch.py",
+    "engine/loopscope/tracing/dump_files.py",
+    "engine/loopscope/tracing/torch_dump.py",
+    "app/loopscope_app/command/web_model.py",
     "engine/loopscope/sweeps/own_operations.py",
     "engine/loopscope/sweeps/storage.py",
 )
