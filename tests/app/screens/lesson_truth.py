@@ -25,5 +25,6 @@ TRUTH: dict[str, list[float | str]] = {
     "truncating": [0.0],
     "made-of-it": [12.0, "trip_count"],
     "where-the-error-begins": [0.0],
+    "first-wrong-token": [64.0, 64.0],
 }
 """What a person works out by hand; the app itself holds no answers."""

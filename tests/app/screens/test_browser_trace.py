@@ -38,9 +38,25 @@ def test_a_trace_opens_at_its_end_without_what_needs_operations(
     for name in ("state", "energy", "stop"):
         expect(canvas.get_by_text(name, exact=True).first).to_be_visible()
     expect(canvas.get_by_text("Result")).to_have_count(0)
-    expect(page.get_by_text("trace · 3 values")).to_be_visible()
-    for absent in ("Many runs", "Code", "Inputs", "Backward"):
+    expect(page.get_by_title("trace · 3 values")).to_be_visible()
+    for absent in ("Many runs", "Code", "Inputs", "Backward", "Show the chain"):
         expect(page.get_by_role("button", name=absent, exact=True)).to_have_count(0)
+    canvas.get_by_text("energy", exact=True).first.click()
+    expect(page.locator(".st-key-dock").get_by_text("Value", exact=True)).to_be_visible()
+    for absent in ("Inputs", "It has no attributes.", "Consumers"):
+        expect(page.locator(".st-key-dock").get_by_text(absent, exact=True)).to_have_count(0)
+
+
+def test_the_lesson_leads_to_the_first_wrong_token(page: Page, server: str) -> None:
+    open_address(page, f"{server}/?lesson=first-wrong-token")
+    for field in page.locator(".st-key-prediction input").all():
+        field.fill("64")
+    page.get_by_role("button", name="Run and check").click()
+    expect(page.get_by_text("✓ Right")).to_have_count(2, timeout=LONG)
+    page.get_by_role("button", name="Compare the two recordings").click()
+    expect(page.get_by_text("First difference: iteration 64 › state").first).to_be_visible(
+        timeout=LONG
+    )
 
 
 def test_two_traces_are_compared(page: Page, server: str, tmp_path: Path) -> None:
