@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import loopscope
-from tests.app.browsing import LONG, open_address, settled
+from tests.app.browsing import LONG, open_address
 
 pytestmark = pytest.mark.browser
 
@@ -62,9 +62,11 @@ def test_the_lesson_leads_to_the_first_wrong_token(page: Page, server: str) -> N
 def test_two_traces_are_compared(page: Page, server: str, tmp_path: Path) -> None:
     left = recorded(tmp_path / "left.loopscope")
     right = recorded(tmp_path / "right.loopscope", wrong_step=17)
-    open_address(page, f"{server}/?model={left}&lens=Compare")
-    page.get_by_role("textbox", name="A model file of this machine").fill(str(right))
+    page.goto(f"{server}/?model={left}&view=compare")
+    page.get_by_role("textbox", name="Path of the other model").fill(str(right), timeout=LONG)
     page.keyboard.press("Enter")
-    settled(page)
+    expect(page.get_by_role("button", name="right.loopscope")).to_be_visible(timeout=LONG)
     page.locator(".st-key-compare_run button").click()
-    expect(page.get_by_text("at iteration 17 in").first).to_be_visible(timeout=LONG)
+    expect(page.get_by_text("First difference: iteration 17 › state").first).to_be_visible(
+        timeout=LONG
+    )
