@@ -13,6 +13,7 @@ from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Role
+from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.cut import addresses, part_of, with_iterations
 from loopscope.transform.extract import with_values
 
@@ -54,7 +55,7 @@ def recorded_case(
     """
     model = run.model
     part = part_of(model, address, around=around, start=start, end=end, catalogue=catalogue)
-    _refuse_inner_states(part.model, catalogue)
+    _refuse_inner_states(part.model, catalogue_for(part.model.dialect, catalogue))
     prefix = _graph_with_iterations(model, part.graph, with_iterations(model, address or start))
     if iteration is not None:
         prefix = _in_iteration(model, prefix, iteration)
