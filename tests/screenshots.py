@@ -19,7 +19,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from loopscope_samples import FOLDER, Sample, samples
+from loopscope_samples import FOLDER, Sample, SampleTrace, sample_traces, samples
 from tests.app.conftest import CHROMIUM, FLAGS
 from tests.app.serving import SOURCES
 
@@ -51,7 +51,7 @@ def main() -> int:
     wanted = set(sys.argv[1:])
     with served() as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for one in samples():
+        for one in (*samples(), *sample_traces()):
             if not wanted or one.name in wanted:
                 for scheme in ("light", "dark"):
                     card(browser, url, one, scheme)
@@ -99,7 +99,7 @@ def opened(browser: Browser, url: str, address: str, scheme: str, size: tuple[in
     return page
 
 
-def card(browser: Browser, url: str, one: Sample, scheme: str) -> None:
+def card(browser: Browser, url: str, one: Sample | SampleTrace, scheme: str) -> None:
     """The sample's picture some steps into its run, without the canvas's own tools."""
     page = opened(browser, url, f"model=sample:{one.name}", scheme, WINDOW)
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowRight", "ArrowRight"):

@@ -17,8 +17,16 @@ import loopscope_samples
 from loopscope.ir.equal import difference
 from loopscope.ir.walk import graphs
 from loopscope.timeline.control_flow import ControlFlowRecord
-from loopscope_samples import SECTIONS, InputSet, Sample, Size, make, samples
-from loopscope_samples.recipes import by_hand, data_sets, decoders, savings, seed_page, training
+from loopscope_samples import SECTIONS, InputSet, Sample, Size, make, sample_traces, samples
+from loopscope_samples.recipes import (
+    by_hand,
+    data_sets,
+    decoders,
+    recorded,
+    savings,
+    seed_page,
+    training,
+)
 from loopscope_samples.recipes.recipe import Recipe
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
@@ -238,6 +246,20 @@ def test_gradients_of_the_samples_of_training(
         expected,
         rtol=1e-5,
         atol=0,
+    )
+
+
+def test_the_sample_traces_are_what_their_recipe_records(tmp_path: Path) -> None:
+    recorded.write(tmp_path)
+    for trace in sample_traces():
+        assert trace.model.read_bytes() == (tmp_path / trace.model.name).read_bytes()
+        assert trace.model.stat().st_size < 300_000
+        assert trace.card.endswith(".")
+        assert len(trace.card) <= 140
+    kernel, reference = (loopscope.load(trace.model) for trace in sample_traces())
+    assert loopscope.drift(kernel, reference).sentence == (
+        "Begins in `decode` at iteration 64 in `state`; then fades to 0.00049. "
+        "The largest logit is another one at 1 of 200 tokens, first at token 91."
     )
 
 

@@ -128,8 +128,26 @@ class Sample:
 
     def picture(self, scheme: str) -> Path | None:
         """The picture of its card in a ``light`` or ``dark`` theme."""
-        path = FOLDER / "pictures" / f"{self.name}-{scheme}.png"
-        return path if path.exists() else None
+        return _picture(self.name, scheme)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTrace:
+    """A recorded program of the gallery; ``recipes/recorded.py`` wrote it."""
+
+    name: str
+    title: str
+    card: str
+    """A sentence about the content."""
+    size: str
+    model: Path
+    """The file of the trace."""
+    other: str
+    """Name of the trace to compare with."""
+
+    def picture(self, scheme: str) -> Path | None:
+        """Return the picture of the card in a ``light`` or ``dark`` theme."""
+        return _picture(self.name, scheme)
 
 
 @cache
@@ -141,6 +159,24 @@ def samples() -> tuple[Sample, ...]:
 
 def sample(name: str) -> Sample | None:
     return next((one for one in samples() if one.name == name), None)
+
+
+@cache
+def sample_traces() -> tuple[SampleTrace, ...]:
+    """Return all traces, in the gallery's order."""
+    entries = json.loads((_PACKAGE / "traces.json").read_text("utf-8"))
+    return tuple(
+        SampleTrace(model=FOLDER / entry.pop("file"), **entry) for entry in map(dict, entries)
+    )
+
+
+def sample_trace(name: str) -> SampleTrace | None:
+    return next((trace for trace in sample_traces() if trace.name == name), None)
+
+
+def _picture(name: str, scheme: str) -> Path | None:
+    path = FOLDER / "pictures" / f"{name}-{scheme}.png"
+    return path if path.exists() else None
 
 
 def _sample(folder: Path, entry: Mapping[str, Any]) -> Sample:

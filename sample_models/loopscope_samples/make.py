@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import loopscope
+from loopscope_samples.recipes import recorded
 from loopscope_samples.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ def main(wanted: list[str]) -> None:
     """Writes what is wanted, or all; ends with a sentence when a name or a framework is missing."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     made: set[str] = set()
+    if not wanted or recorded.FOLDER in wanted:
+        folder = HERE / recorded.FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        recorded.write(folder)
+        made.add(recorded.FOLDER)
     missing: list[str] = []
     for source in SOURCES:
         if wanted and made.issuperset(wanted):

@@ -1,4 +1,4 @@
-"""Cost of traces: ``python -m tests.benchmarks.traces`` prints processor times.
+"""Cost of traces: ``python -m tests.benchmarks.traces`` prints processor times of short calls.
 
 Targets: at most 50 ns for a call of a disabled trace, 1 us for a recorded number, 1.3 times the copy
 of a 1 MB tensor, and 2 s to open 10,000 iterations with 50 values each.
@@ -32,6 +32,7 @@ def nanoseconds(statement: str, **names: Any) -> float:
 
 
 def main() -> None:
+    print(f"an empty function {nanoseconds('f(x=x)', f=lambda **names: None, x=1):23.0f} ns")
     for call in ("record(x=x)", "branch('stop', x)", "iterations('loop', x)", "loop('loop')"):
         print(f"disabled {call:24} {nanoseconds(f'trace.{call}', trace=IDLE, x=1):8.0f} ns")
     with tempfile.TemporaryDirectory() as folder:
@@ -44,24 +45,28 @@ def main() -> None:
 
 
 def _measure_tensor(path: Path) -> None:
-    """Print the times to record, copy and write a tensor of 1 MB."""
-    tensor = np.random.default_rng(0).random(1 << 18, np.float32)
-    recorded, copied, written = [], [], []
+    """Print the times that a program waits to record, copy and write a tensor of 1 MB.
+
+    The program computes between two records, as a model does, while a thread writes.
+    """
+    tensor, factor = np.random.default_rng(0).random(1 << 18, np.float32), np.ones((300, 300))
     with loopscope.trace(path) as trace, path.with_suffix(".bin").open("wb", buffering=0) as file:
-        for _ in trace.iterations("loop", range(_TENSORS)):
-            start = time.process_time()
-            trace.record(x=tensor)
-            recorded.append(time.process_time() - start)
-            start = time.process_time()
-            tensor.copy()
-            copied.append(time.process_time() - start)
-            start = time.process_time()
-            file.write(tensor.data)
-            written.append(time.process_time() - start)
-    times = [float(np.median(each)) for each in (recorded, copied, written)]
-    print(f"a tensor of 1 MB {times[0] * 1e6:24.0f} us")
-    print(f"  to its copy in memory {times[0] / times[1]:17.2f} times")
-    print(f"  to its copy in a file {times[0] / times[2]:17.2f} times")
+        actions = (
+            lambda: trace.record(x=tensor),
+            tensor.copy,
+            lambda: file.write(tensor.data),
+        )
+        times = np.empty((_TENSORS, len(actions)))
+        for row in trace.iterations("loop", range(_TENSORS)):
+            for column, action in enumerate(actions):
+                factor @ factor
+                start = time.perf_counter()
+                action()
+                times[row, column] = time.perf_counter() - start
+    recorded, copied, written = np.median(times, axis=0)
+    print(f"a tensor of 1 MB {recorded * 1e6:24.0f} us")
+    print(f"  to its copy in memory {recorded / copied:17.2f} times ({copied * 1e6:.0f} us)")
+    print(f"  to its copy in a file {recorded / written:17.2f} times ({written * 1e6:.0f} us)")
 
 
 def _measure_opening(path: Path) -> None:

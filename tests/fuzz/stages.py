@@ -34,6 +34,7 @@ from loopscope.explain.provenance import provenance
 from loopscope.explain.taken_paths import taken_paths
 from loopscope.explain.verdict import verdict
 from loopscope.ir.model import Model
+from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.dialect import catalogue_for
 from loopscope.read.file_limits import ReadLimits
@@ -300,6 +301,20 @@ def _specialise(walk: Walk) -> None:
     loopscope.specialise(walk.read, values, taken=taken, unroll=walk.dice.choice((False, 3)))
 
 
+def _cut(walk: Walk) -> None:
+    """A part of a model without errors is written and read without errors."""
+    if not check(walk.read, catalogue_for(walk.read.dialect)).ok:
+        return
+    address, _ = walk.dice.choice([*nodes(walk.read)])
+    part = loopscope.cut(walk.read, address, around=walk.dice.randrange(3))
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / ("m.onnx" if part.dialect == "onnx" else "m.xml")
+        write_model(part, target)
+        again = loopscope.read_model(target, limits=READ_LIMITS)
+    report = check(again, catalogue_for(again.dialect))
+    assert report.ok, f"the model has no error, and its part {address} has: {report}"
+
+
 def _inputs(walk: Walk) -> None:
     seed = walk.dice.randrange(9)
     given = random_inputs(walk.read, seed, lengths_by_trials(walk.read, seed))
@@ -354,6 +369,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("unroll", _unroll, 0.2),
     Stage("write onnx", _write_onnx, 0.3),
     Stage("specialise", _specialise, 0.2),
+    Stage("cut", _cut, 0.2),
     Stage("write", _write, 0.3),
     Stage("inputs", _inputs, 0.05),
     Stage("upload", _upload, 0.1),

@@ -9,15 +9,16 @@ import numpy as np
 import loopscope
 from loopscope.errors import InputError, ReadError, shorten
 from loopscope.ir import Model, Signature, significant
-from loopscope_app.actions import models, moves, report_errors
+from loopscope_app.actions import models, moves, report_errors, side_by_side, views
 from loopscope_app.describe import lessons
 from loopscope_app.describe.answers import is_number
 from loopscope_app.describe.input_text import parse_scalar
 from loopscope_app.describe.lessons import Lesson, Trial
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.state import open_model as opening
+from loopscope_app.state.compare_choice import KIND, MODEL
 from loopscope_app.state.lesson_progress import Learning
-from loopscope_app.state.user_session import UserSession, current, widget
+from loopscope_app.state.user_session import UserSession, current, place, widget
 
 LONGEST_LIST = 64
 """Length limit of a typed list of numbers."""
@@ -58,6 +59,14 @@ def leave() -> None:
 def to_debugger() -> None:
     """Show the whole debugger at the same step of the same run."""
     current().learning.lesson = ""
+
+
+def compare_recordings() -> None:
+    """Show the debugger's comparison of a trace with the other trace of its lesson."""
+    to_debugger()
+    place(KIND, MODEL)
+    views.show("compare")
+    side_by_side.compare_with(MODEL)
 
 
 def enlarge(key: str) -> None:

@@ -114,7 +114,7 @@ def show_model(opened: Opened, input_set: str = "") -> None:
     session.model.checked_for, session.model.fates, session.model.other = (
         own_runtimes(opened.model),
         None,
-        None,
+        opening.open_sample(opened.trace.other) if opened.trace else None,
     )
     session.model.node_data = session.model.agreement = None
     session.model.unprepared, session.model.once_prepared = False, None

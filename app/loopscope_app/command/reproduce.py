@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from loopscope.cases import (
+    FILES,
     Difference,
     Fault,
     NotANumber,
@@ -23,6 +25,7 @@ from loopscope.cases import (
 from loopscope.errors import EngineError
 from loopscope.ir import Model
 from loopscope.peers import TOLERANCE, RuntimeName, RuntimeProcess, expect_installed
+from loopscope.replaced_file import replaced_file
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
     FINISHED,
@@ -38,6 +41,12 @@ from loopscope_app.command.command_line import (
     refuse_as_json,
 )
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
+from loopscope_app.command.loop_tests.failing_test import (
+    FailingTest,
+    as_toml,
+    expectations_about,
+)
+from loopscope_app.command.loop_tests.file import NAME
 
 _RUNTIMES: dict[str, RuntimeName] = {"onnx": "onnxruntime", "openvino": "openvino"}
 
@@ -60,13 +69,16 @@ def _reproduce(options: argparse.Namespace) -> int:
     refuse_folder(options.output, model)
     inputs = read_inputs(options.inputs, model)
     runtime = _runtime(options, model)
-    expect_installed(runtime)
+    if not options.test:
+        expect_installed(runtime)
     with RuntimeProcess(runtime) as process:
         fault = _fault(options, process)
         shown = _Progress()
         with progress.doing("reducing the model", lambda: shown.text):
             reduced = reduce(model, inputs, fault, seconds=options.seconds, report=shown)
         files = reproduction_folder(reduced, fault, options.output, tolerance=options.tolerance)
+        if isinstance(fault, FailingTest):
+            files.append(_write_test(fault, reduced, options.output))
         sentence = fault.sentence(reduced.candidate)
     _print(options, reduced, sentence, [str(file) for file in files])
     return STOPPED if reduced.was_stopped else FINISHED
@@ -83,7 +95,19 @@ def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
 def _fault(options: argparse.Namespace, process: RuntimeProcess) -> Fault:
     if options.differs:
         return Difference(process, options.tolerance)
+    if options.test:
+        return FailingTest(process, expectations_about(options.test, options.model))
     return NotANumber(process) if options.nan else RuntimeFailure(process)
+
+
+def _write_test(fault: FailingTest, reduced: Reduced, folder: str) -> Path:
+    """Write the failing expectation beside the smallest model."""
+    expectation = fault.expectation_in(reduced.candidate)
+    assert expectation is not None
+    path = Path(folder) / NAME
+    with replaced_file(path) as file:
+        file.write(as_toml(expectation, FILES[reduced.source.dialect], "inputs.npz").encode())
+    return path
 
 
 class _Progress:
@@ -126,8 +150,8 @@ def _print(options: argparse.Namespace, reduced: Reduced, sentence: str, files: 
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = command_parser(
         "reproduce",
-        "Write the smallest model that still shows a difference to a runtime, NaN, or a failure "
-        "of the runtime. Operations, bodies, iterations, carried values, lengths and weights are "
+        "Write the smallest model that still shows a difference to a runtime, NaN, a failure "
+        "of the runtime, or a failing test. Operations, bodies, iterations, carried values, lengths and weights are "
         "removed one after the other, and each smaller model runs in the runtime's own process.",
         "The folder is ready for a bug report: the model, inputs.npz, expected.npz, README.md, "
         "and run.py, which shows the fault without Loopscope. Ctrl+C writes the smallest model so "
@@ -146,10 +170,15 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "--nan", action="store_true", help="an output contains NaN, from inputs without NaN"
     )
     fault.add_argument("--fails", action="store_true", help="the runtime does not run the model")
+    fault.add_argument(
+        "--test",
+        metavar="LOOPS.toml",
+        help="an expectation of this file about the model fails, as loopscope test verifies it",
+    )
     parser.add_argument(
         "--runtime",
         choices=["onnxruntime", "openvino"],
-        help="runtime for --nan and --fails (default: ONNX Runtime for ONNX, else OpenVINO)",
+        help="runtime for --nan, --fails and the script of --test (default: ONNX Runtime for ONNX, else OpenVINO)",
     )
     parser.add_argument(
         "-o", dest="output", required=True, metavar="FOLDER", help="folder to write to"

@@ -14,6 +14,7 @@ from loopscope.explain import Fact, Verdict, region_at, verdict
 from loopscope.view import scalar_text
 from loopscope_app.describe.lessons import Question
 from loopscope_app.describe.wording import name_of, times
+from loopscope_samples import sample_traces
 
 NEVER = frozenset({"never", "no", "none", "∞", "inf", "infinity", "infinite", "endless", "-"})
 """Words that a user may type for a number that does not exist, such as the iterations of an endless
@@ -59,6 +60,8 @@ def answer(debugger: loopscope.Debugger, question: Question, about: str) -> Quiz
                 return _total_answer(debugger, question.address, about)
             case "value" | "length":
                 return _tensor_answer(debugger, question, about)
+            case "first_difference":
+                return _difference_answer(debugger, question)
     except EngineError as error:
         if debugger.state not in ("finished", "limit"):
             return None
@@ -131,6 +134,22 @@ def _tensor_answer(
     return QuizAnswer(
         float(element), text, f"`{name_of(question.address)}{index}` = {text}.", sentence
     )
+
+
+def _difference_answer(debugger: loopscope.Debugger, question: Question) -> QuizAnswer | None:
+    """Return the first iteration in which a value of a sample trace differs from the other trace.
+
+    The traces are small, so the answer is computed while the screen is drawn.
+    """
+    other = next(
+        trace.other for trace in sample_traces() if trace.model.samefile(debugger.model.file)
+    )
+    reference = next(trace.model for trace in sample_traces() if trace.name == other)
+    result = loopscope.drift(debugger, loopscope.load(reference))
+    first = next((pair.first for pair in result.pairs if pair.one == question.address), None)
+    if first is None or first.iteration is None:
+        return QuizAnswer(None, "it never differs", "", result.sentence)
+    return QuizAnswer(float(first.iteration), f"at token {first.iteration:,}", "", result.sentence)
 
 
 def _branch_answer(debugger: loopscope.Debugger, address: str) -> QuizAnswer | None:

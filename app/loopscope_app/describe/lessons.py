@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 FILE = Path(__file__).parents[1] / "assets" / "lessons.toml"
 
-Asks = Literal["iterations", "iterations_in_all", "ended_by", "branch", "value", "length"]
+Asks = Literal[
+    "iterations", "iterations_in_all", "ended_by", "branch", "value", "length", "first_difference"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Question:
     asks: Asks
     address: str
     """The loop or If of the question; for ``value`` and ``length`` the tensor, with iteration
-    numbers if it is inside a loop.
+    numbers if it is inside a loop; for ``first_difference`` the value in all iterations.
     """
     index: tuple[int, ...] = ()
     """Position of the element; empty for a tensor with a single element."""
@@ -61,8 +63,9 @@ class Lesson:
     topic: str
     """Heading of the list of lessons; lessons of a topic follow each other."""
     sample: str
+    """Name of a sample or of a sample trace."""
     inputs: str
-    """The first input set."""
+    """The first input set; empty for a trace."""
     address: str
     """The loop or If of the lesson."""
     text: tuple[str, ...]
@@ -110,7 +113,7 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
         title=entry["title"],
         topic=entry["topic"],
         sample=entry["sample"],
-        inputs=entry["inputs"],
+        inputs=entry.get("inputs", ""),
         address=entry["address"],
         text=tuple(entry["text"]),
         code=entry["code"],
@@ -129,9 +132,9 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
                 item["label"],
                 item["text"],
                 item.get("changes", {}),
-                item.get("inputs", entry["inputs"]),
+                item.get("inputs", entry.get("inputs", "")),
             )
-            for item in entry["trials"]
+            for item in entry.get("trials", ())
         ),
         pitfalls=tuple(Pitfall(**item) for item in entry["pitfalls"]),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import loopscope
+from loopscope.ir import is_trace
 from loopscope.view import GraphView
 from loopscope_app.describe.wording import SHORT_REASONS, times
 
@@ -27,6 +28,8 @@ def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[s
         record = debugger.record(address) if address else None
         if record is not None and record.iterations is not None and record.ended_by is not None:
             ended_by = "endless" if record.endless else record.ended_by
-            reason = record.reason or SHORT_REASONS.get(ended_by, ended_by)
-            texts[static] = f"{times(record.iterations)}, {reason}"
+            reason = record.reason
+            if not reason and not is_trace(debugger.model):  # no program announces a trip count
+                reason = SHORT_REASONS.get(ended_by, ended_by)
+            texts[static] = ", ".join(filter(None, (times(record.iterations), reason)))
     return texts

@@ -29,7 +29,7 @@ from loopscope_app.describe.random_inputs import (
 from loopscope_app.describe.signatures import bindings, signatures
 from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.uploads import MOST_UNPACKED, Files, model_among
-from loopscope_samples import Sample, sample
+from loopscope_samples import Sample, SampleTrace, sample, sample_trace
 
 InputSet = Mapping[str, np.ndarray]
 MADE_UP = "random_seed_0"
@@ -54,6 +54,7 @@ class Opened:
     report: Report
     sets: Mapping[str, InputSet]
     sample: Sample | None = None
+    trace: SampleTrace | None = None
     document: bytes = b""
     """Bytes of an uploaded ONNX model, needed to run it in ONNX Runtime; empty if the model has a
     path or external weights.
@@ -83,6 +84,8 @@ class Opened:
         """A sentence about the model; empty for a file without one."""
         if self.sample is not None:
             return self.sample.card
+        if self.trace is not None:
+            return self.trace.card
         return self.backward.words if self.backward else self.model.converted_from
 
     def file_name(self, graph: str = ROOT) -> str:
@@ -97,7 +100,10 @@ class Opened:
 
 
 def open_sample(name: str) -> Opened:
-    """Open a sample. Raise ``ReadError`` if it does not exist."""
+    """Open a sample, which may be a trace. Raise ``ReadError`` if it does not exist."""
+    trace = sample_trace(name)
+    if trace is not None:
+        return _opened_trace(trace)
     entry = sample(name)
     if entry is None:
         raise ReadError(f"there is no sample named {name!r}")
@@ -111,6 +117,12 @@ def open_sample(name: str) -> Opened:
         {input_set.name: input_set.arrays() for input_set in entry.sets},
         entry,
     )
+
+
+def _opened_trace(trace: SampleTrace) -> Opened:
+    model, noted = MODEL_CACHE.read(trace.model)
+    report = noted or check(model, CATALOGUE)
+    return Opened(f"sample:{trace.name}", trace.title, model, report, {"": {}}, trace=trace)
 
 
 def open_path(path: str) -> Opened:

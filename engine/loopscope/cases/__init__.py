@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import Case, recorded_case
-from loopscope.cases.case_folder import refuse_folder, write_case
+from loopscope.cases.case_folder import FILES, refuse_folder, write_case
 from loopscope.cases.cut_folder import cut_folder
 from loopscope.cases.faults import Difference, Fault, NotANumber, RuntimeFailure
+from loopscope.cases.markdown import code_span
 from loopscope.cases.reduce import Reduced, reduce
 from loopscope.cases.reproduction_folder import (
     operations_sentence,
@@ -15,6 +17,8 @@ from loopscope.cases.reproduction_folder import (
 from loopscope.cases.search import ReductionSearch
 
 __all__ = [
+    "FILES",
+    "Candidate",
     "Case",
     "Difference",
     "Fault",
@@ -22,6 +26,7 @@ __all__ = [
     "Reduced",
     "ReductionSearch",
     "RuntimeFailure",
+    "code_span",
     "cut_folder",
     "operations_sentence",
     "recorded_case",

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.debug.run import Run
-from loopscope.errors import AddressError, ValueUnavailable, shorten
+from loopscope.errors import AddressError, EngineError, ValueUnavailable, shorten
 from loopscope.ir.address import Address, Segment
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.ops.declare import Role
+from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.cut import addresses, part_of, with_iterations
 from loopscope.transform.extract import with_values
 
@@ -48,11 +50,12 @@ def recorded_case(
     ``iteration`` is that of the innermost loop around the part. An address may name iterations
     too. Iterations that nothing names are those at the cursor, at the end of a run the last.
 
-    Raise ``AddressError`` for an address that names no part, and ``ValueUnavailable`` if the part
-    did not run in that iteration.
+    Raise ``AddressError`` for an address that names no part, ``ValueUnavailable`` if the part did
+    not run in that iteration, and ``EngineError`` if a state inside it was not recorded.
     """
     model = run.model
     part = part_of(model, address, around=around, start=start, end=end, catalogue=catalogue)
+    _refuse_inner_states(part.model, catalogue_for(part.model.dialect, catalogue))
     prefix = _graph_with_iterations(model, part.graph, with_iterations(model, address or start))
     if iteration is not None:
         prefix = _in_iteration(model, prefix, iteration)
@@ -83,6 +86,27 @@ def recorded_case(
 
 
 _NOT_COMPUTED = object()
+
+
+def _refuse_inner_states(part: Model, catalogue: Catalogue) -> None:
+    """Raise ``EngineError`` for random numbers or a variable in an inner graph of a part.
+
+    Those of the part's own graph are inputs with recorded values. Inner ones would begin anew, and
+    the part would compute other values than the model.
+    """
+    for place in graphs(part):
+        for node in place.graph.nodes if place.owner is not None else ():
+            operation = catalogue.find(node.type, node.opset)
+            if operation is None:
+                continue
+            is_variable = operation.role in (Role.READ_VALUE, Role.ASSIGN)
+            if is_variable or operation.stateful:
+                subject = "uses a variable" if is_variable else "draws random numbers"
+                raise EngineError(
+                    f"{shorten(node.name, 60)!r} in {shorten(place.address)!r} {subject}, and the "
+                    "state at its beginning was not recorded: expected a part without it, or the "
+                    "graph around it"
+                )
 
 
 def _graph_with_iterations(model: Model, graph: str, address: str) -> str:

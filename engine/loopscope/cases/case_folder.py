@@ -93,7 +93,7 @@ def write_case(
         process = Path(peers.__file__).with_name("onnxruntime_process.py")
         texts[_VALUES_MODULE] = process.read_text("utf-8")
     arrays = {"inputs.npz": inputs}
-    if goal == "compare":
+    if goal in ("compare", "test"):
         arrays["expected.npz"] = expected
     for name, entries in arrays.items():
         with replaced_file(path / name) as file:
@@ -121,6 +121,8 @@ def _readme(case: Case, title: str, paragraphs: Iterable[str], goal: Goal, runti
     ends = {
         "compare": "It prints how each output compares with `expected.npz`, and exits with 1 if "
         "one differs.",
+        "test": "It prints how each output of the runtime compares with that of Loopscope. "
+        "`loopscope test .` in this folder shows the failing expectation.",
         "nan": "It counts the NaN elements of each output, and exits with 1 if there are any.",
         "fails": "It prints the error of the runtime.",
     }
@@ -130,7 +132,7 @@ def _readme(case: Case, title: str, paragraphs: Iterable[str], goal: Goal, runti
     lines += [f"Run `python run.py`. {ends[goal]}", "", "| input | type | value |", "|---|---|---|"]
     lines += _rows(case.model.inputs, case.inputs)
     lines += ["", "| output | type | expected value |", "|---|---|---|"]
-    lines += _rows(case.model.outputs, case.expected if goal == "compare" else {})
+    lines += _rows(case.model.outputs, case.expected if goal in ("compare", "test") else {})
     machine = f"{platform.system()} {platform.machine()}"
     lines += ["", f"The model is `{model_file}`. Versions: {', '.join(versions)}, {machine}.", ""]
     return "\n".join(lines)

@@ -35,7 +35,7 @@ def reproduction_folder(
     """
     refuse_folder(folder, reduced.source)
     candidate = reduced.candidate
-    expected = candidate.outputs if fault.goal == "compare" else ()
+    expected = candidate.outputs if fault.goal in ("compare", "test") else ()
     case = Case(
         candidate.model,
         dict(zip((node.name for node in candidate.model.inputs), candidate.inputs, strict=True)),
@@ -57,6 +57,7 @@ _TITLES = {
     "compare": "A model that {runtime} computes differently",
     "nan": "A model whose output becomes NaN",
     "fails": "A model that {runtime} does not run",
+    "test": "A model that does not do what is expected of it",
 }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +19,7 @@ from loopscope.errors import InputError, shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.recorded_rows import MOST_SAMPLES
 from loopscope.tracing import trace_format as form
+from loopscope.tracing.block_writer import BlockWriter
 from loopscope.tracing.fingerprints import fingerprint
 from loopscope.tracing.foreign_arrays import as_numpy
 
@@ -30,9 +31,9 @@ _PLAIN_TYPES = frozenset({bool, int, float})
 _RESERVED = frozenset({"self", "carried"})
 """Names that ``record`` cannot take as keywords."""
 _INLINE_BYTES = 1 << 14
-"""Size from which a tensor is written without a copy in memory."""
+"""Size from which a tensor is a block of its own."""
 _BUFFERED_EVENTS, _BUFFERED_BYTES = 4096, 1 << 20
-_SECONDS_BETWEEN_WRITES = 0.1
+_SECONDS_BETWEEN_WRITES = 0.05
 _EVENTS_PER_BLOCK = 65_536
 Item = TypeVar("Item")
 
@@ -48,7 +49,7 @@ class Trace(Protocol):
         """Return a context for one turn of the loop ``name``, such as the body of a ``while``."""
         ...
 
-    def record(self, *, carried: str | Sequence[str] = (), **values: Any) -> None:
+    def record(self, /, *, carried: str | Sequence[str] = (), **values: Any) -> None:
         """Record values of the current iteration by name.
 
         ``carried`` names those that the loop carries to its next iteration.
@@ -81,7 +82,7 @@ class IdleTrace:
     def loop(self, name: str) -> Any:
         return _IDLE_TURN
 
-    def record(self, **values: Any) -> None:
+    def record(self, /, **values: Any) -> None:
         return None
 
     def branch(self, name: str, value: bool) -> bool:
@@ -116,7 +117,7 @@ def trace(
 
 
 class Recorder:
-    """A writer of one trace file. Events are buffered for at most a tenth of a second."""
+    """A writer of one trace file. Events reach the file within a tenth of a second."""
 
     def __init__(self, path: Path, budget_bytes: int) -> None:
         self.path = path
@@ -130,7 +131,8 @@ class Recorder:
         """Name of the last event before a loop, if that was a decision."""
         self._written = time.monotonic()
         self._encoder = msgspec.msgpack.Encoder()
-        self._file = _opened(path)
+        self._file = BlockWriter(path)
+        atexit.register(self.close)
 
     def __enter__(self) -> Self:
         _OPEN.append(self)
@@ -156,9 +158,8 @@ class Recorder:
             self._end_loop(form.LEFT)
         self._events.append((form.CLOSED,))
         self.flush()
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._file.close()
+        atexit.unregister(self.close)
 
     def iterations(self, name: str, iterable: Iterable[Item]) -> Iterator[Item]:
         """Yield the items of ``iterable``, and record an iteration of loop ``name`` for each."""
@@ -182,7 +183,7 @@ class Recorder:
         """
         return _Turn(self, name)
 
-    def record(self, *, carried: str | Sequence[str] = (), **values: Any) -> None:
+    def record(self, /, *, carried: str | Sequence[str] = (), **values: Any) -> None:
         """Record values of the current iteration by name.
 
         A value is a number, or an array of numpy, torch, JAX, TensorFlow, MLX or CuPy. ``carried``
@@ -231,8 +232,8 @@ class Recorder:
             raise InputError(f"ended() expects a text, got {shorten(repr(why), 60)}")
         self._reason = why
 
-    def flush(self) -> None:
-        """Write the buffered events."""
+    def flush(self, *blocks: tuple[bytes, bytes]) -> None:
+        """Pass the buffered events to the file, and the ``blocks`` that follow them."""
         events, self._events, self._bytes = self._events, [], 0
         self._written = time.monotonic()
         for begin in range(0, len(events), _EVENTS_PER_BLOCK):
@@ -241,7 +242,8 @@ class Recorder:
                 data = self._encoder.encode(part)
             except OverflowError:  # an integer of more than 64 bits
                 data = self._encoder.encode([*map(_without_large_integers, part)])
-            self._write(form.EVENTS, data)
+            following = blocks if begin + _EVENTS_PER_BLOCK >= len(events) else ()
+            self._file.append((form.EVENTS, data), *following)
 
     def _record_arrays(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
@@ -271,8 +273,7 @@ class Recorder:
                 self.flush()
             return
         self._events.append((form.LARGE, name, type_name, shape))
-        self.flush()
-        self._write(form.DATA, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        self.flush((form.DATA, array.tobytes()))
 
     def _begin_loop(self, name: str, total: int | None) -> _OpenLoop:
         if self._loops and self._loops[-1].paused:
@@ -312,22 +313,6 @@ class Recorder:
         )
         self._reason = ""
 
-    def _write(self, kind: bytes, data: bytes | memoryview) -> None:
-        """Append a block. A failure ends the trace with a warning, and not the program."""
-        if self._file < 0:
-            return
-        try:
-            _write_all(self._file, form.BLOCK.pack(kind, len(data)))
-            _write_all(self._file, data)
-        except OSError as error:
-            os.close(self._file)
-            self._file = -1
-            warnings.warn(
-                f"the trace {self.path} ends here, because it cannot be written: {error.strerror}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
 
 class _OpenLoop:
     """A loop that has begun. It is paused between two turns of a ``while``."""
@@ -352,31 +337,6 @@ class _Turn:
 
     def __exit__(self, *_: object) -> None:
         self._recorder._end_turn(self._loop)
-
-
-def _opened(path: Path) -> int:
-    """Return the descriptor of a new trace file that contains its header."""
-    try:
-        if path.exists() and path.stat().st_size:
-            with path.open("rb") as file:
-                if file.read(len(form.MAGIC)) != form.MAGIC:
-                    raise InputError(
-                        f"{path} exists and is not a trace: a trace does not replace another file"
-                    )
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, 0o666)
-        _write_all(descriptor, form.HEADER)
-    except OSError as error:
-        raise InputError(f"the trace {path} cannot be written: {error.strerror or error}") from None
-    return descriptor
-
-
-_BINARY = getattr(os, "O_BINARY", 0) if sys.platform == "win32" else 0
-
-
-def _write_all(descriptor: int, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _length(iterable: object) -> int | None:

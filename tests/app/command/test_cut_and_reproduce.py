@@ -14,6 +14,9 @@ import loopscope
 from loopscope.checks.check import check
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope_app.cli import main
+from loopscope_app.command.loop_tests.expectations import Expectation
+from loopscope_app.command.loop_tests.failing_test import as_toml
+from loopscope_app.command.loop_tests.file import read_tests
 from tests.app.command.test_answers import conforms
 from tests.engine.transform.test_repair import do_while_of_onnx
 from tests.source_files import ROOT
@@ -90,6 +93,73 @@ def test_a_difference_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (answer["operations"], answer["operations_before"]) == (1, 2)
     assert "by the definition" in answer["fault"]
     assert script_of(folder) == 1
+
+
+def loops_toml(folder: Path, line: str) -> str:
+    path = folder / "loops.toml"
+    path.write_text(f"[[test]]\nmodel = '{COLLATZ}'\ninputs = 'number=3'\n{line}\n")
+    return str(path)
+
+
+def test_a_failing_test_is_reproduced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "fault"
+    tests = loops_toml(tmp_path, "branch.'main/while_not_one/body/if_even' = 'else'")
+    words = ["reproduce", COLLATZ, "--inputs", "number=3", "--test", tests, "--json"]
+    assert main([*words, "-o", str(folder)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    conforms(answer, "reproduce")
+    assert answer["operations"] <= 4
+    assert answer["fault"].startswith("Expected `branches of main/if_even: else`, but `")
+    assert main(["test", str(folder)]) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iterations.'a\"b' = 7",
+        "iterations.'a' = '>= 3 and < 9'",
+        "ended.'a' = ['condition', 'trip_count']",
+        "branch.'a' = 'ET...'",
+        "branch.'a' = 'then >= 20%'",
+        "drift = { against = 'onnxruntime', at_most = 1e-3 }",
+        "drift = { round = 'main/*=bf16', at_most = 0.1 }",
+        "check = 'no LS906'",
+        "finite = true",
+    ],
+)
+def test_an_expectation_is_written_as_it_is_read(line: str, tmp_path: Path) -> None:
+    def expectations(text: str) -> tuple[Expectation, ...]:
+        path = tmp_path / "loops.toml"
+        path.write_text(text)
+        (test,) = read_tests(path)
+        return test.expectations
+
+    (expected,) = expectations(f"[[test]]\nmodel = 'm'\n{line}\n")
+    assert expectations(as_toml(expected, "m", "")) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("iterations.'while_not_one' = 7", "the model meets every expectation"),
+        ("same_control_flow_as = '" + SWAP + "'", "there is no failure to reproduce"),
+        ("drift = { against = '" + SWAP + "', at_most = 0.1 }", "no failure to reproduce"),
+    ],
+)
+def test_a_test_that_shows_no_failure_is_one_sentence(
+    line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", COLLATZ, "--inputs", "number=3", "--test", loops_toml(tmp_path, line)]
+    assert main([*words, "-o", str(tmp_path / "fault")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_of_tests_about_another_model_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", SWAP, "--inputs", SWAP_INPUTS, "-o", str(tmp_path / "fault")]
+    assert main([*words, "--test", loops_toml(tmp_path, "finite = true")]) == 2
+    assert "no test is about" in capsys.readouterr().err
 
 
 @pytest.mark.oracle

@@ -26,5 +26,6 @@ TRUTH: dict[str, list[float | str]] = {
     "made-of-it": [12.0, "trip_count"],
     "where-the-error-begins": [0.0],
     "chunk-by-chunk": [4.0, 0.0],
+    "first-wrong-token": [64.0, 64.0],
 }
 """What a person works out by hand; the app itself holds no answers."""

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import loopscope
-from tests.app.browsing import LONG, open_address, settled
+from tests.app.browsing import LONG, open_address
 
 pytestmark = pytest.mark.browser
 
@@ -41,15 +41,31 @@ def test_a_trace_opens_at_its_end_without_what_needs_operations(
     for absent in ("Many runs", "Gradients", "Performance", "Code"):
         expect(page.get_by_role("radio", name=absent, exact=True)).to_have_count(0)
     expect(page.locator(".titles b")).to_have_attribute("title", "trace · 3 values")
+    canvas.get_by_text("energy", exact=True).first.click()
+    expect(page.locator(".st-key-dock").get_by_text("Value", exact=True)).to_be_visible()
+    for absent in ("Inputs", "It has no attributes.", "Consumers"):
+        expect(page.locator(".st-key-dock").get_by_text(absent, exact=True)).to_have_count(0)
+
+
+def test_the_lesson_leads_to_the_first_wrong_token(page: Page, server: str) -> None:
+    open_address(page, f"{server}/?lesson=first-wrong-token")
+    for field in page.locator(".st-key-prediction input").all():
+        field.fill("64")
+    page.get_by_role("button", name="Run and check").click()
+    expect(page.get_by_text("✓ Right")).to_have_count(2, timeout=LONG)
+    page.get_by_role("button", name="Compare the two recordings").click()
+    expect(page.get_by_text("First difference: iteration 64 › state").first).to_be_visible(
+        timeout=LONG
+    )
 
 
 def test_two_traces_are_compared(page: Page, server: str, tmp_path: Path) -> None:
     left = recorded(tmp_path / "left.loopscope")
     right = recorded(tmp_path / "right.loopscope", wrong_step=17)
     page.goto(f"{server}/?model={left}&view=compare")
-    page.get_by_role("textbox", name="Path of the other model").fill(str(right))
+    page.get_by_role("textbox", name="Path of the other model").fill(str(right), timeout=LONG)
     page.keyboard.press("Enter")
-    settled(page)
+    expect(page.get_by_role("button", name="right.loopscope")).to_be_visible(timeout=LONG)
     page.locator(".st-key-compare_run button").click()
     expect(page.locator(".headline")).to_contain_text(
         "First difference: iteration 17 › state", timeout=LONG

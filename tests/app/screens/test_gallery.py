@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope_app.parts.panels import sample_search
 from loopscope_app.state.launch import LAUNCH
-from loopscope_samples import FOLDER, SECTIONS, samples
+from loopscope_samples import FOLDER, SECTIONS, sample_traces, samples
 from tests.app.browsing import LONG
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -24,7 +24,7 @@ Visit = Callable[..., AppTest]
 def test_every_sample_has_a_card(opened: Visit) -> None:
     app = opened()
     assert {button.key for button in app.button if str(button.key).startswith("open_")} == {
-        f"open_{one.name}" for one in samples()
+        f"open_{one.name}" for one in (*samples(), *sample_traces())
     }
 
 
@@ -34,6 +34,15 @@ def test_every_sample_opens_and_runs(opened: Visit, name: str) -> None:
     app.button("transport_run").click().run()
     assert not app.exception
     assert not app.error
+
+
+def test_a_sample_trace_opens_at_its_end_and_knows_what_to_compare_it_with(opened: Visit) -> None:
+    for trace in sample_traces():
+        app = opened(model=f"sample:{trace.name}")
+        assert not app.exception
+        assert not app.error
+        other = app.session_state["loopscope"].model.other
+        assert other.link == f"sample:{trace.other}"
 
 
 def test_a_card_opens_its_sample_and_the_way_back_closes_it(opened: Visit) -> None:
@@ -189,9 +198,8 @@ def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
         str(one.proto.body) for one in app.get("html")
     )
     app.button("gallery_all").click().run()
-    assert len([button for button in app.button if str(button.key).startswith("open_")]) == len(
-        samples()
-    )
+    cards = [button for button in app.button if str(button.key).startswith("open_")]
+    assert len(cards) == len(samples()) + len(sample_traces())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope.errors import InputError
-from loopscope.tracing import IDLE, import_dumps
+from loopscope.ir.walk import nodes
+from loopscope.tracing import IDLE, block_writer, import_dumps
 
 
 def shown(path: Path) -> loopscope.Debugger:
@@ -298,6 +299,43 @@ def test_a_full_disk_ends_the_trace_and_not_the_program(
 def test_a_path_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the trace .* cannot be written"):
         loopscope.trace(tmp_path)
+
+
+def test_a_trace_that_nobody_closes_is_written_at_the_end_of_the_program(path: Path) -> None:
+    program = (
+        "import sys, numpy as np, loopscope\n"
+        "trace = loopscope.trace(sys.argv[1])\n"
+        "for step in trace.iterations('loop', range(3)):\n"
+        "    trace.record(x=np.full(4000, step))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, str(path)], env=environment, check=True)
+    run = shown(path)
+    assert run.control_flow[0].iterations == 3
+    assert run.value("main/loop[2]/body/x")[0] == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_does_not_write_to_the_trace(path: Path) -> None:
+    with loopscope.trace(path) as trace:
+        for step in trace.iterations("loop", range(3)):
+            trace.record(x=np.full(4000, step))
+            child = os.fork()
+            if child == 0:
+                trace.record(x=np.zeros(4000))
+                trace.close()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    run = shown(path)
+    assert [run.value(f"main/loop[{step}]/body/x")[0] for step in range(3)] == [0, 1, 2]
+    assert "x#2" not in {node.name for _, node in nodes(run.model)}
+
+
+def test_more_than_may_wait_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_writer, "_MAX_WAITING_BYTES", 100_000)
+    record_arrays(path)
+    run = shown(path)
+    assert [run.value(f"main/loop[{step}]/body/x")[-1] for step in range(9)] == [*range(9)]
 
 
 Steps = st.recursive(

@@ -262,3 +262,34 @@ def test_other_paths_are_refused(suffix: str, words: str, tmp_path: Path) -> Non
     model = loopscope.read_model(everything().SerializeToString())
     with pytest.raises(WriteError, match=words):
         loopscope.write_model(model, tmp_path / f"out{suffix}")
+
+
+BATCHED_SCAN = """<ir_version: 4, opset_import: ["" : 8]>
+g (int64[2] n, float[2, 2] s0, float[2, 3, 2] xs) => (float[2, 2] last, float[2, 3, 2] out)
+<float[2] w = {2.0, 3.0}> {
+    last, ys = Scan (n, s0, xs) <num_scan_inputs: int = 1, body: graph = step (float[2] s, float[2] x)
+        => (float[2] next, float[2] y) { next = Add (s, x)  y = Mul (next, w) }>
+    out = Relu (ys)
+}"""
+
+
+def test_a_part_with_a_scan_of_opset_8_keeps_the_weights_that_it_captures() -> None:
+    model = loopscope.read_model(parser.parse_model(BATCHED_SCAN).SerializeToString())
+    (scan,) = (node.name for node in model.graph.nodes if node.type == "Scan")
+    part = model_proto(loopscope.cut(model, f"main/{scan}"))
+    feeds = {
+        "n": np.array([2, 3]),
+        "s0": np.zeros((2, 2), np.float32),
+        "xs": np.arange(12, dtype=np.float32).reshape(2, 3, 2),
+    }
+    _, expected = ort.InferenceSession(part.SerializeToString()).run(None, feeds)
+    whole = loopscope.run(model, feeds).named["out"]
+    np.testing.assert_array_equal(expected, whole)
+
+
+@pytest.mark.parametrize("place", ["body", "body/scan"])
+def test_a_part_of_a_scan_of_opset_8_is_refused(place: str, tmp_path: Path) -> None:
+    model = loopscope.read_model(parser.parse_model(BATCHED_SCAN).SerializeToString())
+    (scan,) = (node.name for node in model.graph.nodes if node.type == "Scan")
+    with pytest.raises(WriteError, match="part of a Scan of opset 8"):
+        loopscope.write_model(loopscope.cut(model, f"main/{scan}/{place}"), tmp_path / "x.onnx")

@@ -125,8 +125,8 @@ def written(debugger: loopscope.Debugger, model: str, inputs: str) -> str:
     if debugger.state != "finished":
         raise EngineError(f"expected a run that finishes, but it {debugger.failure or 'stopped'}")
     lines = ["# Written from one run by `loopscope test --write`: review it, then keep it.", ""]
-    lines += ["[[test]]", f"model = {_quoted(model)}"]
-    lines += [f"inputs = {_quoted(inputs)}"] if inputs else []
+    lines += ["[[test]]", f"model = {quoted(model)}"]
+    lines += [f"inputs = {quoted(inputs)}"] if inputs else []
     described = [line for region in executions(debugger) for line in _described(region)]
     if not described:
         raise EngineError("the model has no loops and no branches that ran: nothing to expect")
@@ -137,18 +137,18 @@ def _described(region: ExecutionHistory) -> Iterator[str]:
     """Yield the lines about one loop or If that ran."""
     if not region.count:
         return
-    address = _quoted(region.static)
+    address = quoted(region.static)
     if region.kind == "If":
         runs = list(itertools.islice(region.tape(), _MAX_WRITTEN_TAPE + 1))
         branches = {branch for branch, _ in runs}
         if len(branches) == 1:
-            yield f"branch.{address} = {_quoted(branches.pop())}"
+            yield f"branch.{address} = {quoted(branches.pop())}"
         elif region.count <= _MAX_WRITTEN_TAPE:
             tape = "".join(branch[0].upper() * count for branch, count in runs)
-            yield f"branch.{address} = {_quoted(tape)}"
+            yield f"branch.{address} = {quoted(tape)}"
         else:
             taken = sum(count for branch, count in region.tape() if branch == "then")
-            yield f"branch.{address} = {_quoted(f'then {taken}')}"
+            yield f"branch.{address} = {quoted(f'then {taken}')}"
         return
     records = [
         record
@@ -158,19 +158,19 @@ def _described(region: ExecutionHistory) -> Iterator[str]:
     counts = [record.iterations or 0 for record in records]
     lower, upper = min(counts), max(counts)
     yield f"iterations.{address} = " + (
-        str(lower) if lower == upper else _quoted(f"{lower}..{upper}")
+        str(lower) if lower == upper else quoted(f"{lower}..{upper}")
     )
     endings = sorted({str(record.ended_by) for record in records} & set(ENDINGS))
     if len(endings) == 1:
-        yield f"ended.{address} = {_quoted(endings[0])}"
+        yield f"ended.{address} = {quoted(endings[0])}"
     elif endings:
-        yield f"ended.{address} = [{', '.join(map(_quoted, endings))}]"
+        yield f"ended.{address} = [{', '.join(map(quoted, endings))}]"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a TOML basic string.
 
-    >>> _quoted('main/a"b')
+    >>> quoted('main/a"b')
     '"main/a\\\\"b"'
     """
     escaped = (

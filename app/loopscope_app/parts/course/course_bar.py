@@ -7,7 +7,7 @@ from __future__ import annotations
 import streamlit as st
 
 from loopscope.explain import pattern
-from loopscope.ir import IF
+from loopscope.ir import IF, is_trace
 from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
@@ -73,6 +73,7 @@ def _pattern(session: UserSession, lesson: Lesson) -> str:
     """Return a chip with the engine's name for the control flow that the lesson is about."""
     if (
         session.run.debugger is None
+        or is_trace(session.run.debugger.model)
         or places(session.run.debugger.model)[lesson.address].node.type == IF
     ):
         return ""

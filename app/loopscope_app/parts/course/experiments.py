@@ -14,6 +14,14 @@ from loopscope_app.state.user_session import UserSession
 
 def show(session: UserSession, lesson: Lesson) -> None:
     markup.show(markup.section("Try this"))
+    if session.model.other is not None:
+        st.button(
+            "Compare the two recordings",
+            key="trial_compare",
+            icon=":material/compare_arrows:",
+            on_click=lesson_actions.compare_recordings,
+        )
+        return
     with st.container(key="trials", gap="xsmall"):
         for position, trial in enumerate(lesson.trials):
             button, words = st.columns([1, 1.5], vertical_alignment="center", gap="small")

@@ -54,7 +54,8 @@ def show_verdict(session: UserSession) -> None:
     """Draw the verdict, its chain if it is open, the outputs, and printed lines."""
     decided = decided_in_focus(session, loop_in_focus(session))
     verdict_lines.show(session, decided)
-    if CHAIN.shown() == SHOWN:
+    opened = session.model.opened
+    if CHAIN.shown() == SHOWN and not (opened and is_trace(opened.model)):
         decision_chain.show(session, decided)
     printed_lines.show(session)
 

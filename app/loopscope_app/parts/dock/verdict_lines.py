@@ -11,7 +11,7 @@ import streamlit as st
 import loopscope
 from loopscope.errors import AddressError, EngineError, ValueUnavailable
 from loopscope.explain import branches_of, verdict
-from loopscope.ir import readable
+from loopscope.ir import is_trace, readable
 from loopscope.view import short_name, value_preview
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
@@ -52,7 +52,7 @@ def show(session: UserSession, decided: str | None) -> None:
     with st.container(key="verdict"):
         markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
         with st.container(key="verdict_actions", horizontal=True, vertical_alignment="center"):
-            if region:
+            if region and not is_trace(session.model.opened.model):
                 _chain_button()
             _to_the_first_odd(session.run.debugger)
     _values(session)

@@ -52,6 +52,9 @@ def show(session: UserSession) -> None:
     _actions(session, place, address, array)
     if debugger is not None and concrete:
         _to_the_other_loop(debugger, concrete)
+    if is_trace(opened.model):  # its nodes have no operations, and their inputs control the trace
+        _show_value(debugger, place, address, array)
+        return
     graph = concrete.rpartition("/")[0] if concrete else node_in_view.open_graph(debugger, place)
     port_list.show_inputs(opened.model, place, debugger, graph)
     port_list.show_outputs(opened.model, place, debugger, concrete)
@@ -69,6 +72,8 @@ def _heading(
     title = operation.title if operation else f"{node.type} {node.opset}"
     declared = node.outputs[0] if node.outputs else node.inputs[0] if node.inputs else None
     facts = [title, type_of(declared) if declared else "no outputs"]
+    if session.model.opened is not None and is_trace(session.model.opened.model):
+        facts = [type_of(declared)] if declared and not node.bodies else []
     markup.show(
         f"<h2>{markup.text(node.type, 60)} <span>{markup.text(node.name, 80)}</span></h2>"
         f'<span class="quiet">{markup.text(" · ".join(facts))}</span>'

@@ -15,7 +15,7 @@ from loopscope_app.describe.sample_filter import matching
 from loopscope_app.parts.panels import course_card, sample_search
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
-from loopscope_samples import SECTIONS, Sample, Size, samples
+from loopscope_samples import SECTIONS, Sample, SampleTrace, Size, sample_traces, samples
 
 PER_ROW = 4
 START = SECTIONS[0]
@@ -39,9 +39,11 @@ def show(session: UserSession) -> None:
     for section in SECTIONS[1:]:
         markup.show(markup.section(section), "gallery-section")
         _cards([sample for sample in everything if sample.section == section])
+    markup.show(markup.section("Recorded programs"), "gallery-section")
+    _cards(sample_traces())
 
 
-def _cards(chosen: Sequence[Sample], per_row: int = PER_ROW) -> None:
+def _cards(chosen: Sequence[Sample | SampleTrace], per_row: int = PER_ROW) -> None:
     for first in range(0, len(chosen), per_row):
         columns = st.columns(per_row, gap="small")
         for column, sample in zip(columns, chosen[first : first + per_row], strict=False):
@@ -49,14 +51,18 @@ def _cards(chosen: Sequence[Sample], per_row: int = PER_ROW) -> None:
                 _card(sample)
 
 
-def _card(sample: Sample) -> None:
+def _card(sample: Sample | SampleTrace) -> None:
+    if isinstance(sample, SampleTrace):
+        size, source = sample.size, "Python"
+    else:
+        size, source = size_words(sample.counts), sample.source
     picture = sample.picture("dark" if st.context.theme.type == "dark" else "light")
     with st.container(border=True, key=f"card_{sample.name}", height="stretch"):
         st.html(
             f'{_picture(picture)}<div class="ls card"><b>{markup.text(sample.title)}</b>'
             f'<p class="quiet">{markup.text(sample.card, 300)}</p>'
-            f'<div class="quiet counts">{markup.text(size_words(sample.counts))} · '
-            f"{markup.text(sample.source)}</div></div>"
+            f'<div class="quiet counts">{markup.text(size)} · '
+            f"{markup.text(source)}</div></div>"
         )
         st.button(
             f"Open {sample.title}",

@@ -7,7 +7,8 @@ from functools import cache
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper, parser
 
-_DOMAIN = "loopscope"
+HELPER_DOMAIN = "loopscope"
+"""Domain of the functions that a rewritten Scan calls."""
 _FIRST_WITHOUT_BATCH = 9
 
 
@@ -29,7 +30,7 @@ def helper_functions() -> tuple[FunctionProto, ...]:
 
     ``first_parts`` cuts a sequence to its length; ``with_zeros`` pads a result to the full length.
     """
-    opsets = f'<domain: "{_DOMAIN}", opset_import: ["" : 18]>'
+    opsets = f'<domain: "{HELPER_DOMAIN}", opset_import: ["" : 18]>'
     first_parts = """first_parts (sequence, length) => (parts) {
         zero = Constant <value_ints = [0]> ()
         one = Constant <value_ints = [1]> ()
@@ -126,7 +127,9 @@ def _inside(
 
 
 def _call(function: str, inputs: list[str], output: str) -> NodeProto:
-    return NodeProto(op_type=function, domain=_DOMAIN, name=output, input=inputs, output=[output])
+    return NodeProto(
+        op_type=function, domain=HELPER_DOMAIN, name=output, input=inputs, output=[output]
+    )
 
 
 def _unused(name: str, names: list[str]) -> str:

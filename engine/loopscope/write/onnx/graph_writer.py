@@ -9,7 +9,9 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto
 
 from loopscope.errors import WriteError, shorten
+from loopscope.ir.constant import Constant
 from loopscope.ir.model import ModelGraph, Node, OutputRef, Port
+from loopscope.read.onnx.batched_scan import HELPER_DOMAIN
 from loopscope.read.onnx.scope_reader import BODIES
 from loopscope.write.onnx.attribute_protos import attribute_protos, constant_attribute
 from loopscope.write.onnx.bound_bodies import BoundBody, bind_body, is_capture, own_inputs
@@ -36,6 +38,8 @@ class GraphWriter:
     """New functions, for calls whose bodies were changed."""
     external: ExternalTensors | None = None
     """The file for large tensors; None if they stay in the model."""
+    captured: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    """Initializers around a batched Scan that its body captures. The reader copies them into it."""
 
     def write(self, graph: ModelGraph, target: GraphProto, bound: BoundBody | None = None) -> None:
         """Write the outermost graph, or a body with its outer names.
@@ -54,6 +58,13 @@ class GraphWriter:
             if is_initializer(node):
                 target.initializer.append(self._initializer(node, names))
         target.node.extend(self._nodes(graph, names))
+        if bound is None:
+            defined = set(names.outputs.values())
+            target.initializer.extend(
+                tensor_proto(constant, name, self.external)
+                for name, constant in self.captured.items()
+                if name not in defined
+            )
         self._declare(graph, names, base, target, bound)
 
     def _declare(
@@ -96,6 +107,8 @@ class GraphWriter:
             proto.CopyFrom(original)
         if original is not None and self.source.is_unchanged_call(node):
             inputs = _inputs_of_call(node, original, inputs)
+            if node.type == "Scan":
+                self.captured.update(_captured_initializers(node, original))
         elif node.is_function or node.is_foreign or self.source.is_call(node):
             self._new_function(node, proto)
         else:
@@ -127,6 +140,7 @@ class GraphWriter:
             proto.attribute.append(constant_attribute(node.constant, original))
             return []
         operation = node.type, written_domain(domain), version or 1
+        _refuse_part_of_batched_scan(node)
         proto.attribute.extend(attribute_protos(node.attributes, original, operation))
         if not node.bodies:
             return inputs
@@ -142,6 +156,7 @@ class GraphWriter:
 
         ``WriteError`` if the body was not read from a function of the model.
         """
+        _refuse_part_of_batched_scan(node)
         graph = node.bodies[0].graph if node.bodies else None
         original = self.source.graph(graph.source) if graph is not None else None
         if graph is None or not isinstance(original, FunctionProto):
@@ -208,6 +223,33 @@ def _inputs_of_call(node: Node, original: NodeProto, inputs: list[str]) -> list[
         lengths, count = bool(original.input and original.input[0]), len(original.input) - 1
         return [inputs[count] if lengths else "", *inputs[:count]]
     return inputs[: len(original.input)]
+
+
+def _refuse_part_of_batched_scan(node: Node) -> None:
+    """Raise ``WriteError`` for a node that the reader made of a Scan of opset 8."""
+    domain, version = domain_and_version(node)
+    is_inner = node.type == "Scan" and version == 8 and "scan_input_axes" in node.attributes
+    if is_inner or domain == f"function {HELPER_DOMAIN}":
+        raise WriteError(
+            f"{shorten(node.name, 60)!r} is a part of a Scan of opset 8, which cannot be written "
+            "without the rest: convert the file to opset 9 or newer"
+        )
+
+
+def _captured_initializers(node: Node, original: NodeProto) -> Iterator[tuple[str, Constant]]:
+    """Yield the constants in the bodies of a batched Scan that are not initializers there."""
+    own: set[str] = set()
+    protos = [item.g for item in original.attribute if item.type == AttributeProto.GRAPH]
+    for proto in protos:
+        own.update(tensor.name for tensor in proto.initializer)
+        inner = [item for each in proto.node for item in each.attribute]
+        protos += [item.g for item in inner if item.type == AttributeProto.GRAPH]
+    waiting = [body.graph for body in node.bodies]
+    for graph in waiting:
+        for item in graph.nodes:
+            waiting += [body.graph for body in item.bodies]
+            if item.type == "Const" and item.constant is not None and item.name not in own:
+                yield item.name, item.constant
 
 
 def _ports(graph: ModelGraph, names: TensorNames) -> dict[str, Port]:
