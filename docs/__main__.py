@@ -14,10 +14,12 @@ import pdoc.render
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from docs import check_rules, command_line
+from docs import check_rules, command_line, gallery, lesson_pages, living_pages
 from loopscope.version import VERSION
+from loopscope_samples import FOLDER as SAMPLES
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
 GENERATED = {
     "reference/command-line.md": command_line.page,
     "reference/checks.md": check_rules.page,
@@ -28,22 +30,42 @@ API = ("loopscope", "loopscope.ops.custom")
 
 def build_site(target: Path) -> None:
     """Build all pages and the API reference in ``target``. A warning of mkdocs or pdoc is an error."""
+    target = target.resolve()
     with tempfile.TemporaryDirectory() as scratch:
         pages = Path(scratch) / "pages"
         shutil.copytree(
             FOLDER, pages, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__")
         )
-        for name, page in GENERATED.items():
-            (pages / name).write_text(page(), encoding="utf-8")
+        shutil.copytree(SAMPLES / "pictures", pages / gallery.PICTURES)
+        write_generated(pages)
+        commands = embed_living_pages(pages)
         # mkdocs checks links between pages; the API pages are written beside them afterwards.
         write_api(pages / "api")
         configuration = load_config(
-            str(FOLDER / "mkdocs.yml"),
-            docs_dir=str(pages),
-            site_dir=str(target.resolve()),
-            strict=True,
+            str(FOLDER / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(target), strict=True
         )
         build(configuration)
+    living_pages.write_all(commands, target, ROOT)
+
+
+def write_generated(pages: Path) -> None:
+    """Write the pages that are generated from the product, its samples and its lessons."""
+    generated = {name: page() for name, page in GENERATED.items()}
+    for name, page in {**generated, **gallery.pages(), **lesson_pages.pages()}.items():
+        path = pages / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+
+
+def embed_living_pages(pages: Path) -> list[str]:
+    """Replace living blocks of all pages by frames; return their commands."""
+    commands: list[str] = []
+    for path in sorted(pages.rglob("*.md")):
+        markdown = path.read_text(encoding="utf-8")
+        commands += living_pages.commands(markdown)
+        depth = len(path.relative_to(pages).parents) - 1
+        path.write_text(living_pages.embedded(markdown, depth), encoding="utf-8")
+    return commands
 
 
 def write_api(target: Path) -> None:
