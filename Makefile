@@ -76,9 +76,9 @@ mutation: $(VENV)/.installed-dev ## change operators and numbers of the machine,
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured" --timeout 900 --cov --cov-report=term-missing
 
-docs: $(VENV)/.installed-dev ## write the guide and the pages of engine, command line and check rules to build/docs
+docs: $(VENV)/.installed-dev ## build the site with its living pages in build/docs
 	$(BIN)/python -m docs build/docs
-	@echo "open build/docs/index.html"
+	@echo "$(BIN)/python -m http.server --directory build/docs serves it"
 
 conformance: $(VENV)/.installed-dev ## run a folder of recorded models against the engine: make conformance CASES=folder
 	@test -n "$(CASES)" || { echo "say where the cases are: make conformance CASES=folder"; exit 2; }

@@ -28,9 +28,29 @@ GENERATED = {
 API = ("loopscope", "loopscope.ops.custom")
 
 
+MAX_MEGABYTES = 25
+FOUND_FIRST = "---\nsearch: { boost: 4 }\n---\n\n"
+"""Header of pages that the site's search lists first, because they answer questions of users."""
+
+
 def build_site(target: Path) -> None:
-    """Build all pages and the API reference in ``target``. A warning of mkdocs or pdoc is an error."""
-    target = target.resolve()
+    """Build all pages, runs and the API reference in ``target``.
+
+    A warning of mkdocs or pdoc is an error. Raise ``ValueError`` if the site is too large.
+    """
+    commands = build_pages(target)
+    living_pages.write_all(commands, target, ROOT)
+    megabytes = sum(path.stat().st_size for path in target.rglob("*") if path.is_file()) / 2**20
+    print(f"{target}: {megabytes:.1f} MB, {len(set(commands))} runs")
+    if megabytes > MAX_MEGABYTES:
+        raise ValueError(
+            f"the site has {megabytes:.1f} MB, expected at most {MAX_MEGABYTES}: leave out pictures "
+            "or runs"
+        )
+
+
+def build_pages(target: Path) -> list[str]:
+    """Build all pages without the runs in ``target``; return the commands that write the runs."""
     with tempfile.TemporaryDirectory() as scratch:
         pages = Path(scratch) / "pages"
         shutil.copytree(
@@ -39,13 +59,18 @@ def build_site(target: Path) -> None:
         shutil.copytree(SAMPLES / "pictures", pages / gallery.PICTURES)
         write_generated(pages)
         commands = embed_living_pages(pages)
+        for path in (pages / "questions").glob("*.md"):
+            path.write_text(f"{FOUND_FIRST}{path.read_text('utf-8')}", encoding="utf-8")
         # mkdocs checks links between pages; the API pages are written beside them afterwards.
         write_api(pages / "api")
         configuration = load_config(
-            str(FOLDER / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(target), strict=True
+            str(FOLDER / "mkdocs.yml"),
+            docs_dir=str(pages),
+            site_dir=str(target.resolve()),
+            strict=True,
         )
         build(configuration)
-    living_pages.write_all(commands, target, ROOT)
+    return commands
 
 
 def write_generated(pages: Path) -> None:

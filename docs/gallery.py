@@ -16,12 +16,10 @@ def pages() -> dict[str, str]:
     }
 
 
-def run_block(sample: Sample, inputs: str, *options: str) -> str:
-    """Return a living block with the run of a sample. ``inputs`` names a set or has values."""
-    known = next((each for each in sample.sets if each.name == inputs), None)
-    words = f"sample_models/{sample.name}/inputs/{known.name}.npz" if known else inputs
-    model = f"sample_models/{sample.name}/model.xml"
-    return block(model, "--inputs", words, "--title", sample.title, *options)
+def run_block(sample: Sample, inputs: str) -> str:
+    """Return a living block with the run of a sample on one of its input sets."""
+    folder = f"sample_models/{sample.name}"
+    return block(f"{folder}/model.xml", "--inputs", f"{folder}/inputs/{inputs}.npz")
 
 
 def _gallery() -> str:

@@ -7,13 +7,14 @@ from docs.gallery import run_block
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.describe.answers import answer
 from loopscope_app.describe.lessons import Lesson, Question, Trial, lessons, topics
-from loopscope_samples import Sample, sample
+from loopscope_samples import Sample, sample, samples
 
 
 def pages() -> dict[str, str]:
     """Return the Markdown pages by file name."""
     return {
         "lessons/index.md": _course(),
+        "questions/runtime-faults.md": _runtime_faults(),
         **{f"lessons/{lesson.name}.md": _lesson_page(lesson) for lesson in lessons()},
     }
 
@@ -29,6 +30,33 @@ def _course() -> str:
         "`loopscope --sample` opens the same course in the app, where you can change the inputs."
     )
     return "\n\n".join(["# Lessons", introduction, *lists])
+
+
+def _runtime_faults() -> str:
+    introduction = (
+        "The specification of a loop leaves little open, and runtimes still disagree. Each difference "
+        "was measured. The run beside it shows the values by the definition. `loopscope compare` "
+        "reports such a difference in your model, and `loopscope check` warns of many."
+    )
+    rows = [
+        f"| {pitfall.runtime} | {pitfall.text} | [{lesson.title}](../lessons/{lesson.name}.md) |"
+        for lesson in lessons()
+        for pitfall in lesson.pitfalls
+    ]
+    samples_with = [
+        f"- [{each.title}](../samples/{each.name}.md): {' '.join(each.pitfalls)}"
+        for each in samples()
+        if each.pitfalls
+    ]
+    return "\n\n".join(
+        [
+            "# What do runtimes get wrong about loops and branches?",
+            introduction,
+            "\n".join(["| runtime | what it does | step through it |", "|---|---|---|", *rows]),
+            "## In the samples",
+            "\n".join(samples_with),
+        ]
+    )
 
 
 def _lesson_page(lesson: Lesson) -> str:

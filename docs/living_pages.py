@@ -26,8 +26,8 @@ _BLOCK = re.compile(r"^```living\n(loopscope page [^\n]*)\n```$", re.MULTILINE)
 def block(*words: str) -> str:
     """Return a ``living`` block with a command.
 
-    >>> block("sample_models/gcd/model.xml", "--title", "A b")
-    "```living\\nloopscope page sample_models/gcd/model.xml --title 'A b'\\n```"
+    >>> block("sample_models/gcd/model.xml", "--inputs", "a=4 b=6")
+    "```living\\nloopscope page sample_models/gcd/model.xml --inputs 'a=4 b=6'\\n```"
     """
     return f"```living\nloopscope page {shlex.join(words)}\n```"
 
@@ -54,13 +54,11 @@ def _frame(command: str, root: str) -> str:
 def file_name(command: str) -> str:
     """Return the name of the page that a command writes.
 
-    >>> file_name("loopscope page sample_models/gcd/model.xml --inputs a.npz --at 3 --title 'The t'")
+    >>> file_name("loopscope page sample_models/gcd/model.xml --inputs a.npz --at 3")
     'gcd-a-3.html'
     """
     words = shlex.split(command)[2:]
-    options = dict(zip(words[1::2], words[2::2], strict=True))
-    options.pop("--title", None)
-    parts = [Path(words[0]).parent.name, *(value.removesuffix(".npz") for value in options.values())]
+    parts = [Path(words[0]).parent.name, *(value.removesuffix(".npz") for value in words[2::2])]
     names = (re.sub(r"[^A-Za-z0-9]+", "-", part.rpartition("/")[2]).strip("-") for part in parts)
     return f"{'-'.join(names)}.html"
 

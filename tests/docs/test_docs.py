@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs import check_rules, command_line
-from docs.__main__ import FOLDER, build_site
+from docs import check_rules, command_line, gallery, lesson_pages
+from docs.__main__ import FOLDER, GENERATED, build_site
 
 import loopscope
 from loopscope import builder
@@ -45,7 +45,7 @@ def test_examples_print_what_the_page_shows(
     "page", [ROOT / "README.md", *FOLDER.rglob("*.md")], ids=lambda path: path.name
 )
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    generated = {"command-line.md", "checks.md"}
+    generated = {Path(name).name for name in (*GENERATED, *gallery.pages(), *lesson_pages.pages())}
     links = [
         link
         for link in LINK.findall(page.read_text(encoding="utf-8"))
