@@ -21,8 +21,7 @@ def pages() -> dict[str, str]:
 
 def _course() -> str:
     lists = [
-        f"## {topic}\n\n"
-        + "\n".join(f"- [{lesson.title}]({lesson.name}.md)" for lesson in group)
+        f"## {topic}\n\n" + "\n".join(f"- [{lesson.title}]({lesson.name}.md)" for lesson in group)
         for topic, group in topics().items()
     ]
     introduction = (
@@ -91,7 +90,7 @@ def _question(debugger: loopscope.Debugger, question: Question, lesson: Lesson) 
     result = answer(debugger, question, lesson.address)
     assert result is not None
     sentences = " ".join(filter(None, (result.because, result.verdict)))
-    title = question.text.replace('"', '&quot;')
+    title = question.text.replace('"', "&quot;")
     return f'??? question "{title}"\n\n    **{result.words}** {sentences}'
 
 

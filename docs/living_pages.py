@@ -78,7 +78,9 @@ def write_all(written: Iterable[str], site: Path, root: Path) -> None:
     processes = min(len(by_name), os.cpu_count() or 1)
     if not processes:
         return
-    jobs = [(command, site / FOLDER / name, site / ASSETS, root) for name, command in by_name.items()]
+    jobs = [
+        (command, site / FOLDER / name, site / ASSETS, root) for name, command in by_name.items()
+    ]
     _write(*jobs.pop())  # the first page writes the shared files
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for future in [pool.submit(_write, *job) for job in jobs]:

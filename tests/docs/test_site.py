@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs.__main__ import ROOT, build_pages
+from docs import gallery, lesson_pages
+from docs.__main__ import GENERATED, ROOT, build_pages
 from docs.living_pages import FOLDER, commands, embedded, file_name, write_all
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.app.conftest import browser
+from tests.docs.test_docs import PAGES
 
 __all__ = ["browser"]
 
@@ -95,6 +97,13 @@ def test_every_frame_and_picture_is_a_file(site: tuple[Path, list[str]]) -> None
             assert linked.as_posix() in runs or (folder / linked).is_file(), (path, target)
     models = {command.split()[2] for command in written}
     assert [model for model in models if not (ROOT / model).is_file()] == []
+
+
+def test_the_site_has_every_page(site: tuple[Path, list[str]]) -> None:
+    """mkdocs and pdoc have built it without a warning, which is an error."""
+    generated = (*GENERATED, *gallery.pages(), *lesson_pages.pages(), "api/loopscope.html")
+    names = ("index.html", *(name.replace(".md", ".html") for name in (*PAGES, *generated)))
+    assert [name for name in names if not (site[0] / name).is_file()] == []
 
 
 @pytest.mark.parametrize("name", ["index.html", "gallery.html", SHOWN])
