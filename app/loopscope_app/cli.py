@@ -221,6 +221,11 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         help="do not compare an opened model with its runtime in the background",
     )
     parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="open MODEL again when its file changes, at the same moment and view",
+    )
+    parser.add_argument(
         "--server",
         action="store_true",
         help="serve other machines: listen on all addresses; users cannot open paths of this "

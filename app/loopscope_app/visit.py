@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import open_link
-from loopscope_app.parts.frame import page_address, style, theme_choice
+from loopscope_app.parts.frame import file_watch, page_address, style, theme_choice
 from loopscope_app.parts.frame.view_row import shown_view
 from loopscope_app.parts.panels import drop_anywhere
 from loopscope_app.screens import (
@@ -18,6 +18,7 @@ from loopscope_app.screens import (
     many_runs_screen,
     performance_screen,
 )
+from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import current, keep
 from loopscope_app.state.view_choices import DEBUG, KEPT
 
@@ -47,6 +48,8 @@ def show() -> None:
     elif page_address.moved():
         page_address.forget()
         open_link.follow(session)
+    elif LAUNCH.watch:
+        file_watch.follow(session)
     opened = session.model.opened
     if opened is None:
         gallery_screen.show(session)
@@ -57,3 +60,5 @@ def show() -> None:
     else:
         _SCREENS[shown_view(session, opened)].show(session)
     drop_anywhere.show()
+    if LAUNCH.watch:
+        file_watch.show()

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from loopscope.errors import InputError, listed, shorten
 from loopscope.ir import significant
-from loopscope.read import what_is_at
+from loopscope.read import WeightsFile, what_is_at
 from loopscope_app.command import progress
 from loopscope_app.command.web_model import Download, is_web_address
 from loopscope_app.describe.first_steps import FIRST_SAMPLE
@@ -34,9 +34,11 @@ def main(options: argparse.Namespace) -> int:
 
     Raise ``OSError`` if the model's file does not exist or no port is free.
     """
-    for option in ("inputs", "overlay"):
+    for option in ("inputs", "overlay", "watch"):
         if getattr(options, option) and not options.model:
             raise InputError(f"--{option} needs a model: expected MODEL before it")
+    if options.watch and (options.server or is_web_address(options.model)):
+        raise InputError("--watch applies to a file of this machine without --server")
     if options.sample and sample(options.sample) is None:
         names = listed([entry.name for entry in samples()], 99)
         raise InputError(f"there is no sample {shorten(options.sample)!r}: expected one of {names}")
@@ -76,6 +78,8 @@ def _serve(options: argparse.Namespace) -> int:
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
+    LAUNCH.watch = options.watch
+    WeightsFile.maps = not options.watch
     LAUNCH.compares = not options.server and not options.no_agreement
     LAUNCH.first_run = options.sample == FIRST_SAMPLE
     address = "0.0.0.0" if options.server else "127.0.0.1"
