@@ -6,6 +6,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -240,6 +241,15 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         "more hosts",
     )
     parser.add_argument(
+        "--frame-origin",
+        action="append",
+        default=[],
+        type=_frame_origin,
+        metavar="ORIGIN",
+        help="an editor or a page that may show the app in a frame, such as vscode-webview:; repeat "
+        "for more origins",
+    )
+    parser.add_argument(
         "--host-name",
         action="append",
         default=[],
@@ -259,6 +269,16 @@ def _versions() -> str:
         except metadata.PackageNotFoundError:
             continue
     return "\n".join(lines)
+
+
+def _frame_origin(text: str) -> str:
+    """Return an exact origin, or the scheme of an editor's own pages."""
+    if not re.fullmatch(r"vscode-(webview|file):|https?://[a-z0-9.-]+(:[0-9]{1,5})?", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an origin: expected https://HOST, https://HOST:PORT, vscode-webview: "
+            "or vscode-file:"
+        )
+    return text
 
 
 def _port(text: str) -> int:

@@ -70,6 +70,10 @@ def _downloaded(options: argparse.Namespace, folder: Path) -> str:
 
 def _serve(options: argparse.Namespace) -> int:
     """Serve the app with a model that exists."""
+    if options.frame_origin and options.server:
+        raise InputError(
+            "--frame-origin applies to this machine: it cannot be combined with --server"
+        )
     if options.host_name and not options.server:
         raise InputError("--host-name applies to a server for other machines: expected --server")
     for file in filter(None, (options.inputs, options.overlay)):
@@ -94,11 +98,11 @@ def _serve(options: argparse.Namespace) -> int:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     # Imported here because Streamlit takes most of a second, and `loopscope run` does not use it.
     from loopscope_app.actions.session_end import watching_over_sessions
-    from loopscope_app.command.gate import HEADERS, GuardedApp, TimedRequests, visitors
+    from loopscope_app.command.gate import GuardedApp, TimedRequests, headers, visitors
     from loopscope_app.parts.frame.failure import say_sorry
 
     send_at_once()
-    serve_with(HEADERS, TimedRequests)
+    serve_with(headers(options.frame_origin), TimedRequests)
     resolve_no_public_address()
     app = GuardedApp(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions)
     app.visitors = visitors(server=options.server, host_names=options.host_name)
