@@ -212,7 +212,15 @@ def test_every_answer_forbids_frames_and_other_hosts(offline: tuple[str, Path], 
 
 @pytest.mark.parametrize(
     "origin",
-    ["*", "https:", "https://*.example", "https://a.example/x", "'self'", "a; script-src *", "data:"],
+    [
+        "*",
+        "https:",
+        "https://*.example",
+        "https://a.example/x",
+        "'self'",
+        "a; script-src *",
+        "data:",
+    ],
 )
 def test_an_origin_for_frames_is_exact(origin: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
