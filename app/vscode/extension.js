@@ -2,10 +2,11 @@
 const vscode = require("vscode");
 const { ModelServer, documentOf, freePort } = require("./server.js");
 
-const VIEWS = { ".xml": "loopscope.ir" };
-
 /** An editor that reads a model and never writes it. */
 class ModelEditor {
+  /** @type {Set<ModelServer>} those of open tabs */
+  servers = new Set();
+
   /** @param {any} uri */
   openCustomDocument(uri) {
     return { uri, dispose() {} };
@@ -27,12 +28,16 @@ class ModelEditor {
     say("Starting Loopscope ...");
     const command = vscode.workspace.getConfiguration("loopscope").get("command");
     const server = new ModelServer(command, uri.fsPath, await freePort());
+    this.servers.add(server);
     let closed = false;
     panel.onDidDispose(() => {
       closed = true;
       server.stop();
     });
-    server.end.then((reason) => closed || say(reason));
+    server.end.then((reason) => {
+      this.servers.delete(server);
+      if (!closed) say(reason);
+    });
     try {
       await server.ready();
     } catch {
@@ -45,18 +50,24 @@ class ModelEditor {
       webview.html = documentOf({ address });
     }
   }
+
+  /** Ends all servers, because the editor ends. */
+  dispose() {
+    for (const server of this.servers) server.stop();
+  }
 }
 
 /** @param {{ subscriptions: { dispose(): void }[] }} context */
 function activate({ subscriptions }) {
   const editor = new ModelEditor();
+  subscriptions.push(editor);
   // A hidden tab keeps its frame, so that a run stays at its moment.
   const options = { webviewOptions: { retainContextWhenHidden: true }, supportsMultipleEditorsPerDocument: true };
   for (const view of ["loopscope.model", "loopscope.ir"])
     subscriptions.push(vscode.window.registerCustomEditorProvider(view, editor, options));
   subscriptions.push(
     vscode.commands.registerCommand("loopscope.open", (/** @type {any} */ uri) => {
-      const view = uri.path.toLowerCase().endsWith(".xml") ? VIEWS[".xml"] : "loopscope.model";
+      const view = uri.path.toLowerCase().endsWith(".xml") ? "loopscope.ir" : "loopscope.model";
       return vscode.commands.executeCommand("vscode.openWith", uri, view);
     }),
   );
