@@ -16,7 +16,7 @@ BROWSERS := --numprocesses $(shell expr $(CORES) + 1) --dist worksteal
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test frameworks wheels search mutation coverage lint types style docs conformance benchmarks screenshots clean
+.PHONY: help install run check test frameworks wheels search mutation coverage lint types style docs vscode conformance benchmarks screenshots clean
 
 help: ## list these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
@@ -76,9 +76,13 @@ mutation: $(VENV)/.installed-dev ## change operators and numbers of the machine,
 coverage: $(VENV)/.installed-dev ## run the tests that need no browser and print the lines that none of them reaches
 	$(BIN)/python -m pytest $(PARALLEL) -m "not browser and not measured" --timeout 900 --cov --cov-report=term-missing
 
-docs: $(VENV)/.installed-dev ## write the guide and the pages of engine, command line and check rules to build/docs
+docs: $(VENV)/.installed-dev ## build the site with its living pages in build/docs
 	$(BIN)/python -m docs build/docs
-	@echo "open build/docs/index.html"
+	@echo "$(BIN)/python -m http.server --directory build/docs serves it"
+
+vscode: ## package the extension for VS Code in build/loopscope.vsix (npm is needed)
+	@mkdir -p build && cp LICENSE app/loopscope_app/assets/icon.png app/vscode/
+	cd app/vscode && npx --yes @vscode/vsce@3 package --no-dependencies --out ../../build/loopscope.vsix
 
 conformance: $(VENV)/.installed-dev ## run a folder of recorded models against the engine: make conformance CASES=folder
 	@test -n "$(CASES)" || { echo "say where the cases are: make conformance CASES=folder"; exit 2; }

@@ -56,7 +56,8 @@ def _commands(node: NodeCommands, what: str) -> list[list[str]]:
                 "--error-on-warnings",
             ]
             tsc = [*node.node, str(packages / "typescript" / "bin" / "tsc"), "--project"]
-            return [biome, [*tsc, "jsconfig.json"], [*tsc, "tests/js/jsconfig.json"]]
+            projects = ("", "app/vscode/", "tests/js/")
+            return [biome, *([*tsc, f"{folder}jsconfig.json"] for folder in projects)]
         case "test":
             return [
                 [*node.node, "--test", *map(str, sorted((ROOT / "tests" / "js").glob("*.test.js")))]

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -221,6 +222,11 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         help="do not compare an opened model with its runtime in the background",
     )
     parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="open MODEL again when its file changes, at the same moment and view",
+    )
+    parser.add_argument(
         "--server",
         action="store_true",
         help="serve other machines: listen on all addresses; users cannot open paths of this "
@@ -233,6 +239,15 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         metavar="HOST",
         help="with a model on the web: a host of a private network that may be asked; repeat for "
         "more hosts",
+    )
+    parser.add_argument(
+        "--frame-origin",
+        action="append",
+        default=[],
+        type=_frame_origin,
+        metavar="ORIGIN",
+        help="an editor or a page that may show the app in a frame, such as vscode-webview:; repeat "
+        "for more origins",
     )
     parser.add_argument(
         "--host-name",
@@ -254,6 +269,16 @@ def _versions() -> str:
         except metadata.PackageNotFoundError:
             continue
     return "\n".join(lines)
+
+
+def _frame_origin(text: str) -> str:
+    """Return an exact origin, or the scheme of an editor's own pages."""
+    if not re.fullmatch(r"vscode-(webview|file):|https?://[a-z0-9.-]+(:[0-9]{1,5})?", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an origin: expected https://HOST, https://HOST:PORT, vscode-webview: "
+            "or vscode-file:"
+        )
+    return text
 
 
 def _port(text: str) -> int:

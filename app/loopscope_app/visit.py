@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import open_link
-from loopscope_app.parts.frame import page_address, style, theme_choice
+from loopscope_app.parts.frame import file_watch, page_address, style, theme_choice
 from loopscope_app.parts.frame.view_row import shown_view
 from loopscope_app.parts.panels import drop_anywhere
-from loopscope_app.screens import (
-    compare_screen,
-    debugger_screen,
-    gallery_screen,
-    gradients_screen,
-    learn_screen,
-    many_runs_screen,
-    performance_screen,
-)
+from loopscope_app.screens import debugger_screen, gallery_screen, learn_screen
+from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import current, keep
 from loopscope_app.state.view_choices import DEBUG, KEPT
 
 _SCREENS = {
-    DEBUG: debugger_screen,
-    "compare": compare_screen,
-    "many": many_runs_screen,
-    "gradients": gradients_screen,
-    "performance": performance_screen,
+    "compare": "compare_screen",
+    "many": "many_runs_screen",
+    "gradients": "gradients_screen",
+    "performance": "performance_screen",
 }
-"""The screen of each view, by its word."""
+"""Module of the screen of each view but Debug, by its word. It is imported when it is shown: the
+first picture does not wait for it.
+"""
 
 
 def show() -> None:
@@ -47,6 +43,8 @@ def show() -> None:
     elif page_address.moved():
         page_address.forget()
         open_link.follow(session)
+    elif LAUNCH.watch:
+        file_watch.follow(session)
     opened = session.model.opened
     if opened is None:
         gallery_screen.show(session)
@@ -55,5 +53,13 @@ def show() -> None:
     if session.learning.lesson and not session.view:
         learn_screen.show(session)
     else:
-        _SCREENS[shown_view(session, opened)].show(session)
+        view = shown_view(session, opened)
+        screen = (
+            debugger_screen
+            if view == DEBUG
+            else import_module(f"loopscope_app.screens.{_SCREENS[view]}")
+        )
+        screen.show(session)
     drop_anywhere.show()
+    if LAUNCH.watch:
+        file_watch.show()

@@ -21,7 +21,7 @@ from loopscope_app.actions import (
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.describe.first_steps import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
-from loopscope_app.state import recent
+from loopscope_app.state import recent, watched
 from loopscope_app.state.compare_choice import CHOICE
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
@@ -38,18 +38,40 @@ def arrive(session: UserSession) -> None:
         lesson_actions.open_lesson(link.lesson, link.input_set)
     elif model := link.model or LAUNCH.link:
         try:
-            if isinstance(link.backward, Unreadable):
-                raise InputError(link.backward.expected)
-            opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
-            with_room(partial(models.show_model, opened, link.input_set))
-            session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
-            if link.backward is not None:
-                return gradients.begin(
-                    session, opened, link.backward, partial(_show_gradient, session, link)
-                )
+            _open(session, link, model)
         except EngineError as error:
             session.message = Message(str(error))
+            _restore_when_prepared(session, link)
+        return
     _restore_when_prepared(session, link)
+
+
+def reload(session: UserSession, link: Link) -> None:
+    """Open the launched model again at the moment of a link.
+
+    The shown state remains if the file cannot be read.
+    """
+    try:
+        _open(session, link, LAUNCH.link)
+    except (EngineError, OSError) as error:
+        session.message = Message(
+            f"the file changed and cannot be read, so its last state is shown: {error}"
+        )
+
+
+def _open(session: UserSession, link: Link, model: str) -> None:
+    """Open a model and restore the moment of a link. Raise ``EngineError`` if it cannot be read."""
+    if isinstance(link.backward, Unreadable):
+        raise InputError(link.backward.expected)
+    if model == LAUNCH.link:
+        watched.note(session)
+    opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
+    with_room(partial(models.show_model, opened, link.input_set))
+    session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
+    if link.backward is not None:
+        gradients.begin(session, opened, link.backward, partial(_show_gradient, session, link))
+    else:
+        _restore_when_prepared(session, link)
 
 
 def _show_gradient(session: UserSession, link: Link, gradient: Opened) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -23,13 +23,26 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-HEADERS = (("X-Frame-Options", "SAMEORIGIN"), ("Content-Security-Policy", "frame-ancestors 'self'"))
-"""Headers of every response: a page of another origin cannot show the app in a frame."""
 MOST_SECONDS_OF_A_HEAD = 20.0
 """Seconds in which the request line and the headers must arrive."""
 BYTES_PER_SECOND_OF_A_BODY = 500
 """Slowest pace of an upload; each 500 bytes extend the time limit by one second."""
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+
+
+def headers(frame_origins: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the headers of every response.
+
+    Only pages of this server's origin, and of ``frame_origins``, can show the app in a frame.
+
+    >>> headers(())
+    (('X-Frame-Options', 'SAMEORIGIN'), ('Content-Security-Policy', "frame-ancestors 'self'"))
+    >>> headers(["vscode-webview:"])
+    (('Content-Security-Policy', "frame-ancestors 'self' vscode-webview:"),)
+    """
+    ancestors = " ".join(("frame-ancestors 'self'", *frame_origins))
+    same_origin = () if frame_origins else (("X-Frame-Options", "SAMEORIGIN"),)
+    return (*same_origin, ("Content-Security-Policy", ancestors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import loopscope
 from loopscope.errors import EngineError, InputError, listed, shorten
@@ -20,7 +22,7 @@ from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.describe.unrolled import at_window
 from loopscope_app.links.codec import Link, Window, read
-from loopscope_app.page import page_of
+from loopscope_app.page import page_of, shared_assets
 
 
 def main(words: Sequence[str]) -> int:
@@ -44,6 +46,8 @@ def main(words: Sequence[str]) -> int:
         raise EngineError(
             f"the model has no graph {shorten(body)!r} to draw: it has {listed(bodies)}"
         )
+    if options.assets:
+        _write_assets(Path(options.assets))
     page = page_of(
         debugger,
         title=options.title or debugger.model.name or Path(options.model).stem,
@@ -53,6 +57,7 @@ def main(words: Sequence[str]) -> int:
         with_values=not options.without_values,
         node_data=_overlay(options.overlay, debugger.model),
         most_bytes=int(options.megabytes * 2**20),
+        assets=_relative(options.assets, target) if options.assets else None,
     )
     with replaced_file(target) as file:
         file.write(page.encode())
@@ -60,6 +65,22 @@ def main(words: Sequence[str]) -> int:
     moment = f"opens at step {debugger.cursor.step:,} of {debugger.steps:,}"
     print(f"{options.output}: {size}, {moment}")
     return 0
+
+
+def _write_assets(folder: Path) -> None:
+    """Write the files that pages share. A file that is complete is not written again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in shared_assets().items():
+        path, data = folder / name, content.encode()
+        if not path.is_file() or path.read_bytes() != data:
+            with replaced_file(path) as file:
+                file.write(data)
+
+
+def _relative(folder: str, page: Path) -> str:
+    """Return the address of a folder, relative to a page."""
+    relative = os.path.relpath(folder, page.parent)
+    return quote(relative.replace(os.sep, "/"))
 
 
 def _saved_folding(debugger: loopscope.Debugger, look: Link, body: str) -> Folding:
@@ -144,6 +165,13 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         default="",
         metavar="FILE.json",
         help="color nodes by a number or a text from this file",
+    )
+    parser.add_argument(
+        "--assets",
+        default="",
+        metavar="FOLDER",
+        help="link script, style and layout library from this folder, so that pages share them "
+        "(default: the page contains them)",
     )
     parser.add_argument(
         "--without-values", action="store_true", help="leave out the values of the run"

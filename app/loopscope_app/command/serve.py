@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from loopscope.errors import InputError, listed, shorten
 from loopscope.ir import significant
-from loopscope.read import what_is_at
+from loopscope.read import WeightsFile, what_is_at
 from loopscope_app.command import progress
 from loopscope_app.command.web_model import Download, is_web_address
 from loopscope_app.describe.first_steps import FIRST_SAMPLE
@@ -34,9 +34,11 @@ def main(options: argparse.Namespace) -> int:
 
     Raise ``OSError`` if the model's file does not exist or no port is free.
     """
-    for option in ("inputs", "overlay"):
+    for option in ("inputs", "overlay", "watch"):
         if getattr(options, option) and not options.model:
             raise InputError(f"--{option} needs a model: expected MODEL before it")
+    if options.watch and (options.server or is_web_address(options.model)):
+        raise InputError("--watch applies to a file of this machine without --server")
     if options.sample and sample(options.sample) is None:
         names = listed([entry.name for entry in samples()], 99)
         raise InputError(f"there is no sample {shorten(options.sample)!r}: expected one of {names}")
@@ -68,6 +70,10 @@ def _downloaded(options: argparse.Namespace, folder: Path) -> str:
 
 def _serve(options: argparse.Namespace) -> int:
     """Serve the app with a model that exists."""
+    if options.frame_origin and options.server:
+        raise InputError(
+            "--frame-origin applies to this machine: it cannot be combined with --server"
+        )
     if options.host_name and not options.server:
         raise InputError("--host-name applies to a server for other machines: expected --server")
     for file in filter(None, (options.inputs, options.overlay)):
@@ -76,6 +82,8 @@ def _serve(options: argparse.Namespace) -> int:
     LAUNCH.inputs = str(Path(options.inputs).resolve()) if options.inputs else ""
     LAUNCH.overlay = str(Path(options.overlay).resolve()) if options.overlay else ""
     LAUNCH.server = options.server
+    LAUNCH.watch = options.watch
+    WeightsFile.maps = not options.watch
     LAUNCH.compares = not options.server and not options.no_agreement
     LAUNCH.first_run = options.sample == FIRST_SAMPLE
     address = "0.0.0.0" if options.server else "127.0.0.1"
@@ -90,11 +98,11 @@ def _serve(options: argparse.Namespace) -> int:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     # Imported here because Streamlit takes most of a second, and `loopscope run` does not use it.
     from loopscope_app.actions.session_end import watching_over_sessions
-    from loopscope_app.command.gate import HEADERS, GuardedApp, TimedRequests, visitors
+    from loopscope_app.command.gate import GuardedApp, TimedRequests, headers, visitors
     from loopscope_app.parts.frame.failure import say_sorry
 
     send_at_once()
-    serve_with(HEADERS, TimedRequests)
+    serve_with(headers(options.frame_origin), TimedRequests)
     resolve_no_public_address()
     app = GuardedApp(APP / "main.py", on_script_error=say_sorry, lifespan=watching_over_sessions)
     app.visitors = visitors(server=options.server, host_names=options.host_name)

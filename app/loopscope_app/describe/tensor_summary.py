@@ -7,14 +7,17 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from PIL import Image
 
 from loopscope.ir import significant
 from loopscope.ops.stored import plain
 from loopscope.view import channels, number_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCANNED = 1 << 22
 """Number of elements for statistics; more would slow every step down."""
@@ -144,6 +147,8 @@ def table(matrix: np.ndarray, first_row: int = 0, first_column: int = 0) -> pd.D
 
     Numbers become text if the page contains NaN or infinities, which a table cannot show.
     """
+    import pandas as pd  # imported here: it takes half a second, and only tables need it
+
     part = matrix[first_row : first_row + TABLE_ROWS, first_column : first_column + TABLE_COLUMNS]
     if part.dtype.kind in "biu" or (
         part.dtype in (np.float32, np.float64) and np.isfinite(part).all()

@@ -4,6 +4,6 @@ opens offline by a double click.
 
 from __future__ import annotations
 
-from loopscope_app.page.html_document import BytesBound, page_of
+from loopscope_app.page.html_document import BytesBound, page_of, shared_assets
 
-__all__ = ["BytesBound", "page_of"]
+__all__ = ["BytesBound", "page_of", "shared_assets"]

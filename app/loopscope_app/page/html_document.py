@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +35,8 @@ _MOVES = (
     ("next", "Iteration »", "To the next iteration (Shift+Right)"),
     ("run", "End ⇥", "To the end (End)"),
 )
+LIBRARY_FILE, SCRIPT_FILE, STYLE_FILE = "layout-library.js", "page.js", "page.css"
+"""Files that linked pages share."""
 _CODE = '<details id="code"><summary>The graph as code, in step</summary><div></div></details>'
 
 
@@ -51,8 +54,12 @@ def page_of(
     with_values: bool = True,
     node_data: NodeData | None = None,
     most_bytes: int = 5 * 2**20,
+    assets: str | None = None,
 ) -> str:
     """Return the document of a run, opened at the debugger's cursor. ``node_data`` colours nodes.
+
+    ``assets`` is the address of the folder that contains the files of ``shared_assets``, relative
+    to the page. The page contains them if it is None.
 
     A page larger than ``most_bytes`` is thinned: it leaves out every other moment, again and again,
     and ways to fold the graph, and names what it left out. Raise ``BytesBound`` if not even a few
@@ -65,8 +72,9 @@ def page_of(
         )
     folding = default_folding(debugger.model, root) if folding is None else folding
     content = paged_run(debugger, folding, root, with_values=with_values, node_data=node_data)
+    parts = _contained() if assets is None else _linked(assets)
     while True:
-        document = _document(title, note[:_LONGEST_NOTE], content)
+        document = _document(title, note[:_LONGEST_NOTE], content, parts)
         if len(document.encode()) <= most_bytes:
             return document
         smaller = content.smaller()
@@ -80,11 +88,62 @@ def page_of(
         content = smaller
 
 
-def _document(title: str, note: str, content: PagedRun) -> str:
+def shared_assets() -> dict[str, str]:
+    """Return the content of the files that linked pages share, by file name.
+
+    The scripts are not modules, because a browser loads no module of a page opened as a file.
+    """
+    script = _script().replace("export default ", "")
+    return {
+        LIBRARY_FILE: (
+            'document.currentScript.after(Object.assign(document.createElement("script"), '
+            f'{{ type: "text/plain", id: "library", textContent: "{_library()}" }}));\n'
+        ),
+        SCRIPT_FILE: f'(() => {{\n"use strict";\n{script}}})();\n',
+        STYLE_FILE: _style(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Markup of the script, style and layout library, and the policy that allows them."""
+
+    style: str
+    scripts: str
+    script_source: str
+    style_source: str
+
+
+def _contained() -> _Parts:
     script, style = _script(), _style()
+    return _Parts(
+        f"<style>{style}</style>",
+        f'<script type="text/plain" id="library">{_library()}</script>\n'
+        f'<script type="module">{script}</script>',
+        _hash(script),
+        _hash(style),
+    )
+
+
+def _linked(folder: str) -> _Parts:
+    addresses = {
+        name: text(f"{folder}/{name}", _LONGEST_NOTE)
+        for name in (LIBRARY_FILE, SCRIPT_FILE, STYLE_FILE)
+    }
+    return _Parts(
+        f'<link rel="stylesheet" href="{addresses[STYLE_FILE]}">',
+        f'<script src="{addresses[LIBRARY_FILE]}" defer></script>\n'
+        f'<script src="{addresses[SCRIPT_FILE]}" defer></script>',
+        "self",
+        "self",
+    )
+
+
+def _document(title: str, note: str, content: PagedRun, parts: _Parts) -> str:
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
-        f"style-src '{_hash(style)}'; img-src blob: data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src '{parts.script_source}' 'wasm-unsafe-eval'; "
+        f"worker-src blob:; style-src '{parts.style_source}'; img-src blob: data:; "
+        "base-uri 'none'; form-action 'none'"
     )
     buttons = "".join(
         f'<button data-move="{name}" title="{meaning}">{label}</button>'
@@ -100,7 +159,7 @@ def _document(title: str, note: str, content: PagedRun) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>{text(title, 200)}</title>
-<style>{style}</style>
+{parts.style}
 </head>
 <body>
 <header><h1>{text(title, 200)}</h1>{note_markup}<p class="about">{text(content.about)}</p></header>
@@ -112,9 +171,8 @@ def _document(title: str, note: str, content: PagedRun) -> str:
 <p id="chosen"></p>
 <section id="said"><h2>What the run did</h2>{content.beside()}</section>
 </main>
-<script type="text/plain" id="library">{_library()}</script>
 <script type="text/plain" id="run">{data}</script>
-<script type="module">{script}</script>
+{parts.scripts}
 </body>
 </html>
 """

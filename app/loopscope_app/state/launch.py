@@ -30,6 +30,8 @@ class Launch:
     server: bool = False
     """True if users are at other machines: they must not name paths of this machine."""
 
+    watch: bool = False
+    """True if the first model is opened again when its file changes."""
     compares: bool = False
     """True if opened models are compared with their runtimes in the background."""
     first_run: bool = False

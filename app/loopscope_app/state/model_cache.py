@@ -15,7 +15,14 @@ from loopscope.ir import Model
 
 MOST_BYTES = 64 * 2**20
 """Size limit of cached models that no session uses."""
-Age = tuple[int, ...]
+Age = tuple[tuple[int, int], ...]
+"""Time of the last change in nanoseconds, and size in bytes, of each file of a model."""
+
+
+def age_of(file: Path) -> Age:
+    """Return the age of a model's files. Raise ``OSError`` if one of them disappears meanwhile."""
+    statuses = [part.stat() for part in _files_of_model(file)]
+    return tuple((status.st_mtime_ns, status.st_size) for status in statuses)
 
 
 def _files_of_model(file: Path) -> list[Path]:
@@ -49,7 +56,7 @@ class ModelCache:
 
         The file is read again if it or its weights changed.
         """
-        age = tuple(part.stat().st_mtime_ns for part in _files_of_model(file))
+        age = age_of(file)
         with self._lock:
             model = self._alive.get(str(file))
             fresh = model is not None and self._ages.get(model) == age

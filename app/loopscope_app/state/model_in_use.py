@@ -11,6 +11,7 @@ from loopscope.checks import EVERYBODY, Runtime
 from loopscope.peers import Fates
 from loopscope.view import NodeData
 from loopscope_app.state.agreement import Agreement
+from loopscope_app.state.model_cache import Age
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.uploads import Uploads
 
@@ -35,6 +36,12 @@ class ModelInUse:
     """The comparison of the model with its runtime, which begins when the model opens."""
     node_data: NodeData | None = None
     """A user's data about nodes, shown as colors."""
+    watched: Age | None = None
+    """Age of the watched file when it was opened; None if it was not opened."""
+    resting: Age | None = None
+    """Age of the watched file at the last look."""
+    rests_since: float = 0.0
+    """Time from which the watched file had that age, by the monotonic clock."""
     other: Opened | None = None
     """Another model to compare with."""
     uploads: Uploads = field(default_factory=Uploads)

@@ -18,6 +18,7 @@ from loopscope.tracing import read_trace
 
 __all__ = [
     "ReadLimits",
+    "WeightsFile",
     "is_trace_content",
     "open_archive",
     "read_model",

@@ -5,14 +5,24 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
+from typing import ClassVar
 
 from loopscope.read.paths import what_is_at
 
 Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
 
 
+MOST_BYTES_READ = 2**31
+"""Size limit of a weights file that is read whole."""
+
+
 class WeightsFile:
     """Read-only, bounds-checked bytes. A path is opened at the first access, and mapped."""
+
+    maps: ClassVar[bool] = True
+    """False to read files whole, because other programs write them while they are open: access to a
+    mapped file that was shortened ends the process.
+    """
 
     def __init__(self, source: Weights, missing: str = "") -> None:
         """``missing`` is the advice in the error message for a missing source."""
@@ -42,7 +52,7 @@ class WeightsFile:
         if what_is_at(path) == "device":
             raise ValueError(f"its data lies in a pipe or a device, not in a file: {self._missing}")
         try:
-            return _map_file(path)
+            return _map_file(path) if self.maps else _read_file(path)
         except OSError as error:
             raise ValueError(
                 "its data lies in a weights file that cannot be opened"
@@ -55,3 +65,14 @@ def _map_file(path: Path) -> memoryview:
         if os.fstat(file.fileno()).st_size == 0:
             return memoryview(b"")
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _read_file(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        content = file.read(min(os.fstat(file.fileno()).st_size, MOST_BYTES_READ) + 1)
+    if len(content) > MOST_BYTES_READ:
+        raise ValueError(
+            f"its data lies in a weights file of more than {MOST_BYTES_READ >> 20} MB, which is not "
+            "read while the file is watched: open the model without --watch"
+        )
+    return memoryview(content)

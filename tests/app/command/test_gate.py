@@ -210,6 +210,29 @@ def test_every_answer_forbids_frames_and_other_hosts(offline: tuple[str, Path], 
     assert log.read_text(encoding="utf-8") == ""
 
 
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "https:",
+        "https://*.example",
+        "https://a.example/x",
+        "'self'",
+        "a; script-src *",
+        "data:",
+    ],
+)
+def test_an_origin_for_frames_is_exact(origin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--frame-origin", origin])
+    assert "is not an origin: expected https://HOST" in capsys.readouterr().err
+
+
+def test_a_server_for_others_is_shown_in_no_frame(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--server", "--frame-origin", "vscode-webview:"]) == 2
+    assert "it cannot be combined with --server" in capsys.readouterr().err
+
+
 def test_foreign_handshakes_are_refused_at_once_and_nothing_is_sent(
     offline: tuple[str, Path],
 ) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import statistics
+import subprocess
+import sys
 import time
 
 import pytest
 
 from loopscope_app.cli import main
 from loopscope_app.command.serve import free_port, settings
+from tests.app.serving import SOURCES
 
 
 def test_the_server_stays_at_home() -> None:
@@ -38,6 +42,20 @@ def test_a_port_that_is_taken_is_a_sentence(capsys: pytest.CaptureFixture[str]) 
     assert (
         capsys.readouterr().err == f"loopscope: port {port} is taken: choose another with --port\n"
     )
+
+
+def test_the_first_picture_waits_for_no_table_and_no_other_screen() -> None:
+    """Importing these takes a third of the time to the first picture."""
+    code = (
+        "import sys; from loopscope_app import visit; from loopscope_app.command import gate\n"
+        "print(sorted({'pandas', 'scipy.special', 'openvino', 'onnxruntime', 'torch'} & "
+        "{*sys.modules}), [name for name in sys.modules if 'compare_screen' in name])"
+    )
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=150
+    )
+    assert result.stdout == "[] []\n", result.stderr
 
 
 @pytest.mark.measured

@@ -17,7 +17,7 @@ import loopscope
 from loopscope.explain import iteration_matrix, listing, step_of_cell
 from loopscope.view import default_folding, overlay_at, read_node_data, unrolling
 from loopscope_app.describe.code_moment import code_moment
-from loopscope_app.page import page_of
+from loopscope_app.page import page_of, shared_assets
 from loopscope_app.page.paged_pictures import pictures
 from tests.app import hostile
 from tests.app.accessibility import rules_of_axe, serious
@@ -112,6 +112,16 @@ def test_a_page_steps_plays_and_slides_as_the_debugger(offline: Page, tmp_path: 
     agrees(debugger.steps // 2)
     offline.wait_for_timeout(3500)  # longer than the canvas waits for a word that confirms
     agrees(debugger.steps // 2)
+
+
+def test_a_linked_page_steps_when_it_is_opened_as_a_file(offline: Page, tmp_path: Path) -> None:
+    assets = tmp_path / "shared files"
+    assets.mkdir()
+    for name, content in shared_assets().items():
+        (assets / name).write_text(content, encoding="utf-8")
+    opened(offline, tmp_path, page_of(run_of("gcd"), title="gcd", assets="shared%20files"))
+    offline.keyboard.press("ArrowRight")
+    expect(offline.locator("#place")).to_contain_text("Step 1 of ")
 
 
 def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(

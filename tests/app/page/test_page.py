@@ -389,3 +389,26 @@ def test_a_page_that_is_exported_in_the_app_opens_at_the_moment_on_the_screen(st
     document = exported(debugger, "collatz", "", default_folding(debugger.model), "main", None)
     data = data_of(document.decode())
     assert data["steps"][data["at"]] == step
+
+
+def test_pages_share_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assets, folder = tmp_path / "a <b", tmp_path / "runs"
+    folder.mkdir()
+    model = sample("gcd")
+    assert model is not None
+    words = ["page", str(model.model), "--assets", str(assets), "--inputs"]
+    pages = [folder / "one.html", folder / "two.html"]
+    for page, inputs in zip(pages, ("a=4 b=6", "a=9 b=6"), strict=True):
+        assert main([*words, inputs, "-o", str(page)]) == 0
+    assert "0.01 MB" in capsys.readouterr().out
+    files = {path.name: path.stat() for path in assets.iterdir()}
+    assert sorted(files) == ["layout-library.js", "page.css", "page.js"]
+    assert sum(status.st_size for status in files.values()) < MEGABYTE
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert "script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; style-src 'self';" in text
+        linked = re.findall(r'(?:src|href)="([^":]+)"', text)
+        assert linked == [
+            f"../a%20%3Cb/{name}" for name in ("page.css", "layout-library.js", "page.js")
+        ]
+        assert re.findall(r"<script(?! src| type=\"text/plain\")", text) == []

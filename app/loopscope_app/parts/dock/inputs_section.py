@@ -5,7 +5,6 @@ then run again.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from loopscope.ir import ElementType, Signature
@@ -92,6 +91,8 @@ def _input(session: UserSession, position: int, key: str, signature: Signature) 
     elif array.ndim == 0:
         _scalar(label, widget, key, array)
     elif array.size <= EDITABLE and array.ndim <= 2 and array.size:
+        import pandas as pd  # imported here: it takes half a second, and only tables need it
+
         chips = markup.chip(signature.element_type or "any type") + markup.chip(
             str(signature.shape)
         )

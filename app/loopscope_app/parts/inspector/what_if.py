@@ -7,7 +7,6 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 import loopscope
@@ -70,6 +69,8 @@ def opener() -> str:
 def _field(key: str, name: str, array: np.ndarray) -> None:
     kind = ElementType.of(array)
     if array.size > 1:
+        import pandas as pd  # imported here: it takes half a second, and only tables need it
+
         table = what_if_changes.as_table(array)
         frame = pd.DataFrame(values_for_editing(table))
         frame.columns = [str(column) for column in range(table.shape[1])]

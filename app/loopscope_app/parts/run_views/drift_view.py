@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-import pandas as pd
 import streamlit as st
 
 from loopscope.comparison import (
@@ -302,6 +301,8 @@ def matching(drift: Drift) -> None:
             for place in drift.unpacking[1]
         ]
         if rows:
+            import pandas as pd  # imported here: it takes half a second, and only tables need it
+
             st.dataframe(
                 pd.DataFrame(rows[:MOST_LISTED]),
                 hide_index=True,

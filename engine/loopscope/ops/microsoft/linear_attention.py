@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, static
@@ -236,7 +235,7 @@ class _Gate:
         if self.activation in ("softplus", "qwen"):
             result = -factor * np.logaddexp(shifted, np.float32(0))
         else:
-            result = np.float32(self.lower_bound) * special.expit(factor * shifted)
+            result = np.float32(self.lower_bound) * _sigmoid(factor * shifted)
         return result
 
 
@@ -247,7 +246,13 @@ def _rates(beta: Array | None, packed: PackedTokens, activation: str) -> Array:
         shape = None if beta is None else list(beta.shape)
         raise ValueError(f"beta has shape {shape}, expected [{tokens}, {heads}]")
     raw = computable(beta).reshape(tokens, heads)
-    result: Array = special.expit(raw) if activation == "sigmoid" else raw
+    return _sigmoid(raw) if activation == "sigmoid" else raw
+
+
+def _sigmoid(values: Array) -> Array:
+    from scipy import special  # imported here: every start would wait for it
+
+    result: Array = special.expit(values)
     return result
 
 
