@@ -131,7 +131,7 @@ def loop(
             loops.clear()
         proved = scalars(overrides, region, values)
         computing = Computing(overrides, values, proved, defaults, use.grows)
-        function = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
+        function = loops[use] = Writer(recording, computing, proved).loop(region, safepoint)
         function.scalars = tuple(
             (index, slot, proved[slot])
             for index, slots in recorded
