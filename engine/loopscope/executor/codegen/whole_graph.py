@@ -1,9 +1,9 @@
-"""Whole graphs as generated functions: the outermost graph of a run that nobody steps, with its Ifs
-and called functions.
+"""Functions of whole graphs: the outermost graph of a run for outputs only, with its Ifs and called
+functions.
 
 A loop, and an If or function that contains one, is a call of ``run_region``, which steps or
-generates it as in every other run. Stepping continues at the instruction where the function fails,
-is stopped, or meets a large result.
+generates it like any loop. Stepping continues at the instruction where the function fails, is
+stopped, or computes a large result.
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ class _GraphCode:
 _CODE: WeakKeyDictionary[Plan, _GraphCode] = WeakKeyDictionary()
 
 
+def functions(plan: Plan) -> list[Loop]:
+    """Return the functions generated so far for the outermost graph of a plan."""
+    code = _CODE.get(plan)
+    return list(code.functions.values()) if code else []
+
+
 class _LargeResult(Exception):
     """Signal that stepping must compute an operation, because its result counts towards the memory
     limit.
@@ -112,12 +118,12 @@ def _code_of(machine: Machine) -> _GraphCode | None:
         return None
     code = _CODE.get(plan)
     if code is None:
-        code = _CODE[plan] = _GraphCode(_can_generate(plan))
+        code = _CODE[plan] = _GraphCode(can_generate(plan))
     code.runs += 1
     return code if code.is_possible and code.runs > STEPPED_RUNS else None
 
 
-def _can_generate(plan: Plan) -> bool:
+def can_generate(plan: Plan) -> bool:
     """Return True if one function can hold the graph, and no region outside it has a hidden
     state.
     """
