@@ -192,7 +192,7 @@ class _GraphWriter(Writer):
 
     plan: Plan
     known: dict[Slot, Any]
-    """Values of Consts and of what was folded from them, by slot."""
+    """Values of Consts and of folded operations, by slot."""
     _owners: defaultdict[str, set[Slot]]
     """Slots of the outermost graph that are still read, by variable."""
     _published: set[Slot]

@@ -262,7 +262,7 @@ class Program:
             case _:
                 return None
 
-    @property
+    @cached_property
     def branch_name(self) -> str:
         return self.address.rpartition("/")[2]
 

@@ -58,9 +58,8 @@ def plan_of(
     if plan is None:
         dialect_catalogue = catalogue_for(model.dialect, catalogue)
         with no_garbage_collection():
-            plan = plans[optimise] = plan_checked(
-                checked(model, dialect_catalogue), dialect_catalogue, optimise
-            )
+            checked_model = checked(model, dialect_catalogue)
+        plan = plans[optimise] = plan_checked(checked_model, dialect_catalogue, optimise)
     return plan
 
 
@@ -80,9 +79,11 @@ def plan_checked(
     """Return the plan of a checked model."""
     # Copy the outermost object: a plan with a reference to the model would never leave the weak
     # table above.
-    plan = _Planner(replace(checked_model.model), catalogue, optimise, checked_model.mixed).plan()
-    if optimise.cse:
-        share(plan)
+    model, mixed = replace(checked_model.model), checked_model.mixed
+    with no_garbage_collection():
+        plan = _Planner(model, catalogue, optimise, mixed).plan()
+        if optimise.cse:
+            share(plan)
     return plan
 
 
@@ -117,6 +118,10 @@ class _Planner:
     """
     true: Slot | None = None
     """Slot of a condition that is always true."""
+    known_operations: dict[tuple[str, str], Operation | None] = field(
+        default_factory=dict[tuple[str, str], Operation | None]
+    )
+    """Operation of each type and opset in the model; None for an unknown operation."""
 
     def plan(self) -> Plan:
         main = self._open(ROOT, self.model.graph, None, 0)
@@ -169,7 +174,7 @@ class _Planner:
         program.layer_of_label = {text: layer for layer, text in label.items()}
         instructions: list[Instruction] = []
         for node in (graph.by_id[layer] for layer in order(graph).layers):
-            operation = self.catalogue.find(node.type, node.opset)
+            operation = self._operation(node.type, node.opset)
             role = operation.role if operation else Role.COMPUTE
             if role is Role.CONSTANT or node.constant is not None:
                 self.constants.append((program.slots[node.id, 0], node))
@@ -190,6 +195,13 @@ class _Planner:
             region = instructions[number].region
             assert region is not None
             self.tables[region.table] = (program, instructions[number])
+
+    def _operation(self, type: str, opset: str) -> Operation | None:
+        """Return the operation of a node. Each type and opset is looked up once."""
+        key = type, opset
+        if key not in self.known_operations:
+            self.known_operations[key] = self.catalogue.find(type, opset)
+        return self.known_operations[key]
 
     def _instruction(
         self,
@@ -459,6 +471,8 @@ def _expressions(
     An expression requires input types that the operation accepts; for example, booleans cannot be
     negated.
     """
+    if not (operation.symbol or operation.float_symbol):
+        return "", "", ""
     types = operation.types
     is_unsupported = types and any(
         element_type is not None and element_type not in types[min(index, len(types) - 1)]
@@ -469,12 +483,8 @@ def _expressions(
         and _fits_input_count(operation, len(inputs))
     ):
         return "", "", ""
-    # Integers have an expression only if one of these exists.
-    has_expression = operation.symbol or operation.float_symbol
     of_integers = (
-        operation.integer_symbol
-        if has_expression and _is_satisfied(operation.integer_symbol_when, attributes)
-        else ""
+        operation.integer_symbol if _is_satisfied(operation.integer_symbol_when, attributes) else ""
     )
     return operation.symbol, operation.float_symbol, of_integers
 
