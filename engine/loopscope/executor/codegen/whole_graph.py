@@ -160,7 +160,9 @@ def _is_inline(region: Region) -> bool:
 
 def _function(machine: Machine, code: _GraphCode, run_region: Callable[[Machine], None]) -> Loop:
     entering = [machine.values[slot] for slot in machine.plan.main.parameters.values()]
-    types = tuple((getattr(value, "dtype", None), np.ndim(value) > 0) for value in entering)
+    types = tuple(
+        [(getattr(value, "dtype", None), getattr(value, "ndim", 0) > 0) for value in entering]
+    )
     function = code.functions.get(types)
     if function is None:
         if len(code.functions) >= _MAX_FUNCTIONS:

@@ -44,7 +44,7 @@ class _Computing:
         np.setbufsize(self._buffer_elements)  # until errstate ends
 
     def __exit__(self, *_: object) -> None:
-        self._warnings.__exit__()
+        self._warnings.__exit__(None, None, None)
 
 
 def computing() -> _Computing:

@@ -15,6 +15,7 @@ import numpy as np
 
 from loopscope.checks.check import CheckedModel, checked
 from loopscope.checks.order import order
+from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.constant_folding import FoldedKernel
 from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
@@ -58,8 +59,9 @@ def plan_of(
     if plan is None:
         dialect_catalogue = catalogue_for(model.dialect, catalogue)
         with no_garbage_collection():
-            checked_model = checked(model, dialect_catalogue)
-        plan = plans[optimise] = plan_checked(checked_model, dialect_catalogue, optimise)
+            plan = plans[optimise] = plan_checked(
+                checked(model, dialect_catalogue), dialect_catalogue, optimise
+            )
     return plan
 
 
@@ -79,9 +81,9 @@ def plan_checked(
     """Return the plan of a checked model."""
     # Copy the outermost object: a plan with a reference to the model would never leave the weak
     # table above.
-    model, mixed = replace(checked_model.model), checked_model.mixed
+    model = replace(checked_model.model)
     with no_garbage_collection():
-        plan = _Planner(model, catalogue, optimise, mixed).plan()
+        plan = _Planner(model, catalogue, optimise, checked_model.propagated).plan()
         if optimise.cse:
             share(plan)
     return plan
@@ -96,8 +98,7 @@ class _Planner:
     model: Model
     catalogue: Catalogue
     optimise: Optimise
-    mixed: frozenset[tuple[str, LayerId]]
-    """Nodes whose operands are promoted to one type, each with the address of its graph."""
+    propagated: Propagated
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
@@ -133,6 +134,7 @@ class _Planner:
         return Plan(
             model=self.model,
             catalogue=self.catalogue,
+            propagated=self.propagated,
             main=main,
             programs=tuple(self.programs),
             slot_count=self.slot_count,
@@ -258,7 +260,7 @@ class _Planner:
             only_tensors=tensors,
             checked=checked or self._lacks_weights,
         )
-        mixed = (program.address, node.id) in self.mixed
+        mixed = (program.address, node.id) in self.propagated.mixed
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
             if mixed:
