@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from loopscope.executor.codegen import tiering
+from loopscope.executor.codegen import tiering, whole_graph
 
 # How long an example takes on a machine that does other things as well says nothing of the code,
 # and whether a change may land must not depend on luck: the same examples each time.
@@ -45,11 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _code_after_two_iterations() -> Iterator[None]:
-    """Loops of tests are short: code is made for them after two iterations, so that it is held
-    by every test that runs one.
+    """Loops of tests are short: code is made for them after two iterations, and for graphs at the
+    first run, so that it is held by every test that runs one.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiering, "STEPPED_FIRST", 2)
+        patch.setattr(whole_graph, "STEPPED_RUNS", 0)
         yield
 
 

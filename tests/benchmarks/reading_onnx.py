@@ -18,7 +18,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 
 from loopscope.read import read_model
 
-BAR = 4
+BAR = 3
 _ROUNDS = 9
 _RANDOM = np.random.default_rng(0)
 

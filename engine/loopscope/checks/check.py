@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, InvalidModel, Report, Runtime
-from loopscope.checks.propagate import GraphAddress
+from loopscope.checks.propagate import Propagated
 from loopscope.checks.rule import ONNXRUNTIME, OPENVINO
 from loopscope.checks.rules import ADVICE, RULES, onnx_conversion
 from loopscope.checks.subject import Subject
-from loopscope.ir.model import LayerId, Model, expect_model
+from loopscope.ir.model import Model, expect_model
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
@@ -23,8 +23,8 @@ class CheckedModel:
     """
 
     model: Model
-    mixed: frozenset[tuple[GraphAddress, LayerId]] = frozenset()
-    """Nodes whose operands have several element types, as in ``Propagated``."""
+    propagated: Propagated
+    """Shape inference of the whole model."""
 
 
 def check(model: Model, catalogue: Catalogue = CATALOGUE) -> Report:
@@ -88,7 +88,7 @@ def checked(model: Model, catalogue: Catalogue) -> CheckedModel:
     report = Report.of(diagnostic for rule in _BEFORE_RUNNING for diagnostic in rule.apply(subject))
     if not report.ok:
         raise InvalidModel(report)
-    return CheckedModel(model, frozenset(subject.propagated.mixed))
+    return CheckedModel(model, subject.propagated)
 
 
 _BEFORE_RUNNING = tuple(rule for rule in RULES if rule.before_running)

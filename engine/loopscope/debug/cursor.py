@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,8 +68,9 @@ def next_of(levels: Levels) -> tuple[str, CursorKind]:
 
 
 def address_of(levels: Levels) -> str:
-    parts = ["main"]
-    for (outer, _, position), (program, iteration, _) in itertools.pairwise(levels):
-        label = outer.instructions[position].label
-        parts += [label if iteration is None else f"{label}[{iteration}]", program.branch_name]
-    return "/".join(parts)
+    text, (outer, _, position) = "main", levels[0]
+    for program, iteration, inner_position in levels[1:]:
+        number = "" if iteration is None else f"[{iteration}]"
+        text += f"/{outer.instructions[position].label}{number}/{program.branch_name}"
+        outer, position = program, inner_position
+    return text

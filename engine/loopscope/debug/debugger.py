@@ -132,7 +132,7 @@ class Debugger(Run):
         if self._past is not None:
             return self._go(self._past + 1)
         if self.machine.state == "paused":
-            address = next_of(frontier(self.machine))[0]
+            address = self._progress.next_address or next_of(frontier(self.machine))[0]
             self._progress.step()
             self._progress.last_address = address if self._progress.went_on else ""
         return self._arrived()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from loopscope.debug.breakpoints import Breakpoint, find
-from loopscope.debug.inputs import Inputs, bind, convert_to, named_inputs
+from loopscope.debug.inputs import Inputs, bind, bind_by_name, convert_to, named_inputs
 from loopscope.debug.lookup import slot_at
 from loopscope.errors import AddressError, InputError, elided, shorten
 from loopscope.executor.plan.numbers import Slot
@@ -104,6 +104,13 @@ def resolve_fetches(
     for unsuitable inputs. ``whole`` also runs operations that no output needs.
     """
     model = plan.model
+    # Nothing of a trace is unneeded: it contains what the program chose to record.
+    whole = whole or (fetches is None and is_trace(model))
+    by_name = bind_by_name(model, inputs) if fetches is None else None
+    if by_name is not None:
+        part = _cached_part(plan, None, {}, plan.optimise.prune and not whole)
+        slots = plan.main.parameters
+        return FetchPlan(part, None, {slots[layer]: array for layer, array in by_name.items()})
     places = (
         None if fetches is None else tuple(_place(plan, fetch) for fetch in each_fetch(fetches))
     )
@@ -112,8 +119,6 @@ def resolve_fetches(
         plan.main.slots[source.layer, source.output]: _convert_feed(plan, key, source, value)
         for source, (key, value) in fed_tensors.items()
     }
-    # Nothing of a trace is unneeded: it contains what the program chose to record.
-    whole = whole or (places is None and is_trace(model))
     part = _cached_part(plan, places, feeds, plan.optimise.prune and not whole)
     live = part.live if places is not None or feeds else None
     layers = (

@@ -54,6 +54,22 @@ def bind(
     return {layer: array for layer, (_, array) in values.items()}
 
 
+def bind_by_name(model: Model, inputs: Inputs) -> dict[LayerId, Any] | None:
+    """Return what ``bind`` returns for a dictionary with one unambiguous name for each input; None
+    for other inputs.
+    """
+    if type(inputs) is not dict or len(inputs) != len(model.inputs):
+        return None
+    called = model.inputs_called
+    arrays: dict[LayerId, Any] = {}
+    for key, value in inputs.items():
+        signatures = called.get(key, ()) if isinstance(key, str) else ()
+        if len(signatures) != 1 or signatures[0].layer in arrays:
+            return None
+        arrays[signatures[0].layer] = convert_input(value, signatures[0])
+    return arrays
+
+
 def named_inputs(
     model: Model, inputs: Inputs, tensor_of: Callable[[object], OutputRef | None]
 ) -> tuple[Inputs, dict[OutputRef, tuple[object, object]]]:

@@ -31,6 +31,8 @@ class Progress:
         """Address of the last computed operation after a single step; empty if it must be looked
         up.
         """
+        self.next_address = ""
+        """Address at the newest step; empty if it must be looked up."""
         self._limits = limits
         self._timeline: Timeline | None = None
         self._steps: int | None = 0
@@ -99,12 +101,13 @@ class Progress:
         """
         if self.machine.state != "paused":
             return
-        self.limit = self.endless = self.last_address = ""
+        self.limit = self.endless = self.last_address = self.next_address = ""
         control = self.machine.control
         control.begin()
         try:
             with computing(), at_most(control.most_elements):
-                self.values.complete()
+                if self.values.missing:
+                    self.values.complete()
                 action()
         except Paused as pause:
             self.limit = pause.message if pause.cause == "limit" else ""

@@ -165,9 +165,11 @@ class Run:
             return Cursor(
                 step=step, address="", kind="finished", previous=self._address_before(step)
             )
-        address, kind = next_of(
-            frontier(self.machine) if self._past is None else levels_of(self.moment)
-        )
+        if self._past is None:
+            address, kind = next_of(frontier(self.machine))
+            self._progress.next_address = address
+        else:
+            address, kind = next_of(levels_of(self.moment))
         return Cursor(step=step, address=address, kind=kind, previous=self._address_before(step))
 
     def _address_before(self, step: int) -> str:

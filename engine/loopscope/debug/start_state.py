@@ -49,7 +49,10 @@ def start(
     for setting, kind in ((limits, Limits), (record, Record)):
         if not isinstance(setting, kind):
             raise InputError(f"expected loopscope.{kind.__name__}, got {shorten(repr(setting))}")
-    entropy = secrets.randbits(62) if seed is None else _as_integer(seed)
+    if seed is not None:
+        entropy = _as_integer(seed)
+    else:
+        entropy = secrets.randbits(62) if overrides.plan.states else 0
     return Machine.start(
         overrides,
         values,

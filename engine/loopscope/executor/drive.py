@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loopscope.executor.codegen import tiering
+from loopscope.executor.codegen import tiering, whole_graph
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.machine import Machine
 from loopscope.ops.bounds import at_most, at_once
@@ -24,6 +24,8 @@ def run(machine: Machine, reached: Callable[[], bool] | None = None) -> None:
             at_most(machine.control.most_elements),
             at_once(machine.control.elements_at_once),
         ):
+            if reached is None:
+                whole_graph.run(machine, _run_inside)
             while machine.state == "paused" and not (reached is not None and reached()):
                 if reached is None and _can_run_straight(machine) and machine.run_straight():
                     continue
@@ -31,6 +33,18 @@ def run(machine: Machine, reached: Callable[[], bool] | None = None) -> None:
                 advance(machine, generated=True)
     finally:
         machine.control.end()
+
+
+def _run_inside(machine: Machine) -> None:
+    """Run the next region of the outermost graph to its end, within the limits of the run."""
+    outermost = machine.frames[0]
+    target = outermost.position + 1
+    while outermost.position < target:
+        is_inside = len(machine.frames) > 1
+        if is_inside and _can_run_straight(machine) and machine.run_straight(outside=1):
+            continue
+        machine.control.check(machine.recording.bytes)
+        advance(machine, generated=True)
 
 
 def _can_run_straight(machine: Machine) -> bool:

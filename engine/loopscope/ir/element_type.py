@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 
 import ml_dtypes
 import numpy as np
@@ -95,6 +95,7 @@ def type_name(dtype: np.dtype) -> str:
     return str(element_type) if element_type is not None else dtype.name
 
 
+@cache
 def is_whole(dtype: np.dtype) -> bool:
     """Return True if elements are integers, including narrow types that the IR lacks.
 

@@ -4,8 +4,6 @@ allocate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 MOST_ELEMENTS = 2**31
@@ -48,21 +46,27 @@ def check_whole(elements: int, what: str) -> None:
         )
 
 
-@contextmanager
-def at_most(elements: int | None) -> Iterator[None]:
+class _Bound:
+    """A limit on elements, set while the context is open."""
+
+    __slots__ = ("_elements", "_token", "_variable")
+
+    def __init__(self, variable: ContextVar[int], elements: int | None) -> None:
+        self._variable = variable
+        self._elements = MOST_ELEMENTS if elements is None else elements
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._elements)
+
+    def __exit__(self, *_: object) -> None:
+        self._variable.reset(self._token)
+
+
+def at_most(elements: int | None) -> _Bound:
     """Limit the elements of every array within the context; None sets the engine's own limit."""
-    token = _allowed.set(MOST_ELEMENTS if elements is None else elements)
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
+    return _Bound(_allowed, elements)
 
 
-@contextmanager
-def at_once(elements: int | None) -> Iterator[None]:
+def at_once(elements: int | None) -> _Bound:
     """Make ``check_elements`` raise ``TooLarge`` for larger arrays within the context."""
-    token = _at_once.set(MOST_ELEMENTS if elements is None else elements)
-    try:
-        yield
-    finally:
-        _at_once.reset(token)
+    return _Bound(_at_once, elements)

@@ -150,7 +150,8 @@ class Catalogue:
 
     def is_foreign(self, operation: Operation) -> bool:
         """Return True if a user has added the operation: only a run calls its kernel."""
-        return any(added is operation for added in self.categories.get("custom", ()))
+        added = self.categories.get("custom")
+        return added is not None and any(item is operation for item in added)
 
     def with_operations(
         self, operations: Iterable[Operation], *, replace: bool = False

@@ -5,7 +5,7 @@ integers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 
 import ml_dtypes
 import numpy as np
@@ -64,6 +64,7 @@ def saturate(values: Array, dtype: np.dtype) -> Array:
     )
 
 
+@cache
 def integer_limits(dtype: np.dtype) -> tuple[int, int]:
     """Return the smallest and the largest integer of a type."""
     if dtype.isbuiltin == 2:  # numpy has no limits for these types, and int2 is not an IR type.

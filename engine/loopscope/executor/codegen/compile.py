@@ -17,7 +17,7 @@ import numpy as np
 
 from loopscope.executor.codegen.emit_loop import Writer
 from loopscope.executor.codegen.emit_operation import Computing
-from loopscope.executor.codegen.shape_proofs import grows
+from loopscope.executor.codegen.shape_proofs import begins_small, grows
 from loopscope.executor.codegen.source_map import Loop
 from loopscope.executor.codegen.type_proofs import scalar_types
 from loopscope.executor.machine.regions import loops_in
@@ -131,13 +131,30 @@ def loop(
             loops.clear()
         proved = scalars(overrides, region, values)
         computing = Computing(overrides, values, proved, defaults, use.grows)
-        function = loops[use] = Writer(region, recording, computing, proved).loop(safepoint)
+        function = loops[use] = Writer(recording, computing, proved).loop(region, safepoint)
         function.scalars = tuple(
             (index, slot, proved[slot])
             for index, slots in recorded
             for slot in slots
             if slot in proved
         )
+    return function
+
+
+def ready_loop(overrides: Overrides, region: LoopRegion, values: list[Any]) -> Loop | None:
+    """Return a function of a loop that records nothing, if one exists for the types of the values
+    that enter the first iteration; None otherwise.
+    """
+    loops = _code_of(overrides).loops
+    if not loops:
+        return None
+    entry = _Entry(region.table, _entry_types(region, values))
+    function = loops.get(_Use(entry, (), grows=True))
+    if function is not None:
+        return function
+    function = loops.get(_Use(entry, (), grows=False))
+    if function is None or not begins_small(region, overrides.plan, values):
+        return None
     return function
 
 

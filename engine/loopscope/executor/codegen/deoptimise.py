@@ -22,19 +22,11 @@ def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instructio
 
     Return the instruction that was running, or None between instructions.
     """
-    trace = _trace_of(error, loop)
-    place = loop.places[trace.tb_lineno]
-    variables = trace.tb_frame.f_locals
-    for slot, name in loop.names.items():
-        if name in variables:
-            machine.values[slot] = variables[name]
+    place, variables = write_variables(machine, loop, error)
     if place is None:
         return None
-    outside = len(machine.frames) - 1
-    _push_frames(machine, place, variables)
-    _bind_counters(machine, machine.frames[outside:])
+    restore_frames(machine, loop, place, variables)
     _return_iterations(machine, place, variables)
-    _compute_inlined(machine, loop)
     frame = machine.frames[-1]
     if place.kind == "boundary" and place.context.region is not None:
         machine.reenter(frame, place.context.region)
@@ -42,6 +34,32 @@ def deoptimise(machine: Machine, loop: Loop, error: BaseException) -> Instructio
         place.context.program.instructions
     )
     return place.context.program.instructions[place.position] if at_instruction else None
+
+
+def write_variables(
+    machine: Machine, loop: Loop, error: BaseException
+) -> tuple[CodePlace | None, dict[str, Any]]:
+    """Write the values of a generated function that raised into their slots. Return the place where
+    it raised, and its local variables.
+    """
+    trace = _trace_of(error, loop)
+    variables, constants = trace.tb_frame.f_locals, loop.function.__globals__
+    for slot, name in loop.names.items():
+        if name in variables:
+            machine.values[slot] = variables[name]
+        elif name in constants:
+            machine.values[slot] = constants[name]
+    return loop.places[trace.tb_lineno], variables
+
+
+def restore_frames(
+    machine: Machine, loop: Loop, place: CodePlace, variables: dict[str, Any]
+) -> None:
+    """Open the graphs around a place, and compute the values that have no variable."""
+    outside = len(machine.frames) - 1
+    _push_frames(machine, place, variables)
+    _bind_counters(machine, machine.frames[outside:])
+    _compute_inlined(machine, loop)
 
 
 def _trace_of(error: BaseException, loop: Loop) -> TracebackType:

@@ -40,7 +40,7 @@ from loopscope.executor.machine.regions import (
 from loopscope.executor.machine.state import NO_BOUND
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Branch, IfRegion, LoopRegion, Program
+from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.executor.record.recording import Recording
 
@@ -49,24 +49,23 @@ _CONDITION = ENDINGS.index("condition")
 
 
 class Writer(CodeLines):
-    """Writer of the function of one loop nest for a given recording."""
+    """Writer of functions for a given recording."""
 
     def __init__(
         self,
-        region: LoopRegion,
         recording: Recording,
         computing: Computing,
         numbers: Mapping[Slot, np.dtype],
     ) -> None:
         super().__init__()
-        self.region = region
         self.recording = recording
         self.computing = computing
         self.numbers = numbers
         self.logged: list[LoggedBranch] = []
 
-    def loop(self, safepoint: Callable[..., int]) -> Loop:
-        region, names = self.region, LoopNames(self.region.table)
+    def loop(self, region: LoopRegion, safepoint: Callable[..., int]) -> Loop:
+        """Return the function of one loop nest."""
+        names = LoopNames(region.table)
         context = Context(region.program, region, None, None, 0)
         self.constants |= {
             "iteration_bound": iteration_bound,
@@ -400,7 +399,7 @@ class Writer(CodeLines):
                 self.emit("pass")
             self.indent -= 1
 
-    def _branch(self, region: IfRegion, branch: Branch, context: Context) -> None:
+    def _branch(self, region: IfRegion | CallRegion, branch: Branch, context: Context) -> None:
         self.place = CodePlace(context, 0, "begin")
         for parameter, source in branch.bindings:
             self.names[parameter] = self.value(source)
@@ -446,7 +445,7 @@ class Writer(CodeLines):
         )
         return {rarer: f"{log}.append({LoopNames(outer.region.table).iteration})"}
 
-    def _share_results(self, region: IfRegion, branch: Branch) -> None:
+    def _share_results(self, region: IfRegion | CallRegion, branch: Branch) -> None:
         """Let the instructions of a branch write its results directly into the output variables of
         the If.
 

@@ -20,7 +20,7 @@ from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.expressions import expression, of_integers
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.plan.plan import Instruction, Program
+from loopscope.executor.plan.plan import Instruction, Program, settle
 
 _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
 """Pattern of a number in an expression; the ``0`` of ``{0}`` does not match."""
@@ -47,7 +47,7 @@ class Computing:
             return
         arguments = [lines.value(slot) for slot in instruction.inputs]
         if instruction.variable is not None:
-            self._variable(lines, instruction, arguments[0])
+            self._variable(lines, instruction, arguments)
             return
         if instruction.is_identity and arguments[0] not in lines.moving:
             # A second name for the same value, which nothing overwrites before the end of the
@@ -164,13 +164,19 @@ class Computing:
         """Return True if the slot held an array in the first iterations."""
         return bool(getattr(self.values[slot], "ndim", 0))
 
-    def _variable(self, lines: CodeLines, instruction: Instruction, argument: str) -> None:
+    def _variable(self, lines: CodeLines, instruction: Instruction, arguments: list[str]) -> None:
         assert instruction.variable is not None
         variable = lines.value(instruction.variable)
         if instruction.assigns:
-            lines.emit(f"{variable} = {argument}")
+            lines.emit(f"{variable} = {arguments[0]}")
             for slot in instruction.outputs:
                 lines.emit(f"{lines.assigned(slot)} = {variable}")
         else:
             target = lines.assigned(instruction.outputs[0])
-            lines.emit(f"{target} = {argument} if {variable} is None else {variable}")
+            if arguments:
+                initial = arguments[0]
+            else:
+                zeros = generated_names.kernel_of(instruction.outputs[0])
+                initial = f"settle({lines.constant(zeros, instruction.call)}())"
+                lines.constant("settle", settle)
+            lines.emit(f"{target} = {initial} if {variable} is None else {variable}")

@@ -37,7 +37,7 @@ class CodeLines:
     """Local variables that back edges overwrite."""
     inlined: set[Slot] = field(default_factory=set[Slot])
     """Slots without a local variable, because only one condition reads them."""
-    _read: dict[Slot, None] = field(default_factory=dict[Slot, None])
+    read_slots: dict[Slot, None] = field(default_factory=dict[Slot, None])
     """Slots whose values come from outside, in order of first use."""
 
     def emit(self, text: str) -> None:
@@ -46,7 +46,7 @@ class CodeLines:
 
     def imported(self, slot: Slot) -> str:
         """Return the local variable of a slot whose value comes from outside."""
-        self._read[slot] = None
+        self.read_slots[slot] = None
         return self.names.setdefault(slot, generated_names.of_slot(slot))
 
     def value(self, slot: Slot) -> str:
@@ -79,7 +79,7 @@ class CodeLines:
         """
         imports = [
             f"{generated_names.of_slot(slot)} = {generated_names.VALUES}[{slot}]"
-            for slot in self._read
+            for slot in self.read_slots
         ]
         first = [
             start[0],

@@ -43,6 +43,11 @@ def constant_of(slot: Slot) -> str:
     return f"constant_{slot}"
 
 
+def known_of(slot: Slot) -> str:
+    """Return the name of a slot's value that is the same in all runs."""
+    return f"known_{slot}"
+
+
 def branch_of(program: ProgramIndex) -> str:
     """Return the name of a branch, by the number of its graph."""
     return f"branch_{program}"

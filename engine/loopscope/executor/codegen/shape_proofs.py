@@ -5,15 +5,16 @@ be large.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from loopscope.executor.machine.execute import SMALL, check_broadcast
 from loopscope.executor.machine.regions import iteration_bound
 from loopscope.executor.machine.returned import all_returned, check_tensors, returned
 from loopscope.executor.plan.expressions import expression
+from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.plan.plan import Instruction, LoopRegion
+from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan
 from loopscope.ir.model import LOOP
 
 _MAX_DIMENSIONS = 64
@@ -24,16 +25,31 @@ def grows(region: LoopRegion, values: list[Any]) -> bool:
 
     They cannot if the nest only computes elementwise expressions on small values.
     """
-    waiting, lengths = list(region.programs), [1] * _MAX_DIMENSIONS
+    waiting, slots = list(region.programs), set[Slot]()
     while waiting:
         for instruction in waiting.pop().instructions:
             if instruction.region is not None:
                 waiting.extend(instruction.region.programs)
             elif not expression(instruction, values):
                 return True
-            for slot in instruction.inputs:
-                for axis, length in enumerate(reversed(getattr(values[slot], "shape", ()))):
-                    lengths[axis] = max(lengths[axis], length)
+            slots.update(instruction.inputs)
+    return _broadcasts_large(slots, values)
+
+
+def begins_small(region: LoopRegion, plan: Plan, values: list[Any]) -> bool:
+    """Return True if elementwise operations on the values that enter a loop, and on Consts, have at
+    most ``SMALL`` elements.
+    """
+    slots = [*region.program.parameters.values(), *plan.constant_numbers]
+    return not _broadcasts_large(slots, values)
+
+
+def _broadcasts_large(slots: Iterable[Slot], values: list[Any]) -> bool:
+    """Return True if values may broadcast to more than ``SMALL`` elements."""
+    lengths = [1] * _MAX_DIMENSIONS
+    for slot in slots:
+        for axis, length in enumerate(reversed(getattr(values[slot], "shape", ()))):
+            lengths[axis] = max(lengths[axis], length)
     return math.prod(lengths) > SMALL
 
 

@@ -40,14 +40,19 @@ _SHARE_OF_CARRIED = 16
 
 
 def is_worth_generating(machine: Machine, frame: Frame) -> bool:
-    """Return True at the beginning of an iteration, except the first, of a loop that was stepped
-    often enough.
+    """Return True at the beginning of an iteration of a loop that was stepped often enough.
+
+    The first iteration is stepped, because its values guide which code is worthwhile, unless a
+    function for the same types exists.
     """
     region = frame.region
-    if region is None or frame.position or not frame.iteration:
+    if region is None or frame.position or _may_exceed_memory(machine, region):
         return False
-    if _may_exceed_memory(machine, region):
-        return False
+    if not frame.iteration:
+        return (
+            not machine.recording.rows
+            and source.ready_loop(machine.overrides, region, machine.values) is not None
+        )
     return source.stepped_again(machine.overrides, region) >= STEPPED_FIRST and source.can_generate(
         region
     )
@@ -75,7 +80,10 @@ def run(machine: Machine, frame: Frame, region: LoopRegion) -> None:
         recording.leave_out(
             region, machine.values, source.scalars(machine.overrides, region, machine.values)
         )
-    loop = source.loop(
+    ready = (
+        None if frame.iteration else source.ready_loop(machine.overrides, region, machine.values)
+    )
+    loop = ready or source.loop(
         machine.overrides, region, recording, machine.values, machine.defaults, safepoint
     )
     recording.prove(loop.scalars, holds=True)

@@ -8,7 +8,7 @@ Contradicted types and all types derived from them are then removed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from loopscope.executor.machine.execute import computing
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program, Region
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Known
@@ -38,9 +38,28 @@ def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot
     return proof.certain()
 
 
+def numbers_of_graph(
+    plan: Plan, values: list[Any], enters: Callable[[Region], bool]
+) -> dict[Slot, np.dtype]:
+    """Return the types of the slots that hold numbers in every run of a plan, given ``values`` with
+    its inputs.
+
+    The proof covers the outermost graph, and the regions that ``enters`` accepts.
+    """
+    proof = _Proof(plan, values, enters)
+    for slot in plan.main.parameters.values():
+        if isinstance(values[slot], np.generic):
+            proof.types[slot] = values[slot].dtype
+    proof.program(plan.main)
+    return proof.certain()
+
+
 class _Proof:
-    def __init__(self, plan: Plan, values: list[Any]) -> None:
+    def __init__(
+        self, plan: Plan, values: list[Any], enters: Callable[[Region], bool] = lambda _: True
+    ) -> None:
         self.values = values
+        self.enters = enters
         self.types: dict[Slot, np.dtype] = {
             slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)
         }
@@ -57,22 +76,24 @@ class _Proof:
         return self.types
 
     def body(self, region: LoopRegion) -> None:
-        self._program(region.program)
+        self.program(region.program)
         for carried in region.carried:
             self._same(carried.parameter, carried.result)
 
-    def _program(self, program: Program) -> None:
+    def program(self, program: Program) -> None:
         for instruction in program.instructions:
             match instruction.region:
                 case None:
                     self._compute(instruction)
+                case region if not self.enters(region):
+                    pass
                 case LoopRegion() as region:
                     self._loop(region)
                 case IfRegion() as region:
                     for branch in (region.then, region.otherwise):
                         for parameter, source in branch.bindings:
                             self._follow(parameter, source)
-                        self._program(branch.program)
+                        self.program(branch.program)
                     for slot, result, alternative in zip(
                         region.outputs, region.then.results, region.otherwise.results, strict=False
                     ):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,26 +30,35 @@ a bias takes twice the time.
 _COLUMN_BUFFER_ELEMENTS = 8192
 
 
-@contextmanager
-def computing() -> Iterator[None]:
+class _Computing:
+    """A state of numpy for kernels: warnings are off, and buffers have a fixed size."""
+
+    __slots__ = ("_buffer_elements", "_warnings")
+
+    def __init__(self, buffer_elements: int) -> None:
+        self._buffer_elements = buffer_elements
+
+    def __enter__(self) -> None:
+        self._warnings = np.errstate(all="ignore")
+        self._warnings.__enter__()
+        np.setbufsize(self._buffer_elements)  # until errstate ends
+
+    def __exit__(self, *_: object) -> None:
+        self._warnings.__exit__(None, None, None)
+
+
+def computing() -> _Computing:
     """Set the numpy state in which kernels run in every run and replay, so that results are equal
     bit for bit.
-
-    The buffers have a fixed size, and warnings are off.
     """
-    with np.errstate(all="ignore"):
-        np.setbufsize(_BUFFER_ELEMENTS)  # until the end of errstate
-        yield
+    return _Computing(_BUFFER_ELEMENTS)
 
 
-@contextmanager
-def computing_columns() -> Iterator[None]:
+def computing_columns() -> _Computing:
     """Set the numpy state for elementwise operations over columns of many rows: large buffers,
     which do not change results.
     """
-    with np.errstate(all="ignore"):
-        np.setbufsize(_COLUMN_BUFFER_ELEMENTS)
-        yield
+    return _Computing(_COLUMN_BUFFER_ELEMENTS)
 
 
 def execute(instruction: Instruction, values: list[Any], *, anew: bool = False) -> None:

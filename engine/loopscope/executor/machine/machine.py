@@ -49,7 +49,7 @@ view of another.
 """
 _MAX_COUNTED_VALUES = 1 << 10
 """Number of unpacked values of a column whose bytes are counted one by one."""
-_SECONDS_BETWEEN_CHECKS = 0.002
+SECONDS_BETWEEN_CHECKS = 0.002
 """Minimum seconds between two checks of the limits and of the stop request."""
 
 
@@ -105,12 +105,14 @@ class Machine(RunState):
             self.last = frame.program.instructions[frame.position]
             self._run(frame, self.last)
 
-    def run_straight(self) -> bool:
+    def run_straight(self, *, outside: int = 0) -> bool:
         """Run to the next loop or to the end of the graph or iteration, through branches. Return
         True if anything ran.
+
+        Stop when only the ``outside`` outermost graphs are open.
         """
         progressed = False
-        while self.state == "paused":
+        while self.state == "paused" and len(self.frames) > outside:
             frame = self.frames[-1]
             progressed |= self._run_operations(frame)
             if frame.position < len(frame.program.instructions):
@@ -141,7 +143,7 @@ class Machine(RunState):
                 break
             if perf_counter() > next_check:
                 control.check(recording.bytes)
-                next_check = perf_counter() + _SECONDS_BETWEEN_CHECKS
+                next_check = perf_counter() + SECONDS_BETWEEN_CHECKS
             self.last, call, returns_tuple, arguments_of, output, unused = step
             try:
                 if call is None:

@@ -33,6 +33,11 @@ class FoldedKernel:
         self._stored: tuple[tuple[Any, ...], Any] | None = None
         """Inputs and stored outputs, assigned together because threads share a plan."""
 
+    def stored_outputs(self, arguments: tuple[Any, ...]) -> Any | None:
+        """Return the stored outputs for identical inputs; None if none are stored."""
+        stored = self._stored
+        return stored[1] if stored is not None and _are_same(stored[0], arguments) else None
+
     def __call__(self, *arguments: Any) -> Any:
         stored = self._stored
         if stored is not None and _are_same(stored[0], arguments):

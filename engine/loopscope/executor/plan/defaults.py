@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from loopscope.executor.plan.plan import Plan, settle
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LayerId, Port
+from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import graphs
 from loopscope.ops.bounds import check_whole
 
 
@@ -28,24 +26,12 @@ class Defaults:
     def known_result(self, address: str, layer: LayerId) -> tuple[ElementType | None, PartialShape]:
         """Return the type and shape of a Result of the graph at a static address."""
         inferred = self.plan.propagated.output(address, layer)
-        declared = self._said.get((address, layer))
+        declared = self.plan.declared_results.get((address, layer))
         if declared is None:
             return inferred.element_type, inferred.shape
         if inferred.element_type is None:
             return declared.element_type, declared.shape
         return inferred.element_type, inferred.shape.intersect(declared.shape) or inferred.shape
-
-    @cached_property
-    def _said(self) -> dict[tuple[str, LayerId], Port]:
-        """Types and shapes that an ONNX file declares for its graphs' outputs."""
-        if self.plan.model.dialect != "onnx":
-            return {}
-        return {
-            (place.address, node.id): node.inputs[0]
-            for place in graphs(self.plan.model)
-            for node in place.graph.results
-            if node.inputs
-        }
 
     def is_small(self, address: str, layer: LayerId, limit: int) -> bool:
         """Return True if inference proves that an output of a node has at most ``limit``

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from loopscope.checks.propagate import Propagated, propagate
+from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.body_ports import (
     Binding,
     CarriedValue,
@@ -26,7 +26,8 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import Optimise
 from loopscope.ir import aligned
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LayerId, Model, Node
+from loopscope.ir.model import LayerId, Model, Node, Port
+from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Known, Operation
 from loopscope.ops.values import NOT_KEPT
@@ -262,7 +263,7 @@ class Program:
             case _:
                 return None
 
-    @property
+    @cached_property
     def branch_name(self) -> str:
         return self.address.rpartition("/")[2]
 
@@ -317,6 +318,8 @@ class Plan:
 
     model: Model
     catalogue: Catalogue
+    propagated: Propagated
+    """Shape inference of the whole model."""
     main: Program
     programs: tuple[Program, ...]
     slot_count: int
@@ -347,9 +350,18 @@ class Plan:
     """
 
     @cached_property
-    def propagated(self) -> Propagated:
-        """Shape inference of the whole model."""
-        return propagate(self.model, self.catalogue)
+    def declared_results(self) -> Mapping[tuple[str, LayerId], Port]:
+        """Types and shapes that an ONNX file declares for its graphs' outputs, by address and
+        layer.
+        """
+        if self.model.dialect != "onnx":
+            return {}
+        return {
+            (place.address, node.id): node.inputs[0]
+            for place in graphs(self.model)
+            for node in place.graph.results
+            if node.inputs
+        }
 
     @cached_property
     def constants(self) -> tuple[tuple[Slot, Any], ...]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from loopscope.checks.check import CheckedModel, checked
 from loopscope.checks.order import order
+from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.constant_folding import FoldedKernel
 from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
@@ -80,9 +81,11 @@ def plan_checked(
     """Return the plan of a checked model."""
     # Copy the outermost object: a plan with a reference to the model would never leave the weak
     # table above.
-    plan = _Planner(replace(checked_model.model), catalogue, optimise, checked_model.mixed).plan()
-    if optimise.cse:
-        share(plan)
+    model = replace(checked_model.model)
+    with no_garbage_collection():
+        plan = _Planner(model, catalogue, optimise, checked_model.propagated).plan()
+        if optimise.cse:
+            share(plan)
     return plan
 
 
@@ -95,8 +98,7 @@ class _Planner:
     model: Model
     catalogue: Catalogue
     optimise: Optimise
-    mixed: frozenset[tuple[str, LayerId]]
-    """Nodes whose operands are promoted to one type, each with the address of its graph."""
+    propagated: Propagated
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
@@ -117,6 +119,10 @@ class _Planner:
     """
     true: Slot | None = None
     """Slot of a condition that is always true."""
+    known_operations: dict[tuple[str, str], Operation | None] = field(
+        default_factory=dict[tuple[str, str], Operation | None]
+    )
+    """Operation of each type and opset in the model; None for an unknown operation."""
 
     def plan(self) -> Plan:
         main = self._open(ROOT, self.model.graph, None, 0)
@@ -128,6 +134,7 @@ class _Planner:
         return Plan(
             model=self.model,
             catalogue=self.catalogue,
+            propagated=self.propagated,
             main=main,
             programs=tuple(self.programs),
             slot_count=self.slot_count,
@@ -169,7 +176,7 @@ class _Planner:
         program.layer_of_label = {text: layer for layer, text in label.items()}
         instructions: list[Instruction] = []
         for node in (graph.by_id[layer] for layer in order(graph).layers):
-            operation = self.catalogue.find(node.type, node.opset)
+            operation = self._operation(node.type, node.opset)
             role = operation.role if operation else Role.COMPUTE
             if role is Role.CONSTANT or node.constant is not None:
                 self.constants.append((program.slots[node.id, 0], node))
@@ -190,6 +197,13 @@ class _Planner:
             region = instructions[number].region
             assert region is not None
             self.tables[region.table] = (program, instructions[number])
+
+    def _operation(self, type: str, opset: str) -> Operation | None:
+        """Return the operation of a node. Each type and opset is looked up once."""
+        key = type, opset
+        if key not in self.known_operations:
+            self.known_operations[key] = self.catalogue.find(type, opset)
+        return self.known_operations[key]
 
     def _instruction(
         self,
@@ -246,7 +260,7 @@ class _Planner:
             only_tensors=tensors,
             checked=checked or self._lacks_weights,
         )
-        mixed = (program.address, node.id) in self.mixed
+        mixed = (program.address, node.id) in self.propagated.mixed
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
             if mixed:
@@ -459,6 +473,8 @@ def _expressions(
     An expression requires input types that the operation accepts; for example, booleans cannot be
     negated.
     """
+    if not (operation.symbol or operation.float_symbol):
+        return "", "", ""
     types = operation.types
     is_unsupported = types and any(
         element_type is not None and element_type not in types[min(index, len(types) - 1)]
@@ -469,12 +485,8 @@ def _expressions(
         and _fits_input_count(operation, len(inputs))
     ):
         return "", "", ""
-    # Integers have an expression only if one of these exists.
-    has_expression = operation.symbol or operation.float_symbol
     of_integers = (
-        operation.integer_symbol
-        if has_expression and _is_satisfied(operation.integer_symbol_when, attributes)
-        else ""
+        operation.integer_symbol if _is_satisfied(operation.integer_symbol_when, attributes) else ""
     )
     return operation.symbol, operation.float_symbol, of_integers
 

@@ -172,7 +172,13 @@ def old_batch_normalization(
     # Not spatial: each element of a channel has its own statistics.
     form = (-1,) + (1,) * (data.ndim - 2) if spatial else data.shape[1:]
     scale, bias, mean, variance = (values.reshape(form) for values in statistics[:4])
-    return ((data - mean) / np.sqrt(variance + epsilon) * scale + bias).astype(data.dtype)
+    result = (data - mean) / np.sqrt(variance + epsilon)
+    if result.dtype == scale.dtype == bias.dtype and result.ndim:
+        result *= scale
+        result += bias
+    else:
+        result = result * scale + bias
+    return result.astype(data.dtype, copy=False)
 
 
 def dropout_6(data: Array, /, *, is_test: int = 0, **_: object) -> tuple[Array, Array]:

@@ -109,7 +109,8 @@ def quanta(values: Array | np.floating[Any], zero_point: Array | None, dtype: np
         result += np.asarray(zero_point).astype(result.dtype)
     if result.size and np.isnan(result.max()):
         result[np.isnan(result)] = lower
-    np.clip(result, result.dtype.type(lower), result.dtype.type(upper), out=result)
+    np.maximum(result, result.dtype.type(lower), out=result)
+    np.minimum(result, result.dtype.type(upper), out=result)
     # ml_dtypes converts to its small integers from integers only.
     return result.astype(dtype) if dtype.isbuiltin == 1 else result.astype(np.int8).astype(dtype)
 

@@ -91,7 +91,14 @@ def _groups(attributes: Attributes, data: np.ndarray, channels: int) -> int:
 
 
 def _add_bias(result: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
-    return result if bias is None else result + bias.reshape(-1, *[1] * (result.ndim - 2))
+    """Return the sum of a new array, which may be overwritten, and a bias for each channel."""
+    if bias is None:
+        return result
+    column = bias.reshape(-1, *[1] * (result.ndim - 2))
+    if result.dtype != bias.dtype or len(column) not in (1, result.shape[1]):
+        return result + column
+    result += column
+    return result
 
 
 def conv(
