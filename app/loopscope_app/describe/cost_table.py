@@ -99,9 +99,7 @@ _tables: WeakKeyDictionary[loopscope.Debugger, tuple[int, CostTable]] = WeakKeyD
 """The table of each run and the number of steps of the run."""
 
 
-def cost_table(
-    debugger: loopscope.Debugger, inputs: Mapping[str, np.ndarray]
-) -> CostTable | None:
+def cost_table(debugger: loopscope.Debugger, inputs: Mapping[str, np.ndarray]) -> CostTable | None:
     """Return the costs of a run so far; None for a large model.
 
     ``inputs`` are the run's inputs by name. Lengths that they leave open are those of the latest

@@ -73,7 +73,9 @@ def test_the_lines_of_a_traceback_outermost_first() -> None:
         ),
         # torch's generated code is not the user's program
         (
-            {"stack_trace": 'File "net.py", line 7, in f\nFile "<eval_with_key>.24", line 10, in f'},
+            {
+                "stack_trace": 'File "net.py", line 7, in f\nFile "<eval_with_key>.24", line 10, in f'
+            },
             SourceLine("net.py", 7, "f"),
         ),
         ({"doc_string": "adds two numbers"}, None),

@@ -20,9 +20,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     view_room.leave(None)
     table = _table(session)
     if table is None:
-        markup.show(
-            f"Costs are computed for models of at most {MOST_NODES:,} operations.", "quiet"
-        )
+        markup.show(f"Costs are computed for models of at most {MOST_NODES:,} operations.", "quiet")
         return
     markup.show(markup.prose(table.sentence, 2000), "headline")
     debugger = session.run.debugger
