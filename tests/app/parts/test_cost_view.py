@@ -31,6 +31,14 @@ def test_costs_are_a_table_and_colours(opened: Callable[..., AppTest]) -> None:
     assert not app.session_state["loopscope"].canvas.pictured[1].tints
 
 
+def test_the_page_of_a_node_shows_its_weights(opened: Callable[..., AppTest]) -> None:
+    app = opened(model=f"sample:{SAMPLE}", node="main/while_it_sings/body/memory", tab="node")
+    words = page_text(app)
+    assert words.count('alt="histogram"') == 3
+    downloads = [one.proto.id for one in app.get("download_button")]
+    assert sum("weight_download" in name for name in downloads) == 3
+
+
 @pytest.mark.browser
 def test_a_click_on_a_cost_shows_its_operation(page: Page, server: str) -> None:
     canvas = open_sample(page, server, SAMPLE, step="9999", view="performance", timeline="cost")
