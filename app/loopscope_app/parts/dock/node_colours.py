@@ -4,20 +4,17 @@ tools.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import streamlit as st
 
 import loopscope
 from loopscope.explain import how_often
 from loopscope.view import write_node_data
 from loopscope_app.actions import colouring
-from loopscope_app.describe.cost_table import MEASURES, by_measure
+from loopscope_app.parts.widgets import cost_colours
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import UserSession, place, widget
+from loopscope_app.state.user_session import UserSession
 
 UPLOAD = "node_colours_upload"
-COST = "node_colours_cost"
 
 
 def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
@@ -28,7 +25,7 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
         key="node_colours",
         help="Colour nodes by their cost, or by numbers or texts from a file",
     ):
-        show_costs(session, debugger)
+        cost_colours.show(session, debugger)
         st.file_uploader(
             (
                 "JSON with a number or a text for each node, by address or name, as Model "
@@ -67,31 +64,3 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
                 on_click="ignore",
                 help="As it was measured in Performance, Clock",
             )
-
-
-def show_costs(
-    session: UserSession,
-    debugger: loopscope.Debugger,
-    label: Literal["visible", "collapsed"] = "visible",
-) -> None:
-    """Show the choice of a cost to colour by; a second click on it removes the colours."""
-    costs = by_measure(debugger, session.model.inputs)
-    offered = [measure for measure in MEASURES if measure in costs]
-    if not offered:
-        return
-    data = session.model.node_data
-    shown = data.title if data is not None and data.title in offered else None
-    if widget(COST) != shown:
-        place(COST, shown)
-    st.segmented_control(
-        "Colour by cost",
-        offered,
-        label_visibility=label,
-        key=COST,
-        on_change=colouring.by_cost,
-        args=(COST,),
-        width="content",
-        help="Cost of one execution, and of one iteration of a loop"
-        if label == "visible"
-        else None,
-    )

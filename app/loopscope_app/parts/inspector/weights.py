@@ -26,13 +26,13 @@ def show(model: Model, place: IndexedNode) -> None:
         words, picture = weight_summary(weight.constant)
         shape = " × ".join(map(str, weight.constant.shape))
         kind = f"{weight.constant.element_type} {shape}"
-        with st.container(key=f"weight_{number}"):
+        with st.container(key=f"weight_{number}", gap=None):
             markup.show(
                 f'<b>{markup.text(weight.port, 60)}</b> <span class="quiet">{markup.text(kind)}'
                 f'<br>{markup.text(words)}</span><div class="history">{picture}</div>'
             )
             st.download_button(
-                "Download .npy",
+                f"Download {markup.plain(weight.port, 40)}.npy",
                 lambda weight=weight: _file(weight),
                 file_name=f"{_file_name(place.node.name)}_{_file_name(weight.port)}.npy",
                 key=f"weight_download_{number}",

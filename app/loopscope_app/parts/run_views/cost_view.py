@@ -7,8 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 from loopscope_app.actions import selection
 from loopscope_app.describe.cost_table import TITLES, CostTable, cost_table
 from loopscope_app.describe.node_costs import MOST_NODES
-from loopscope_app.parts.dock import node_colours
-from loopscope_app.parts.widgets import markup, row_table, view_room
+from loopscope_app.parts.widgets import cost_colours, markup, row_table, view_room
 from loopscope_app.state.user_session import UserSession
 
 KEY = "cost_rows"
@@ -27,7 +26,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     if debugger is not None:
         with bar:
             markup.show("Colour by", "quiet nowrap")
-            node_colours.show_costs(session, debugger, "collapsed")
+            cost_colours.show(session, debugger, "collapsed")
 
 
 def show_table(session: UserSession) -> None:
