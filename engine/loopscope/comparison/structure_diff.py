@@ -13,6 +13,7 @@ from typing import Literal
 from loopscope.comparison.matching import MatchedGraphs, match
 from loopscope.debug.run import Run
 from loopscope.errors import counted, elided, shorten
+from loopscope.ir.address import decode
 from loopscope.ir.equal import same_attribute, same_constant
 from loopscope.ir.model import (
     Body,
@@ -124,7 +125,7 @@ class _Pair:
     right: PlacedGraph
     matched: MatchedGraphs
     is_foreign: bool
-    """True for models of two dialects, whose types and attributes cannot be compared."""
+    """True for models of two dialects: only types and fixed shapes of values are compared."""
     partner: dict[LayerId, LayerId] = field(default_factory=dict[LayerId, LayerId])
     """Layer of the left graph by matched layer of the right graph."""
     added: dict[LayerId, LayerId] = field(default_factory=dict[LayerId, LayerId])
@@ -238,16 +239,20 @@ class _Pair:
 
     def _differences(self, layer: LayerId, other: LayerId) -> Iterator[str]:
         left, right = self.left.graph.by_id[layer], self.right.graph.by_id[other]
-        if not self.is_foreign:
-            if left.type != right.type:
-                yield f"{left.type} → {right.type}"
-            for name in dict.fromkeys((*left.attributes, *right.attributes)):
-                before, after = left.attributes.get(name), right.attributes.get(name)
-                if not same_attribute(before, after):
-                    yield f"{name}: {_text(before)} → {_text(after)}"
         for before, after in zip(left.outputs, right.outputs, strict=False):
-            if (before.element_type, before.shape) != (after.element_type, after.shape):
+            is_open = not before.shape.is_static or not after.shape.is_static
+            if before.element_type != after.element_type or (
+                before.shape != after.shape and not (self.is_foreign and is_open)
+            ):
                 yield f"{_declared(before)} → {_declared(after)}"
+        if self.is_foreign:
+            return
+        if left.type != right.type:
+            yield f"{left.type} → {right.type}"
+        for name in dict.fromkeys((*left.attributes, *right.attributes)):
+            old, new = left.attributes.get(name), right.attributes.get(name)
+            if not same_attribute(old, new):
+                yield f"{name}: {_text(old)} → {_text(new)}"
         yield from self._other_inputs(layer, other)
 
     def _other_inputs(self, layer: LayerId, other: LayerId) -> Iterator[str]:
@@ -267,7 +272,7 @@ class _Pair:
                 OutputRef(self.partner[after.layer], after.output) != before
             ):
                 name = self.left.labels[self.partner[after.layer]]
-                yield f"input {index} from {elided(name, _LONGEST)}"
+                yield f"input {index} from {elided(decode(name), _LONGEST)}"
 
 
 def _is_operation(node: Node) -> bool:

@@ -68,7 +68,7 @@ def found(diff: StructureDiff) -> dict[str, tuple[str, str]]:
             flat(keep_dims=True, shift=2.0),
             {
                 "shift": ("changed", "input 1: other stored values"),
-                "sum": ("changed", "keep_dims: false → true; f32 [3] → f32 [1,3]"),
+                "sum": ("changed", "f32 [3] → f32 [1,3]; keep_dims: false → true"),
             },
             "Operations: 2 changed; 0 unchanged.",
         ),
