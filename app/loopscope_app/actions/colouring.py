@@ -1,12 +1,14 @@
-"""Colors of nodes from a user's data: an uploaded file, or the file that the command line names."""
+"""Colors of nodes: by a file that was uploaded or that the command line names, or by their cost."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from loopscope.errors import ReadError
 from loopscope.view import read_node_data
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
+from loopscope_app.describe.cost_table import by_measure
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
@@ -18,6 +20,21 @@ def open_upload(key: str) -> None:
     session.model.node_data = None
     if file is not None:
         _colour(session, file.getvalue(), file.name)
+
+
+@clear_and_show_errors
+def by_cost(key: str) -> None:
+    """Color the nodes by the cost that a widget names; without a choice, remove the colors."""
+    session, measure = current(), widget(key)
+    session.model.node_data = None
+    debugger = session.run.debugger
+    if debugger is None or not measure:
+        return
+    costs = by_measure(debugger, session.model.inputs)
+    if measure in costs:
+        session.model.node_data = read_node_data(
+            json.dumps(costs[measure]).encode(), debugger.model, measure
+        )
 
 
 def take_off() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import loopscope
-from loopscope.comparison import COMPARED, drift
+from loopscope.comparison import COMPARED, drift, structure_diff
 from loopscope.errors import EngineError, InputError, shorten
+from loopscope.ir import is_trace
 from loopscope.ops import NARROWER
 from loopscope.peers import (
     against_source,
@@ -162,7 +163,16 @@ def _drift(session: UserSession, name: str, title: str, runs: list[loopscope.Deb
                     f"the run of {words} did not finish: {run.failure or 'it was stopped'}"
                 )
         result = drift(left, right, stopped=stopped)
-        session.run.drifted = Drifted(name, title, result, result.sentence, left, right)
+        has_structure = name == MODEL and not is_trace(left.model) and not is_trace(right.model)
+        session.run.drifted = Drifted(
+            name,
+            title,
+            result,
+            result.sentence,
+            left,
+            right,
+            structure=structure_diff(left, right) if has_structure else None,
+        )
 
     _begin(session, runs, work, "both runs are done, their values are being compared")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import loopscope
-from loopscope.comparison import Drift, Spot
+from loopscope.comparison import Drift, Spot, StructureDiff
 from loopscope.errors import EngineError
 from loopscope.ir import Address
 
@@ -42,6 +42,8 @@ class Drifted:
     """The other run; None for a runtime, which has only ``values``."""
     values: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Values from a runtime by address without iterations, one row for each row of the pair."""
+    structure: StructureDiff | None = None
+    """Differences of the structures of two models; None for one model, and for traces."""
 
     def there(self, spot: Spot) -> np.ndarray:
         """Return the other run's value. Raise ``EngineError`` if it is neither stored nor

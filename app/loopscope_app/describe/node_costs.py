@@ -47,7 +47,7 @@ def cost_rows(
         yield "parameters", f"{cost.parameters:,} ({bytes_text(cost.parameter_bytes)})"
     macs = cost.macs
     if macs is None and not place.node.bodies and debugger is not None and concrete:
-        macs = _macs_now(place, debugger, concrete)
+        macs = macs_now(place, debugger, concrete)
     if cost.macs_per_iteration:
         yield "MACs per iteration", f"{cost.macs_per_iteration:,}"
     if macs:
@@ -61,7 +61,7 @@ def _macs_text(cost: ComputeCost, macs: int) -> str:
     return f"{macs:,}{iterations}"
 
 
-def _macs_now(place: IndexedNode, debugger: loopscope.Debugger, concrete: str) -> int | None:
+def macs_now(place: IndexedNode, debugger: loopscope.Debugger, concrete: str) -> int | None:
     """Return the MACs of one execution from the shapes of its values."""
     graph = concrete.rpartition("/")[0]
     shapes: list[tuple[int, ...] | None] = []

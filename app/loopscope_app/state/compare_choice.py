@@ -24,8 +24,15 @@ CODE = "compare_source_code"
 """The widget for the code that confirms that the source program may run."""
 SHOWN = "compare_shown"
 """The widget for the part of the differences that is shown."""
-TABLE, BY_ITERATION, VALUES = PARTS = ("Table", "By iteration", "Both values")
-"""The parts: first differences, errors of all iterations, both sides of a value."""
+TABLE, BY_ITERATION, VALUES, STRUCTURE = PARTS = (
+    "Table",
+    "By iteration",
+    "Both values",
+    "Structure",
+)
+"""The parts: first differences, errors of all iterations, both sides of a value, operations that
+only one of two models has.
+"""
 LOOP = "compare_drift_of"
 """The widget for the loop whose values the picture of a drift shows."""
 WIDGETS = (KIND, CHOICE, PATTERN, TYPE, WHERE, SHOWN, LOOP)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import loopscope
-from loopscope.comparison import Spot
+from loopscope.comparison import Spot, StructureDiff
 from loopscope.peers import Clock, ComparisonReport, SourceAlone, SourceReport
 from loopscope.view import Folding, Track
 from loopscope_app.describe.both_runs import Compared, Drifted
@@ -27,6 +27,16 @@ class ShownDifference:
     """Value and row; None for loops and branches."""
     folding: Folding
     """Folding of the canvas of Compare."""
+
+
+@dataclass(slots=True)
+class ShownStructure:
+    """The canvas of the structure of two models."""
+
+    of: StructureDiff
+    folding: Folding
+    address: str = ""
+    """Selected operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class RunInView:
     """Run on the current inputs of the last comparison; the canvas of Compare shows it."""
     difference: ShownDifference | None = None
     """Difference that Compare shows."""
+    structure: ShownStructure | None = None
+    """Structure of two models, as Compare shows it."""
     other_runtime: ComparisonReport | None = None
     """Comparison with the model's runtime, once requested."""
     source: SourceReport | SourceAlone | None = None

@@ -77,7 +77,7 @@ FORMULA = Look("formula", "formula_shown", (HIDDEN, SHOWN))
 """The field for a column that a formula computes."""
 ORIGIN = Look("origin", "origin_shown", (HIDDEN, SHOWN))
 """The origin of the value on the page of a node."""
-TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock"))
+TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock", "Cost"))
 COMPARED = Look("with", compare_choice.KIND, compare_choice.KINDS)
 """Kinds of the other run in Compare."""
 DIFFERENCES = Look("differences", compare_choice.SHOWN, compare_choice.PARTS)

@@ -26,11 +26,20 @@ from loopscope.comparison.matching import Matched
 from loopscope.comparison.requested_pairs import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
 from loopscope.comparison.same_outputs import SameOutputs, same_outputs
+from loopscope.comparison.structure_diff import (
+    INSIDE,
+    STATUSES,
+    StructureChange,
+    StructureDiff,
+    structure_diff,
+)
 from loopscope.comparison.table import write_table
 
 __all__ = [
     "COMPARED",
+    "INSIDE",
     "OUTSIDE",
+    "STATUSES",
     "TOLERANCE",
     "Alignment",
     "Cell",
@@ -49,6 +58,8 @@ __all__ = [
     "RoundingCandidate",
     "SameOutputs",
     "Spot",
+    "StructureChange",
+    "StructureDiff",
     "cosine_words",
     "drift",
     "heat_of_loops",
@@ -58,5 +69,6 @@ __all__ = [
     "precision",
     "same_outputs",
     "spot_of",
+    "structure_diff",
     "write_table",
 ]

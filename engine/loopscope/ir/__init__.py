@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from loopscope.ir.address import ROOT, Address, decode, labels
 from loopscope.ir.address_suffix import addresses_ending, full_address
+from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import (
     ANY_TYPE,
     FLOATS,
@@ -60,6 +61,7 @@ __all__ = [
     "UNSIGNED",
     "Address",
     "Body",
+    "Constant",
     "ElementType",
     "LayerId",
     "Model",

@@ -82,7 +82,7 @@ def _node_differences(place: str, left: Node, right: Node) -> Iterator[str]:
         declared = [[_declared(port, exact=exact) for port in side] for side in (ports, others)]
         if declared[0] != declared[1]:
             yield _sentence(place, what, *declared)
-    if not _same_constant(left.constant, right.constant):
+    if not same_constant(left.constant, right.constant):
         yield f"{place}: its constant data differ"
     bodies = [[_bindings(body) for body in node.bodies] for node in (left, right)]
     if bodies[0] != bodies[1]:
@@ -91,14 +91,14 @@ def _node_differences(place: str, left: Node, right: Node) -> Iterator[str]:
 
 def _same_attributes(left: Mapping[str, object], right: Mapping[str, object]) -> bool:
     return left.keys() == right.keys() and all(
-        _same_attribute(value, right[name]) for name, value in left.items()
+        same_attribute(value, right[name]) for name, value in left.items()
     )
 
 
-def _same_attribute(left: object, right: object) -> bool:
+def same_attribute(left: object, right: object) -> bool:
     """Return True if two attributes are equal; arrays are compared by type and bytes."""
     if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(_same_attribute, left, right))
+        return len(left) == len(right) and all(map(same_attribute, left, right))
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         if (left.dtype, left.shape) != (right.dtype, right.shape):
             return False
@@ -125,7 +125,8 @@ def _declared(port: Port, *, exact: bool) -> tuple[object, ...]:
     return port.element_type, shape, port.names, port.rt_info
 
 
-def _same_constant(left: Constant | None, right: Constant | None) -> bool:
+def same_constant(left: Constant | None, right: Constant | None) -> bool:
+    """Return True if both are None, or have the same type, shape and bytes."""
     if left is None or right is None:
         return left is right
     if (left.element_type, left.shape, left.is_kept, len(left.data)) != (

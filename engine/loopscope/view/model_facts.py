@@ -15,6 +15,7 @@ _WORDS = {
     "doc_string": "documentation",
 }
 """Readable names of ONNX's fields."""
+_GRAPH_WORDS = {"graph/doc_string": "documentation of the graph"}
 _MAX_FACTS = 200
 _MAX_NAME = 120
 _MAX_TEXT = 2_000
@@ -24,7 +25,8 @@ _MAX_DEPTH = 8
 def model_facts(model: Model) -> tuple[tuple[str, str], ...]:
     """Return the facts that the file states about the model, as names and texts in its order.
 
-    Nested entries of OpenVINO's ``rt_info`` have their sections in their names.
+    Nested entries of OpenVINO's ``rt_info`` have their sections in their names. Those of an ONNX
+    graph, which are not those of the model, begin with ``graph/``.
     """
     kind = "ONNX IR" if model.dialect == "onnx" else "OpenVINO IR"
     facts = [("format", f"{kind} {model.version}")]
@@ -35,6 +37,11 @@ def model_facts(model: Model) -> tuple[tuple[str, str], ...]:
     for content in (model.meta_data, model.rt_info):
         for name, text in flat_entries(content):
             facts.append((_WORDS.get(name, name), text))
+    if model.dialect == "onnx":
+        facts += [
+            (_GRAPH_WORDS.get(name, name), text)
+            for name, text in flat_entries(model.graph.rt_info, "graph/")
+        ]
     return tuple(facts[:_MAX_FACTS])
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from loopscope.debug.run import Run
@@ -66,6 +66,10 @@ class NodeData:
     high: float
     unmatched: tuple[str, ...]
     """Keys that do not match any node of the model."""
+    palette: Literal["text", "change"] = "text"
+    """Colours of the texts; ``change`` has green, red and amber."""
+    mixed: str = ""
+    """Text of a folded box whose nodes have different texts; empty leaves it without colour."""
 
     def unmatched_words(self, source: str) -> str:
         """Return a sentence about the keys that match no node; empty if all keys match. ``of``
@@ -83,11 +87,11 @@ class NodeData:
 
     @property
     def scale(self) -> list[str]:
-        """Legend: title, ``number`` with the ends of the scale, or ``text`` with the texts in
+        """Legend: title, ``number`` with the ends of the scale, or the palette with the texts in
         colour order.
         """
         if self.kinds:
-            return [self.title, "text", *self.kinds]
+            return [self.title, self.palette, *self.kinds]
         return [self.title, "number", number_text(self.low), number_text(self.high)]
 
     def level(self, value: Datum) -> int:
@@ -268,14 +272,16 @@ def node_colours(view: GraphView, run: Run | None, data: NodeData) -> dict[str, 
             if value is not None
         ]
         texts = {value for value in values if isinstance(value, str)}
-        if values and len(texts) <= 1:
+        if values and (len(texts) <= 1 or data.mixed):
             value: Datum = (
-                texts.pop()
-                if texts
-                else max(value for value in values if not isinstance(value, str))
+                max(value for value in values if not isinstance(value, str))
+                if not texts
+                else texts.pop()
+                if len(texts) == 1
+                else data.mixed
             )
             colours_by_box[id] = [
-                "text" if data.kinds else "number",
+                data.palette if data.kinds else "number",
                 data.level(value),
                 value if isinstance(value, str) else number_text(value),
             ]

@@ -36,8 +36,10 @@ class SourceLine:
 
     @property
     def is_library(self) -> bool:
-        """True for a line of an installed package."""
-        return any(part in self.file for part in _LIBRARIES)
+        """True for a line of an installed package, or of code without a file, such as
+        ``<eval_with_key>.24``.
+        """
+        return self.file.startswith("<") or any(part in self.file for part in _LIBRARIES)
 
 
 def source_lines(node: Node) -> tuple[SourceLine, ...]:

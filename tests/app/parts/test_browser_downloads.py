@@ -36,13 +36,14 @@ READ: dict[str, Callable[[Path], str]] = {
 """How often the loop ran, as each format tells it."""
 LIGHT, DARK = "#fbfcfe", "#101217"
 PRINTED = """() => {
-  const sheet = document.querySelector("iframe[data-print]").contentDocument;
-  return [sheet.title, sheet.querySelector("style").textContent, sheet.querySelector("svg").outerHTML];
+  const sheet = document.querySelector(".print-sheet");
+  const style = sheet.querySelector("style").textContent;
+  return [document.title, style, sheet.querySelector("header").textContent, sheet.querySelector("svg").outerHTML];
 }"""
-NO_DIALOG = """() => new MutationObserver((_, one) => {
-  const sheet = document.querySelector("iframe[data-print]");
-  if (sheet) sheet.contentWindow.print = () => {};
-}).observe(document.body, { childList: true })"""
+COPIED = """async () => {
+  const [item] = await navigator.clipboard.read();
+  return [...new Uint8Array(await (await item.getType("image/png")).arrayBuffer())].slice(0, 8);
+}"""
 
 
 def saved(page: Page, act: Callable[[], None], folder: Path) -> Path:
@@ -80,16 +81,22 @@ def test_pictures_show_the_whole_graph_and_print_in_light_colours(
     pixels = saved(page, lambda: pick("PNG"), tmp_path)
     assert pixels.name == "collatz.png"
     assert pixels.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    page.evaluate(NO_DIALOG)
-    pick("PDF")
-    title, style, sheet = page.evaluate(PRINTED)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    pick("copy")
+    expect(canvas).to_contain_text("Picture copied")
+    assert bytes(page.evaluate(COPIED)) == pixels.read_bytes()[:8]
+    page.evaluate("window.print = () => {}")
+    pick("print")
+    title, style, verdict, sheet = page.evaluate(PRINTED)
     assert title == "collatz"
-    width, height = (
-        ceil(float(etree.fromstring(svg).get(side, ""))) for side in ("width", "height")
-    )
-    assert f"size: {width}px {height + 1}px" in style
+    assert "while_not_one stopped after 7 iterations because keep_going became false" in verdict
+    width = ceil(float(etree.fromstring(svg).get("width", "")))
+    assert f"size: {width}px" in style
     assert f'fill="{LIGHT}"' in sheet
     assert words(sheet.encode()) == words(svg)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(page.locator(".print-sheet")).to_have_count(0)
+    assert page.pdf(prefer_css_page_size=True).count(b"/MediaBox") == 1
     expect(canvas).to_have_attribute("data-theme", "dark")
 
 

@@ -102,6 +102,12 @@ def test_another_model(opened: Visit, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert ("before › before_grown", "after › after_grown") in set(
         zip(matched["here"], matched["there"], strict=True)
     )
+    app.segmented_control("compare_shown").set_value("Structure").run()
+    changes = sent(app, "structure_changes")
+    assert ["before_grown", "Multiply", "input 1: other stored values"] in changes["cells"]
+    assert changes["now"] is not None
+    scale = sent(app, "compare_graph_overlay")["scale"]
+    assert scale == ["Structure", "change", "added", "removed", "changed"]
 
 
 def test_a_runtime_beside_every_iteration(compared: Callable[..., AppTest]) -> None:

@@ -71,6 +71,13 @@ def test_the_lines_of_a_traceback_outermost_first() -> None:
             {"stack_trace": 'File "/lib/python3/site-packages/a.py", line 3, in f'},
             SourceLine("/lib/python3/site-packages/a.py", 3, "f"),
         ),
+        # torch's generated code is not the user's program
+        (
+            {
+                "stack_trace": 'File "net.py", line 7, in f\nFile "<eval_with_key>.24", line 10, in f'
+            },
+            SourceLine("net.py", 7, "f"),
+        ),
         ({"doc_string": "adds two numbers"}, None),
         ({"pkg.torch.onnx.stack_trace": {"value": "nested"}}, None),
         ({}, None),
@@ -114,6 +121,22 @@ def test_the_facts_of_an_onnx_file() -> None:
         ("author", "Ada"),
         ("opsets", "ai.onnx 20"),
     )
+
+
+def test_documentation_of_graph_inputs_and_weights_is_read() -> None:
+    product = helper.make_node("MatMul", ["x", "w"], ["y"])
+    ends = [helper.make_tensor_value_info(name, 1, [2, 2]) for name in "xy"]
+    weights = helper.make_tensor("w", 1, [2, 2], range(4))
+    graph = helper.make_graph([product], "g", ends[:1], ends[1:], [weights], "A layer.")
+    graph.metadata_props.add(key="scope", value="head")
+    graph.input[0].doc_string = "Samples."
+    graph.initializer[0].doc_string = "Weights."
+    model = loopscope.read_model(helper.make_model(graph, ir_version=10).SerializeToString())
+    documented = {node.name: node.rt_info.get("doc_string") for node in model.graph.nodes}
+    assert (documented["x"], documented["w"]) == ("Samples.", "Weights.")
+    facts = dict(model_facts(model))
+    assert facts["documentation of the graph"] == "A layer."
+    assert facts["graph/scope"] == "head"
 
 
 def test_the_facts_of_an_openvino_file() -> None:

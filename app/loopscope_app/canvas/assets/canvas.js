@@ -3,13 +3,14 @@
 import { Canvas } from "./graph_canvas.js";
 import { host } from "./host.js";
 import { listen } from "./keys.js";
+import { addSheet } from "./print.js";
 import { share } from "./room.js";
 import { shared } from "./shared.js";
-import { background, cornerOver, isDrawing, moveOfButton } from "./streamlit.js";
+import { background, cornerOver, isDrawing, moveOfButton, verdict } from "./streamlit.js";
 
 /** @import { Call } from "../../assets/component.js" */
 
-Object.assign(host, { background, cornerOver, isDrawing, moveOfButton });
+Object.assign(host, { background, cornerOver, isDrawing, moveOfButton, verdict });
 
 /** @type {WeakMap<Element, Canvas>} */
 const mounted = new WeakMap();
@@ -27,6 +28,7 @@ export default function ({ data, parentElement, setStateValue }) {
   canvas.gone = gone;
   share(parentElement);
   listen(canvas.playback, gone.signal);
+  addEventListener("beforeprint", () => addSheet(canvas), { signal: gone.signal });
   canvas.setState = setStateValue;
   canvas.file = data.file;
   canvas.root.style.height = `var(--canvas-height, ${data.height}px)`; // the page may know better, from its viewport

@@ -101,40 +101,43 @@ function download(blob, name) {
  * @param {string} name
  * @param {boolean} asPixels
  */
-export function savePicture(svg, name, asPixels) {
-  const blob = new Blob([svg], { type: "image/svg+xml" });
-  if (!asPixels) return download(blob, `${name}.svg`);
-  const picture = new Image();
-  picture.onload = () => {
-    const canvas = document.createElement("canvas");
-    const scale = Math.min(2, 8192 / Math.max(picture.width, picture.height));
-    [canvas.width, canvas.height] = [picture.width * scale, picture.height * scale];
-    penOf(canvas).drawImage(picture, 0, 0, canvas.width, canvas.height);
-    URL.revokeObjectURL(picture.src);
-    canvas.toBlob((pixels) => pixels && download(pixels, `${name}.png`), "image/png");
-  };
-  picture.src = URL.createObjectURL(blob);
+export async function savePicture(svg, name, asPixels) {
+  if (asPixels) download(await pixelsOf(svg), `${name}.png`);
+  else download(documentOf(svg), `${name}.svg`);
 }
 
 /**
- * The browser's print dialog, which also makes PDF: one page of the picture's own size.
+ * Copies a picture as PNG to the clipboard; false where the browser does not allow it.
  * @param {string} svg
- * @param {string} name
  */
-export function printPicture(svg, name) {
-  document.querySelector("iframe[data-print]")?.remove();
-  const sheet = document.createElement("iframe");
-  sheet.dataset.print = "";
-  sheet.style.cssText = "position: fixed; width: 0; height: 0; border: 0; visibility: hidden;";
-  document.body.append(sheet);
-  const { contentDocument: page, contentWindow: view } = sheet;
-  if (!page || !view) return;
-  const picture = page.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
-  const style = page.createElement("style");
-  const [width, height] = ["width", "height"].map((side) => Math.ceil(Number(picture.getAttribute(side))));
-  style.textContent = `@page { size: ${width}px ${height + 1}px; margin: 0; } * { print-color-adjust: exact; } body { margin: 0; } svg { display: block; }`;
-  page.title = name;
-  page.head.append(style);
-  page.body.append(picture);
-  view.print();
+export async function copyPicture(svg) {
+  try {
+    await navigator.clipboard.write([new ClipboardItem({ "image/png": pixelsOf(svg) })]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @param {string} svg */
+function documentOf(svg) {
+  return new Blob([svg], { type: "image/svg+xml" });
+}
+
+/**
+ * @param {string} svg
+ * @returns {Promise<Blob>}
+ */
+async function pixelsOf(svg) {
+  const picture = new Image();
+  picture.src = URL.createObjectURL(documentOf(svg));
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  const scale = Math.min(2, 8192 / Math.max(picture.width, picture.height));
+  [canvas.width, canvas.height] = [picture.width * scale, picture.height * scale];
+  penOf(canvas).drawImage(picture, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(picture.src);
+  return new Promise((done, failed) => {
+    canvas.toBlob((pixels) => (pixels ? done(pixels) : failed(new Error("no pixels"))), "image/png");
+  });
 }

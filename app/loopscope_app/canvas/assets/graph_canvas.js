@@ -5,7 +5,7 @@ import { AwaitedPicture } from "./awaited_picture.js";
 import { Camera, ZOOM } from "./camera.js";
 import { CurrentHighlight } from "./current_highlight.js";
 import { draw } from "./draw.js";
-import { onPaper, printPicture, savePicture, standalone } from "./export.js";
+import { copyPicture, onPaper, savePicture, standalone } from "./export.js";
 import { MARGIN } from "./geometry.js";
 import { host, isLight } from "./host.js";
 import { loopAround } from "./loop_around.js";
@@ -16,6 +16,7 @@ import { boxOf, described, frameOf, sightOf } from "./parts.js";
 import { PictureMenu } from "./picture_menu.js";
 import { Playback } from "./playback.js";
 import { Pointing } from "./pointing.js";
+import { printSheet } from "./print.js";
 import { Scale } from "./scale.js";
 import { shared } from "./shared.js";
 import { Speech } from "./speech.js";
@@ -125,7 +126,8 @@ export class Canvas {
     if (name === "out") this.camera.zoom(0.8);
     if (name === "fit") this.camera.fit(this.areaOfBox(this.selected) ?? this.areaOfBox(this.current ?? ""));
     if (name === "menu") this.menu.toggle();
-    if (["svg", "png", "pdf"].includes(name) && this.structure) this.save(name);
+    if (["svg", "png", "copy"].includes(name) && this.structure) this.save(name);
+    if (name === "print" && this.structure) printSheet(this);
     if (name === "unroll") this.unroll();
     if (name === "legend") this.legend.classList.toggle("on");
     if (name === "follow") {
@@ -137,9 +139,16 @@ export class Canvas {
 
   /** @param {string} format */
   save(format) {
-    const svg = onPaper(this.root, format === "pdf", (paper) => standalone(inside(this.wrapper, "svg"), paper));
-    if (format === "pdf") printPicture(svg, this.file);
+    const svg = onPaper(this.root, false, (paper) => standalone(inside(this.wrapper, "svg"), paper));
+    if (format === "copy") this.copy(svg);
     else savePicture(svg, this.file, format === "png");
+  }
+
+  /** @param {string} svg */
+  async copy(svg) {
+    const copied = await copyPicture(svg);
+    this.say(copied ? "Picture copied" : "This browser does not allow copying here: use Save as PNG");
+    setTimeout(() => this.say(""), copied ? 1500 : 5000);
   }
 
   /** Whether a key is that of a tool, which is used then. @param {string} key */

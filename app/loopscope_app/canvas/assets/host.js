@@ -8,6 +8,7 @@ import { penOf } from "../../assets/element.js";
  * @property {(target: Element) => string} moveOfButton the move whose button an element is in; empty when it is in none
  * @property {(element: Element) => HTMLElement | null | undefined} cornerOver what lies on the upper left corner of the canvas of an element
  * @property {(element: Element) => string} background the colour that says whether the page is light or dark
+ * @property {() => string[]} verdict the lines that are printed above the picture: where the run stands, and why
  */
 
 /** @type {Host} */
@@ -17,6 +18,7 @@ export const host = {
     /** @type {HTMLElement | null} */ (target.closest?.("[data-move]") ?? null)?.dataset.move ?? "",
   cornerOver: () => null,
   background: () => getComputedStyle(document.body).backgroundColor,
+  verdict: () => [],
 };
 
 /** @type {CanvasRenderingContext2D | undefined} */

@@ -14,7 +14,8 @@ const MARKUP = `
     <button data-do="legend" role="menuitem">Legend<kbd>?</kbd></button>
     <button data-do="svg" role="menuitem">Save as SVG</button>
     <button data-do="png" role="menuitem">Save as PNG</button>
-    <button data-do="pdf" role="menuitem">Print, or save as PDF</button>
+    <button data-do="copy" role="menuitem">Copy picture</button>
+    <button data-do="print" role="menuitem">Print, or save as PDF</button>
   </div>
   <div class="trace">
     <i class="near"></i><span></span><button title="Show no longer where it came from" aria-label="Clear">✕</button>

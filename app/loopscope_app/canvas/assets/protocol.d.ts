@@ -6,8 +6,8 @@ export type FrameStatus = "active" | "done" | "waiting" | "taken" | "skipped";
 
 export type BreakpointState = "on" | "off";
 
-/** Number or text, the colour, and the value in words. */
-export type Tint = ["number" | "text", number, string];
+/** Number, text or change, the colour, and the value in words. */
+export type Tint = ["number" | "text" | "change", number, string];
 
 export type NodeKind = "operation" | "parameter" | "result" | "constant" | "control" | "condition" | "output" | "folded" | "cut_end" | "more";
 
@@ -145,7 +145,7 @@ export type Overlay = {
   heats: Record<string, number>;
   /** On boxes: what others say of them. */
   tints: Record<string, Tint>;
-  /** What those colours mean: a title, number with the ends of the scale, or text with the texts; empty for none. */
+  /** What those colours mean: a title, number with the ends of the scale, or text or change with the texts; empty for none. */
   scale: string[];
 };
 
@@ -204,7 +204,7 @@ export type Moment = {
   heats: Record<string, number>;
   /** On boxes: what others say of them. */
   tints: Record<string, Tint>;
-  /** What those colours mean: a title, number with the ends of the scale, or text with the texts; empty for none. */
+  /** What those colours mean: a title, number with the ends of the scale, or text or change with the texts; empty for none. */
   scale: string[];
   /** Of the canvas. */
   key: string;

@@ -28,7 +28,7 @@ function partsOf(scale) {
   const [title, kind, ...words] = scale;
   const head = document.createElement("b");
   head.textContent = title;
-  if (kind === "text") return [head, ...words.map((text, k) => legendRow(`tint text-${k + 1}`, text))];
+  if (kind !== "number") return [head, ...words.map((text, k) => legendRow(`tint ${kind}-${k + 1}`, text))];
   const [low, high] = words;
   const row = document.createElement("div");
   const bar = document.createElement("i");

@@ -63,6 +63,12 @@ export function background(element) {
   return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "white";
 }
 
+/** Where the run stands and its verdict, as lines of text. What only explains the keys is not among them. */
+export function verdict() {
+  const lines = document.querySelectorAll(".st-key-place .ls, .ls.verdict:not(:has(kbd)), .ls.headline");
+  return [...lines].map((line) => /** @type {HTMLElement} */ (line).innerText.trim()).filter(Boolean);
+}
+
 const THEMES = ["Light", "Dark"];
 
 /** The name under which the browser keeps the theme that was chosen for this page. */

@@ -1,4 +1,6 @@
-"""Colours by data: data of other tools on the canvas, and data of this run for other tools."""
+"""Colours by data: costs and data of other tools on the canvas, and data of this run for other
+tools.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import loopscope
 from loopscope.explain import how_often
 from loopscope.view import write_node_data
 from loopscope_app.actions import colouring
+from loopscope_app.parts.widgets import cost_colours
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
@@ -20,8 +23,9 @@ def show(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> 
         "Colour by data",
         icon=":material/palette:",
         key="node_colours",
-        help="Colour nodes by numbers or texts from a file",
+        help="Colour nodes by their cost, or by numbers or texts from a file",
     ):
+        cost_colours.show(session, debugger)
         st.file_uploader(
             (
                 "JSON with a number or a text for each node, by address or name, as Model "

@@ -30,6 +30,7 @@ from loopscope_app.parts.inspector import (
     rounding_menu,
     specialise_menu,
     value,
+    weights,
     what_if,
 )
 from loopscope_app.parts.widgets import address_line, markup
@@ -60,6 +61,7 @@ def show(session: UserSession) -> None:
     port_list.show_outputs(opened.model, place, debugger, concrete)
     _show_value(debugger, place, address, array)
     port_list.show_bodies(place)
+    weights.show(opened.model, place)
     attribute_table.show(place.node, operation)
     node_facts.show(session, place.address)
     port_list.show_uses(place)

@@ -18,9 +18,23 @@ from loopscope_app.describe.differences import (
     output_lines,
     parting_line,
 )
-from loopscope_app.parts.run_views import both_moments, difference_canvas, drift_view, two_tapes
+from loopscope_app.parts.run_views import (
+    both_moments,
+    difference_canvas,
+    drift_view,
+    structure_view,
+    two_tapes,
+)
 from loopscope_app.parts.widgets import lanes, markup, row_table, view_room
-from loopscope_app.state.compare_choice import BY_ITERATION, INPUTS, PARTS, SHOWN, TABLE, VALUES
+from loopscope_app.state.compare_choice import (
+    BY_ITERATION,
+    INPUTS,
+    PARTS,
+    SHOWN,
+    STRUCTURE,
+    TABLE,
+    VALUES,
+)
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, place, widget
 
@@ -62,7 +76,10 @@ def show(
     with left, st.container(key="compare_left"):
         _parts(session, drifted, lines, note)
     with right:
-        difference_canvas.show(session, opened)
+        if widget(SHOWN) == STRUCTURE and drifted.structure is not None:
+            structure_view.show_canvas(session, opened, drifted.structure)
+        else:
+            difference_canvas.show(session, opened)
 
 
 def show_unfinished(session: UserSession, opened: Opened, compared: Compared) -> None:
@@ -133,13 +150,14 @@ def _begin_at_first(session: UserSession, lines: Sequence[DifferenceLine]) -> No
 
 
 def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], note: str) -> None:
-    if widget(SHOWN) not in PARTS:
+    offered = [part for part in PARTS if part != STRUCTURE or drifted.structure is not None]
+    if widget(SHOWN) not in offered:
         place(SHOWN, TABLE)
     with st.container(key="compare_parts", horizontal=True, vertical_alignment="center"):
         markup.show(f"<b>{'Differences' if lines else 'No difference'}</b>")
         part = st.segmented_control(
             "Show differences as",
-            PARTS,
+            offered,
             key=SHOWN,
             required=True,
             label_visibility="collapsed",
@@ -151,6 +169,8 @@ def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], 
             drift_view.show(session, drifted)
         elif part == VALUES:
             _both_values(session, drifted)
+        elif part == STRUCTURE and drifted.structure is not None:
+            structure_view.show_changes(session, drifted.structure)
         else:
             _table(lines, session)
             if note:

@@ -1,5 +1,5 @@
-"""Performance: the steps of the run as lanes, a parallel schedule, or its time; loops in the
-runtime.
+"""Performance: the steps of the run as lanes, a parallel schedule, its time, or its cost; loops in
+the runtime.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import streamlit as st
 
 from loopscope_app.parts.run_views import (
     clock_view,
+    cost_view,
     loop_fates,
     schedule_view,
     whole_run,
@@ -41,17 +42,22 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
             schedule_view.show(session, loop, bar)
         case "Clock":
             clock_view.show(session, loop, bar)
+        case "Cost":
+            cost_view.show(session, bar)
         case _:
             whole_run.show(session, bar)
     with bar:
         loop_fates.ask(session, opened)
-    if session.model.fates is None and (chosen != "Clock" or session.run.clock is None):
+    has_table = chosen == "Cost" or (chosen == "Clock" and session.run.clock is not None)
+    if session.model.fates is None and not has_table:
         canvas(session)
         return
-    left, right = st.columns([1, 1.4], gap="medium")
+    left, right = st.columns([1.3 if chosen == "Cost" else 1, 1.4], gap="medium")
     with left, st.container(key="performance_left"):
         if chosen == "Clock":
             clock_view.show_costs(session)
+        elif chosen == "Cost":
+            cost_view.show_table(session)
         loop_fates.show(session)
     with right:
         canvas(session)

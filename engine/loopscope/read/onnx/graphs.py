@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 from msgspec import Struct
-from onnx import AttributeProto, GraphProto
+from onnx import AttributeProto, GraphProto, TensorProto
 
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.constant import Constant
@@ -28,6 +28,7 @@ from loopscope.ir.model import (
 from loopscope.ir.shape import PartialShape
 from loopscope.read.onnx.attributes import AttributeMap, attributes
 from loopscope.read.onnx.body_bindings import Bound, bound
+from loopscope.read.onnx.node_details import details_of, input_details
 from loopscope.read.onnx.scope import Scope, ScopedNode
 from loopscope.read.onnx.tensors import ExternalData, constant, dense
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType
@@ -91,8 +92,15 @@ class Builder(Struct, eq=False):
             else scope.types
         )
         parameters = [*scope.inputs, *scope.captures]
+        details = input_details(scope.proto)
         nodes = [
-            Node(LayerId(n), name, "Parameter", outputs=(self._end_of_graph(name),))
+            Node(
+                LayerId(n),
+                name,
+                "Parameter",
+                outputs=(self._end_of_graph(name),),
+                rt_info=details.get(name, NO_ATTRIBUTES),
+            )
             for n, name in enumerate(parameters)
         ]
         nodes += self.initializers
@@ -110,6 +118,7 @@ class Builder(Struct, eq=False):
             tuple(nodes),
             tuple(map(_EDGE, self.edges)),
             scope.name,
+            details_of(scope.proto),
             replaced_initializers=self.replaced,
             source=scope.source,
         )
@@ -139,7 +148,8 @@ class Builder(Struct, eq=False):
                 )
             except ValueError as error:
                 raise self._unreadable(name, error) from error
-            self._initializer(LayerId(first + len(self.initializers)), name, data)
+            details = details_of(tensor) if isinstance(tensor, TensorProto) else NO_ATTRIBUTES
+            self._initializer(LayerId(first + len(self.initializers)), name, data, details)
 
     def _unreadable(self, initializer: str, error: ValueError) -> ReadError:
         called = f"initializer {shorten(initializer, 60)!r}"
@@ -149,19 +159,33 @@ class Builder(Struct, eq=False):
             )
         return ReadError(f"{called}: {error}", Where(self.file))
 
-    def _initializer(self, layer: LayerId, name: str, data: Constant | np.ndarray) -> None:
+    def _initializer(
+        self,
+        layer: LayerId,
+        name: str,
+        data: Constant | np.ndarray,
+        details: Mapping[str, object],
+    ) -> None:
         self.producers[name] = layer, 0
         if isinstance(data, Constant):
             port = Port(0, data.element_type, _shape(data.shape), (name,))
             self.initializers.append(
-                Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data)
+                Node(layer, name, "Const", "", NO_ATTRIBUTES, (), (port,), (), data, details)
             )
         else:
             # OpenVINO lacks this element type, so the initializer becomes a Constant node with the
             # array.
             port = Port(0, None, _shape(data.shape), (name,))
             self.initializers.append(
-                Node(layer, name, "Constant", "ai.onnx 13", {"value": data}, outputs=(port,))
+                Node(
+                    layer,
+                    name,
+                    "Constant",
+                    "ai.onnx 13",
+                    {"value": data},
+                    outputs=(port,),
+                    rt_info=details,
+                )
             )
 
     def _attributes(self) -> None:
