@@ -39,6 +39,7 @@ class Fields(TypedDict, total=False):
     by_constant: Callable[..., KeepingKernel | None] | None
     kept_input: int
     only_tensors: bool
+    opset: str
     gradient: Gradient | None
     role: Role
     prepare: Callable[[Mapping[str, Any], int], Kernel] | None

@@ -131,9 +131,9 @@ def steps(run: Run, values: Mapping[Probe, np.ndarray]) -> Iterator[tuple[Probe,
         step = _step_probe(run, region, region.outputs[output.output])
         if step is None:
             continue
-        own, theirs = (_parts(array[0], axis, step) for array in (output.expected, rows))
-        if own is not None and theirs is not None and np.array_equal(own, step.expected):
-            yield step, theirs
+        own, parts = (_parts(array[0], axis, step) for array in (output.expected, rows))
+        if own is not None and parts is not None and np.array_equal(own, step.expected):
+            yield step, parts
 
 
 def _step_probe(run: Run, region: LoopRegion, output: LastValue | Concatenated) -> Probe | None:

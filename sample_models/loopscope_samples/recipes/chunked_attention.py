@@ -1,5 +1,4 @@
-"""The gated delta rule token by token, in chunks of 64 tokens, and in chunks with a mistake at their
-border.
+"""The gated delta rule token by token, in chunks of 64, and in chunks with a wrong border.
 
 For each token, with S the state of a head: S = S * exp(g); S = S + k * beta * (v - S k); out = S q.
 A chunk computes its 64 tokens at once. Their differences depend on each other through a triangular

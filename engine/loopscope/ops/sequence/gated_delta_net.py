@@ -61,14 +61,16 @@ def _checked(
     if query.ndim != 4 or value.ndim != 4 or query.shape != key.shape:
         raise ValueError(
             f"query, key and value have shapes {list(query.shape)}, {list(key.shape)} and "
-            f"{list(value.shape)}, expected [batch, tokens, heads, size] with equal queries and keys"
+            f"{list(value.shape)}, expected [batch, tokens, heads, size] with equal queries "
+            "and keys"
         )
     batch, steps, heads, size = value.shape
     by_token = (batch, steps, heads)
     if gate.shape != by_token or beta.shape != by_token or query.shape[:2] != by_token[:2]:
         raise ValueError(
             f"query, gate and beta have shapes {list(query.shape)}, {list(gate.shape)} and "
-            f"{list(beta.shape)}, expected the batch, tokens and heads of the value {list(by_token)}"
+            f"{list(beta.shape)}, expected the batch, tokens and heads of the value "
+            f"{list(by_token)}"
         )
     if not query.shape[2] or heads % query.shape[2]:
         raise ValueError(

@@ -108,7 +108,10 @@ def _functions(opening: Opening, defaults: Sequence[str]) -> list[Activation]:
 def _sequence(
     opening: Opening, states: Sequence[str], cell: Cell, beside: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """Build a layer; each step receives its input, and behind it its part of ``beside [B, T, N]``."""
+    """Build a layer; each step receives its input, and behind it its part of ``beside``.
+
+    ``beside``: ``[B, T, N]``.
+    """
     data = ranked(opening.required("input"), 3)
     recurrence = opening.required("recurrence")
     sizes = (UNKNOWN, recurrence.shape.at(0), recurrence.shape.at(2))
