@@ -33,7 +33,7 @@ def probed(run: Run, path: Path, probes: Sequence[Probe], prefix: str, target: P
     available = [probe for probe in probes if probe.program.index in writer.graphs]
     for number, probe in enumerate(available):
         writer.export(probe, f"{prefix}{number}")
-    _save(model, target)
+    save(model, target)
     return available
 
 
@@ -49,11 +49,12 @@ def with_attribute(path: Path, name: str, value: int, target: Path) -> Path:
             waiting += [attribute.g, *attribute.graphs]
             if attribute.name == name:
                 attribute.i = value
-    _save(model, target)
+    save(model, target)
     return target
 
 
-def _save(model: onnx.ModelProto, target: Path) -> None:
+def save(model: onnx.ModelProto, target: Path) -> None:
+    """Write a model whose weights are in memory; those of a large one into a file beside it."""
     onnx.save(
         model,
         str(target),

@@ -16,13 +16,14 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.ir.model import Model
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.peers.clocked import HOLDERS, MOST_TIMES, Clock, Clocked, Iterations, by_cost
+from loopscope.peers.onnx_model import save
 
 _ATTRIBUTES = {"body": "body", "then_branch": "then", "else_branch": "else"}
 
 
 def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str]]:
     """Write the model with a unique name per node; return address and original name of each."""
-    proto = onnx.load(str(file), load_external_data=False)
+    proto = onnx.load(str(file))
     places = {place.address: place for place in graphs(model)}
     names: dict[str, tuple[str, str]] = {}
     waiting = [(proto.graph, "main")]
@@ -40,11 +41,7 @@ def named(model: Model, file: Path, target: Path) -> Mapping[str, tuple[str, str
                 for attribute in node.attribute
                 if attribute.HasField("g") and attribute.name in _ATTRIBUTES
             ]
-    target.write_bytes(proto.SerializeToString())
-    has_external_data = any(tensor.external_data for tensor in proto.graph.initializer)
-    for entry in file.parent.iterdir() if has_external_data else ():
-        if entry.is_file() and not (target.parent / entry.name).exists():
-            (target.parent / entry.name).symlink_to(entry)
+    save(proto, target)  # with its weights: they must not lie in another folder than the file
     return names
 
 

@@ -8,8 +8,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import loopscope
 from loopscope.errors import EngineError
@@ -58,6 +59,19 @@ def test_onnxruntime_tells_of_every_iteration(nested: Path) -> None:
     assert loops["main/Loop_0/body/Loop_2"].there == (3, 3, 3, 3)
     assert [len(loops[address].times) for address in loops] == [4, 12]
     assert not any(one.here for one in found.loops)
+
+
+def test_weights_in_another_file_are_found(tmp_path: Path) -> None:
+    weights = numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        outside (float[2,64] x) => (float[2,64] y) { y = MatMul (x, w) }"""
+    )
+    model.graph.initializer.append(weights)
+    file = tmp_path / "outside.onnx"
+    onnx.save(model, str(file), save_as_external_data=True, location="weights", size_threshold=0)
+    found = clock(loopscope.read_model(file), {"x": np.ones((2, 64), np.float32)})
+    assert "main/MatMul_0" in {one.address for one in found.operations}
 
 
 def test_the_innermost_time_is_part_of_what_is_around_it(nested: Path) -> None:
