@@ -51,7 +51,8 @@ def main() -> int:
     wanted = set(sys.argv[1:])
     with served() as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for one in (*samples(), *sample_traces()):
+        entries: list[Sample | SampleTrace] = [*samples(), *sample_traces()]
+        for one in entries:
             if not wanted or one.name in wanted:
                 for scheme in ("light", "dark"):
                     card(browser, url, one, scheme)

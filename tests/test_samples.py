@@ -252,7 +252,9 @@ def test_gradients_of_the_samples_of_training(
 def test_the_sample_traces_are_what_their_recipe_records(tmp_path: Path) -> None:
     recorded.write(tmp_path)
     for trace in sample_traces():
-        assert trace.model.read_bytes() == (tmp_path / trace.model.name).read_bytes()
+        # The blocks of the files depend on the time between two values, their content does not.
+        again = loopscope.load(tmp_path / trace.model.name)
+        assert loopscope.drift(loopscope.load(trace.model), again, tolerance=0.0).first is None
         assert trace.model.stat().st_size < 300_000
         assert trace.card.endswith(".")
         assert len(trace.card) <= 140

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 import timeit
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def _measure_tensor(path: Path) -> None:
     """
     tensor, factor = np.random.default_rng(0).random(1 << 18, np.float32), np.ones((300, 300))
     with loopscope.trace(path) as trace, path.with_suffix(".bin").open("wb", buffering=0) as file:
-        actions = (
+        actions: tuple[Callable[[], object], ...] = (
             lambda: trace.record(x=tensor),
             tensor.copy,
             lambda: file.write(tensor.data),

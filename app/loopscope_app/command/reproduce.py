@@ -151,8 +151,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = command_parser(
         "reproduce",
         "Write the smallest model that still shows a difference to a runtime, NaN, a failure "
-        "of the runtime, or a failing test. Operations, bodies, iterations, carried values, lengths and weights are "
-        "removed one after the other, and each smaller model runs in the runtime's own process.",
+        "of the runtime, or a failing test. Operations, bodies, iterations, carried values, "
+        "lengths and weights are removed one after the other, and each smaller model runs in the "
+        "runtime's own process.",
         "The folder is ready for a bug report: the model, inputs.npz, expected.npz, README.md, "
         "and run.py, which shows the fault without Loopscope. Ctrl+C writes the smallest model so "
         "far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does "
@@ -178,7 +179,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--runtime",
         choices=["onnxruntime", "openvino"],
-        help="runtime for --nan, --fails and the script of --test (default: ONNX Runtime for ONNX, else OpenVINO)",
+        help="runtime for --nan, --fails and the script of --test (default: ONNX Runtime for "
+        "ONNX, else OpenVINO)",
     )
     parser.add_argument(
         "-o", dest="output", required=True, metavar="FOLDER", help="folder to write to"

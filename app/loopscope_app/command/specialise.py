@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ _RANDOM_SETS = 3
 def main(words: Sequence[str]) -> int:
     """Specialise a model and return the exit code.
 
-    0: done. 1: an output differs, or a runtime does not load the result. 2: the model, an input or
-    a file is bad.
+    0: done. 1: an output differs, or a runtime loads the original and not the result. 2: the model,
+    an input or a file is bad.
     """
     options = _options(words)
     try:
@@ -63,13 +64,13 @@ def _specialise(options: argparse.Namespace) -> int:
         loopscope.write_model(result.model, options.output)
     with progress.doing("comparing the outputs"):
         comparison = _compare(model, result, values, run_inputs)
-    loaded = _load(options.output)
+    loaded = _load(options.output, model)
     if options.json:
         print(json.dumps(_data(options, model, result, comparison, loaded), allow_nan=False))
     else:
         for line in _lines(options, model, result, comparison, loaded):
             print(neutral(line, len(line)))
-    return FAILED if comparison.difference or any(each.reason for each in loaded) else FINISHED
+    return FAILED if comparison.difference or any(map(_is_worse, loaded)) else FINISHED
 
 
 def _values(model: Model, words: Sequence[str]) -> dict[str, Any]:
@@ -152,11 +153,16 @@ def _compare(
     return same_outputs(model, result.model, sets, result.assumed)
 
 
-def _load(output: str) -> list[RuntimeLoads]:
+def _is_worse(loads: RuntimeLoads) -> bool:
+    """Return True for a runtime that loads the original and not the result."""
+    return bool(loads.reason) and not loads.original_fails
+
+
+def _load(output: str, model: Model) -> list[RuntimeLoads]:
     if not output:
         return []
     with progress.doing("loading the result in the installed runtimes"):
-        return list(runtimes_load(Path(output)))
+        return list(runtimes_load(Path(output), Path(model.file) if model.file else None))
 
 
 def _lines(
@@ -193,7 +199,7 @@ def _data(
         "remaining": list(result.remaining),
         "conditions": list(result.conditions),
         "compared": {"runs": comparison.runs, "difference": comparison.difference},
-        "runtimes": [{"runtime": each.runtime, "reason": each.reason} for each in loaded],
+        "runtimes": [asdict(each) for each in loaded],
         **({"written": options.output} if options.output else {}),
     }
 

@@ -14,6 +14,7 @@ from loopscope.cases.reproduction_folder import (
     reproduction_folder,
     size_sentence,
 )
+from loopscope.cases.runner_script import Goal
 from loopscope.cases.search import ReductionSearch
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Case",
     "Difference",
     "Fault",
+    "Goal",
     "NotANumber",
     "Reduced",
     "ReductionSearch",

@@ -10,6 +10,8 @@ from onnx import parser
 
 import loopscope
 from loopscope.ir.walk import nodes
+from loopscope.native.run_once import Ended
+from loopscope.peers import runtimes_load
 from loopscope_app.cli import main
 from tests.app.command.test_answers import conforms
 from tests.engine.transform.test_specialise import RATES
@@ -40,6 +42,20 @@ def test_a_fixed_input_removes_its_ifs(
     assert "ONNX Runtime" in printed
     assert "OpenVINO" in printed
     assert not [node for _, node in nodes(loopscope.read_model(out)) if node.bodies]
+
+
+@pytest.mark.parametrize(("original", "fails"), [("bad.onnx", True), ("good.onnx", False)])
+def test_a_runtime_that_refuses_the_original_too_is_told_apart(
+    original: str, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded(process: Path, package: str, file: str, **limits: object) -> Ended:
+        return Ended(1, "", "unknown operation") if file == "bad.onnx" else Ended(0, "1", "")
+
+    monkeypatch.setattr("loopscope.peers.loading.run_alone", loaded)
+    answers = [*runtimes_load(Path("bad.onnx"), Path(original))]
+    assert [each.original_fails for each in answers] == [fails, fails]
+    assert ("neither" in answers[0].sentence) is fails
+    assert not any(each.original_fails for each in runtimes_load(Path("good.onnx"), Path(original)))
 
 
 def test_without_an_output_it_is_a_preview(

@@ -19,12 +19,13 @@ def test_the_count_that_ran_is_previewed_and_saved(page: Page, server: str, tmp_
     canvas = open_sample(page, server, "collatz")
     page.keyboard.press("End")
     expect(place(page)).to_contain_text("finished", timeout=LONG)
+    settled(page)
     canvas.locator('.box[data-address="main/while_not_one"]').dispatch_event("click")
     menu = page.locator(".st-key-node_menu button").first
     menu.click()
     page.get_by_role("button", name="Keep the count that ran").click()
     preview = page.get_by_text("valid while main/while_not_one ran")
-    expect(preview).to_be_visible(timeout=LONG)
+    expect(preview).to_be_in_viewport(timeout=LONG)
     expect(page.get_by_text("1 If, 1 loop, 12 operations became")).to_be_visible()
     settled(page)
     with page.expect_download(timeout=LONG) as download:

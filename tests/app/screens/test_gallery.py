@@ -24,7 +24,11 @@ Visit = Callable[..., AppTest]
 def test_every_sample_has_a_card(opened: Visit) -> None:
     app = opened()
     assert {button.key for button in app.button if str(button.key).startswith("open_")} == {
-        f"open_{one.name}" for one in (*samples(), *sample_traces())
+        f"open_{name}"
+        for name in [
+            *(one.name for one in samples()),
+            *(trace.name for trace in sample_traces()),
+        ]
     }
 
 

@@ -323,7 +323,7 @@ def test_a_forked_process_does_not_write_to_the_trace(path: Path) -> None:
             child = os.fork()
             if child == 0:
                 trace.record(x=np.zeros(4000))
-                trace.close()
+                trace.__exit__(None, None, None)
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
     run = shown(path)

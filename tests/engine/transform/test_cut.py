@@ -73,7 +73,8 @@ def test_a_part_of_a_drawn_model_computes_what_was_recorded(seed: int) -> None:
         except ValueUnavailable:  # the branch did not run
             continue
         except EngineError as error:
-            assert "was not recorded" in str(error)
+            if "was not recorded" not in str(error):
+                raise
             continue
         assert computes_again(case), address
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import loopscope
-from loopscope.cases import Candidate, code_span
+from loopscope.cases import Candidate, Goal, code_span
 from loopscope.errors import EngineError
 from loopscope.ir import ROOT, full_address
 from loopscope.peers import RuntimeProcess
@@ -53,7 +52,7 @@ class FailingTest:
     process: RuntimeProcess
     """The runtime of the script; the expectation itself is verified here."""
     expectations: tuple[Expectation, ...]
-    goal: Literal["test"] = "test"
+    goal: Goal = "test"
     _failing: Expectation | None = None
     _way: tuple[str, ...] = ()
     """The way in which the whole model fails."""

@@ -121,6 +121,8 @@ def _actions(
             )
         _item("Breakpoint", "pause", breakpoint_actions.add_breakpoint, place.address, "content")
         with st.popover("More", key="node_menu", icon=":material/more_horiz:"):
+            if debugger is not None and not is_trace(debugger.model):
+                specialise_menu.show(session, place)  # first, because its preview is long
             _item("Run to here", "run_to", moves.run_to, place.address)
             if session.canvas.selected:
                 _item("Follow the cursor", "follow", selection.select, "")
@@ -138,7 +140,6 @@ def _need_operations(session: UserSession, place: IndexedNode, concrete: str | N
         return
     loop_item.show(opened, place)
     cut_out_item.show(opened, debugger, place, concrete)
-    specialise_menu.show(session, opened, place)
     rounding_menu.show(opened.model, place)
 
 

@@ -8,13 +8,13 @@ from loopscope.ir import IF
 from loopscope_app.actions import specialising
 from loopscope_app.describe.node_index import IndexedNode
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
 
-def show(session: UserSession, opened: Opened, place: IndexedNode) -> None:
+def show(session: UserSession, place: IndexedNode) -> None:
     """Show the entry, and after a click what goes, with a button that saves the result."""
-    if place.node.type != IF and not place.node.is_loop:
+    opened = session.model.opened
+    if opened is None or (place.node.type != IF and not place.node.is_loop):
         return
     st.button(
         "Keep the branch that ran" if place.node.type == IF else "Keep the count that ran",
