@@ -37,7 +37,7 @@ def test_nothing_moves_while_one_steps(
     expect(page.locator(".named_values")).to_be_visible(timeout=LONG)
     expect(page.locator(".st-key-dock_tabs button")).to_have_count(4)
     settled(page)
-    places, before = page.evaluate(PLACES), []
+    places, before = page.evaluate(PLACES), None
     while places != before:  # parts of the page load when they are first shown
         settled(page)
         places, before = page.evaluate(PLACES), places

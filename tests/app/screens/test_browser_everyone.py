@@ -28,7 +28,7 @@ def rules() -> str:
 
 @pytest.fixture(scope="module")
 def visited(browser: Browser) -> Iterator[Page]:
-    """Yield the page of all visits of axe-core, so that one tab shows each screen in both themes."""
+    """Yield the page of all visits of axe-core: one tab shows each screen in both themes."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.set_default_timeout(LONG)
     yield context.new_page()

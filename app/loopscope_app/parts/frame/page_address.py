@@ -17,7 +17,7 @@ _REPLACE = """
 export default function ({ data }) {
   if (!data) return;
   const url = new URL(location.href);
-  // After a step back in the browser, the moment of a slow page would replace the address of another page.
+  // After a step back in the browser, a slow page would replace the address of another one.
   const isHere = ([name, text]) => (url.searchParams.get(name) ?? "") === text;
   if (!Object.entries(data.page).every(isHere)) return;
   for (const name of [...url.searchParams.keys()]) {
