@@ -50,7 +50,7 @@ def build_site(target: Path) -> None:
 
 
 def build_pages(target: Path) -> list[str]:
-    """Build all pages without the runs in ``target``; return the commands that write the runs."""
+    """Build all pages in ``target`` without the runs; return the commands that write those."""
     with tempfile.TemporaryDirectory() as scratch:
         pages = Path(scratch) / "pages"
         shutil.copytree(

@@ -1,4 +1,4 @@
-"""The documentation site as a reader uses it: links, sizes, search, and runs that step in frames."""
+"""The documentation site as a reader uses it: links, sizes, search, and runs in frames."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_site_has_every_page(site: tuple[Path, list[str]]) -> None:
 
 @pytest.mark.parametrize("name", ["index.html", "gallery.html", SHOWN])
 def test_a_page_loads_less_than_a_megabyte(name: str, site: tuple[Path, list[str]]) -> None:
-    """Count compressed bytes, as a host of static files sends them, without pictures out of sight."""
+    """Count compressed bytes, as a host of static files sends them, without the pictures."""
     folder = site[0]
     waiting, loaded = [folder / name], set[Path]()
     while waiting:
