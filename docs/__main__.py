@@ -44,8 +44,8 @@ def build_site(target: Path) -> None:
     print(f"{target}: {megabytes:.1f} MB, {len(set(commands))} runs")
     if megabytes > MAX_MEGABYTES:
         raise ValueError(
-            f"the site has {megabytes:.1f} MB, expected at most {MAX_MEGABYTES}: leave out pictures "
-            "or runs"
+            f"the site has {megabytes:.1f} MB, expected at most {MAX_MEGABYTES}: leave out "
+            "pictures or runs"
         )
 
 

@@ -14,7 +14,7 @@ import pytest
 from docs import gallery, lesson_pages
 from docs.__main__ import GENERATED, ROOT, build_pages
 from docs.living_pages import FOLDER, commands, embedded, file_name, write_all
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.app.conftest import browser
 from tests.docs.test_docs import PAGES
@@ -67,7 +67,11 @@ def context(browser: Browser, address: str) -> Iterator[BrowserContext]:
     def local(url: str) -> bool:
         return not url.startswith((f"{address}/", "blob:", "data:"))
 
-    context.route(local, lambda route: (foreign.append(route.request.url), route.abort())[1])
+    def refuse(route: Route) -> None:
+        foreign.append(route.request.url)
+        route.abort()
+
+    context.route(local, refuse)
     yield context
     context.close()
     assert foreign == []
