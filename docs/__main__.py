@@ -44,13 +44,13 @@ def build_site(target: Path) -> None:
     print(f"{target}: {megabytes:.1f} MB, {len(set(commands))} runs")
     if megabytes > MAX_MEGABYTES:
         raise ValueError(
-            f"the site has {megabytes:.1f} MB, expected at most {MAX_MEGABYTES}: leave out pictures "
-            "or runs"
+            f"the site has {megabytes:.1f} MB, expected at most {MAX_MEGABYTES}: leave out "
+            "pictures or runs"
         )
 
 
 def build_pages(target: Path) -> list[str]:
-    """Build all pages without the runs in ``target``; return the commands that write the runs."""
+    """Build all pages in ``target`` without the runs; return the commands that write those."""
     with tempfile.TemporaryDirectory() as scratch:
         pages = Path(scratch) / "pages"
         shutil.copytree(

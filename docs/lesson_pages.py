@@ -33,9 +33,9 @@ def _course() -> str:
 
 def _runtime_faults() -> str:
     introduction = (
-        "The specification of a loop leaves little open, and runtimes still disagree. Each difference "
-        "was measured. The run beside it shows the values by the definition. `loopscope compare` "
-        "reports such a difference in your model, and `loopscope check` warns of many."
+        "The specification of a loop leaves little open, and runtimes still disagree. Each "
+        "difference was measured. The run beside it shows the values by the definition. "
+        "`loopscope compare` reports such a difference in your model, and `loopscope check` warns of many."
     )
     rows = [
         f"| {pitfall.runtime} | {pitfall.text} | [{lesson.title}](../lessons/{lesson.name}.md) |"

@@ -38,7 +38,7 @@ def commands(markdown: str) -> list[str]:
 
 
 def embedded(markdown: str, depth: int) -> str:
-    """Return Markdown with a frame for every living block. ``depth`` is that of the page's folder."""
+    """Return Markdown with a frame for every living block, for a page in a folder at ``depth``."""
     return _BLOCK.sub(lambda match: _frame(match[1], "../" * depth), markdown)
 
 

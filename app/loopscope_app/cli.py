@@ -246,8 +246,8 @@ def _launch_options(words: Sequence[str]) -> argparse.Namespace:
         default=[],
         type=_frame_origin,
         metavar="ORIGIN",
-        help="an editor or a page that may show the app in a frame, such as vscode-webview:; repeat "
-        "for more origins",
+        help="an editor or a page that may show the app in a frame, such as vscode-webview:; "
+        "repeat for more origins",
     )
     parser.add_argument(
         "--host-name",

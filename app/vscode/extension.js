@@ -4,7 +4,7 @@ const { ModelServer, documentOf, freePort } = require("./server.js");
 
 /** An editor that reads a model and never writes it. */
 class ModelEditor {
-  /** @type {Set<ModelServer>} those of open tabs */
+  /** @type {Set<InstanceType<typeof ModelServer>>} those of open tabs */
   servers = new Set();
 
   /** @param {any} uri */

@@ -1,4 +1,4 @@
-"""The documentation site as a reader uses it: links, sizes, search, and runs that step in frames."""
+"""The documentation site as a reader uses it: links, sizes, search, and runs in frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from docs import gallery, lesson_pages
 from docs.__main__ import GENERATED, ROOT, build_pages
 from docs.living_pages import FOLDER, commands, embedded, file_name, write_all
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.app.conftest import browser
 from tests.docs.test_docs import PAGES
@@ -67,7 +67,11 @@ def context(browser: Browser, address: str) -> Iterator[BrowserContext]:
     def local(url: str) -> bool:
         return not url.startswith((f"{address}/", "blob:", "data:"))
 
-    context.route(local, lambda route: (foreign.append(route.request.url), route.abort())[1])
+    def refuse(route: Route) -> None:
+        foreign.append(route.request.url)
+        route.abort()
+
+    context.route(local, refuse)
     yield context
     context.close()
     assert foreign == []
@@ -108,7 +112,7 @@ def test_the_site_has_every_page(site: tuple[Path, list[str]]) -> None:
 
 @pytest.mark.parametrize("name", ["index.html", "gallery.html", SHOWN])
 def test_a_page_loads_less_than_a_megabyte(name: str, site: tuple[Path, list[str]]) -> None:
-    """Count compressed bytes, as a host of static files sends them, without pictures out of sight."""
+    """Count compressed bytes, as a host of static files sends them, without the pictures."""
     folder = site[0]
     waiting, loaded = [folder / name], set[Path]()
     while waiting:

@@ -72,7 +72,7 @@ def _read_file(path: Path) -> memoryview:
         content = file.read(min(os.fstat(file.fileno()).st_size, MOST_BYTES_READ) + 1)
     if len(content) > MOST_BYTES_READ:
         raise ValueError(
-            f"its data lies in a weights file of more than {MOST_BYTES_READ >> 20} MB, which is not "
-            "read while the file is watched: open the model without --watch"
+            f"its data lies in a weights file of more than {MOST_BYTES_READ >> 20} MB, which is "
+            "not read while the file is watched: open the model without --watch"
         )
     return memoryview(content)

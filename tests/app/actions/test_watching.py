@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ Visit = Callable[..., AppTest]
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of a sample that is watched."""
     for path in (FOLDER / "collatz").glob("model.*"):
         shutil.copy(path, tmp_path)

@@ -16,7 +16,10 @@ EVERY = 0.7
 
 
 def follow(session: UserSession) -> None:
-    """Open the file again if it changed. The screen is not drawn yet, so that its widgets may change."""
+    """Open the file again if it changed.
+
+    The screen is not drawn yet, so that values of its widgets may change.
+    """
     link = _changed(session)
     if link is not None:
         open_link.reload(session, link)
