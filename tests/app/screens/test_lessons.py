@@ -469,5 +469,5 @@ def test_a_learner_goes_from_prediction_to_proof_to_the_next_lesson(
     page.get_by_role("button", name="See keep_going decide").click()
     expect(canvas.locator(".box.current")).to_contain_text("keep_going")
     page.get_by_role("button", name="Previous").click()
-    expect(page).to_have_url(re.compile("lesson=in-parallel"))
-    expect(canvas.locator(".box", has_text="add_to_x")).to_be_visible(timeout=LONG)
+    expect(page).to_have_url(re.compile("lesson=swap"))
+    expect(canvas.locator(".box", has_text="lefts_part")).to_be_visible(timeout=LONG)
