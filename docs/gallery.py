@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from docs.living_pages import block
-from loopscope_samples import SECTIONS, Sample, samples
+from loopscope_samples import SECTIONS, Sample, SampleTrace, sample_traces, samples
 
 PICTURES = "pictures"
 
@@ -13,6 +15,7 @@ def pages() -> dict[str, str]:
     return {
         "gallery.md": _gallery(),
         **{f"samples/{sample.name}.md": _sample_page(sample) for sample in samples()},
+        **{f"samples/{trace.name}.md": _trace_page(trace) for trace in sample_traces()},
     }
 
 
@@ -22,16 +25,26 @@ def run_block(sample: Sample, inputs: str) -> str:
     return block(f"{folder}/model.xml", "--inputs", f"{folder}/inputs/{inputs}.npz")
 
 
+def trace_block(trace: SampleTrace) -> str:
+    """Return a living block with a recorded program."""
+    return block(f"sample_models/{trace.model.parent.name}/{trace.model.name}")
+
+
 def _gallery() -> str:
-    sections = []
-    for section in SECTIONS:
-        cards = "\n".join(_card(sample) for sample in samples() if sample.section == section)
-        sections.append(f'## {section}\n\n<div class="cards">\n{cards}\n</div>')
+    by_section: dict[str, Sequence[Sample | SampleTrace]] = {
+        section: [sample for sample in samples() if sample.section == section]
+        for section in SECTIONS
+    }
+    by_section["Recorded programs"] = sample_traces()
+    sections = [
+        f'## {section}\n\n<div class="cards">\n{"".join(map(_card, entries))}\n</div>'
+        for section, entries in by_section.items()
+    ]
     introduction = "Each sample steps in the browser. Nothing is installed, and no server computes."
     return "\n\n".join(["# Gallery", introduction, *sections])
 
 
-def _card(sample: Sample) -> str:
+def _card(sample: Sample | SampleTrace) -> str:
     pictures = "".join(
         f'<img class="{scheme}" src="{PICTURES}/{path.name}" alt="" loading="lazy">'
         for scheme in ("light", "dark")
@@ -39,7 +52,19 @@ def _card(sample: Sample) -> str:
     )
     return (
         f'<a class="card" href="samples/{sample.name}.html">{pictures}'
-        f"<strong>{sample.title}</strong><span>{sample.card}</span></a>"
+        f"<strong>{sample.title}</strong><span>{sample.card}</span></a>\n"
+    )
+
+
+def _trace_page(trace: SampleTrace) -> str:
+    return "\n\n".join(
+        [
+            f"# {trace.title}",
+            trace.card,
+            trace_block(trace),
+            "Open it in the app, and compare it with the other recording:",
+            f"```\nloopscope --sample {trace.name}\n```",
+        ]
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import loopscope
-from docs.gallery import run_block
+from docs.gallery import run_block, trace_block
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.describe.answers import answer
 from loopscope_app.describe.lessons import Lesson, Question, Trial, lessons, topics
-from loopscope_samples import Sample, sample, samples
+from loopscope_samples import sample, sample_trace, samples
 
 
 def pages() -> dict[str, str]:
@@ -59,31 +59,43 @@ def _runtime_faults() -> str:
 
 
 def _lesson_page(lesson: Lesson) -> str:
-    model = sample(lesson.sample)
-    assert model is not None
     pitfalls = "\n".join(f"- **{each.runtime}**: {each.text}" for each in lesson.pitfalls)
+    run, debugger = _run(lesson)
+    opens = f"`loopscope --sample {lesson.sample}` opens the sample"
     return "\n\n".join(
         [
             f"# {lesson.title}",
             *lesson.text,
             f"```python\n{lesson.code.strip()}\n```",
-            run_block(model, lesson.inputs),
+            run,
             "## Predict, then look",
-            *_questions(lesson, model),
-            "## Try",
-            *(_trial(trial) for trial in lesson.trials),
-            f"`loopscope --sample {lesson.sample}` opens the sample, so that you can type these.",
+            *(_question(debugger, question, lesson) for question in lesson.questions),
+            *(
+                [
+                    "## Try",
+                    *(_trial(trial) for trial in lesson.trials),
+                    f"{opens}, so that you can type these.",
+                ]
+                if lesson.trials
+                else []
+            ),
             *([f"## In real runtimes\n\n{pitfalls}"] if pitfalls else []),
         ]
     )
 
 
-def _questions(lesson: Lesson, model: Sample) -> list[str]:
+def _run(lesson: Lesson) -> tuple[str, loopscope.Debugger]:
+    """Return the living block of a lesson and its finished run: of a model, or a recorded one."""
+    trace = sample_trace(lesson.sample)
+    if trace is not None:
+        return trace_block(trace), loopscope.load(trace.model)
+    model = sample(lesson.sample)
+    assert model is not None
     path = next(each.path for each in model.sets if each.name == lesson.inputs)
     read = loopscope.read_model(model.model)
     debugger = loopscope.Debugger(read, read_inputs(str(path), read))
     debugger.run()
-    return [_question(debugger, question, lesson) for question in lesson.questions]
+    return run_block(model, lesson.inputs), debugger
 
 
 def _question(debugger: loopscope.Debugger, question: Question, lesson: Lesson) -> str:

@@ -56,11 +56,15 @@ def file_name(command: str) -> str:
 
     >>> file_name("loopscope page sample_models/gcd/model.xml --inputs a.npz --at 3")
     'gcd-a-3.html'
+    >>> file_name("loopscope page sample_models/delta_rule/kernel.loopscope")
+    'delta_rule-kernel.html'
     """
     words = shlex.split(command)[2:]
-    parts = [Path(words[0]).parent.name, *(value.removesuffix(".npz") for value in words[2::2])]
-    names = (re.sub(r"[^A-Za-z0-9]+", "-", part.rpartition("/")[2]).strip("-") for part in parts)
-    return f"{'-'.join(names)}.html"
+    model = Path(words[0])
+    names = [model.parent.name, *([] if model.stem == "model" else [model.stem])]
+    parts = [*names, *(value.removesuffix(".npz") for value in words[2::2])]
+    plain = (re.sub(r"\W+", "-", part.rpartition("/")[2], flags=re.ASCII) for part in parts)
+    return f"{'-'.join(part.strip('-') for part in plain)}.html"
 
 
 def write_all(written: Iterable[str], site: Path, root: Path) -> None:
