@@ -160,7 +160,8 @@ class _Painter:
         """Set the header of an operator that opens as a loop: the number of its steps."""
 
         def steps(graph: str, label: str, output: int) -> str:
-            shape = np.shape(self._value(*self._slot(graph, label, output)))
+            value = self._value(*self._slot(graph, label, output))
+            shape = value.shape if isinstance(value, np.ndarray) else ()
             is_axis = -len(shape) <= handle.axis < len(shape)
             return counted(shape[handle.axis], "step") if is_axis else ""
 

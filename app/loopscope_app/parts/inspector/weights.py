@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import streamlit as st
 
@@ -33,7 +34,7 @@ def show(model: Model, place: IndexedNode) -> None:
             )
             st.download_button(
                 f"Download {markup.plain(weight.port, 40)}.npy",
-                lambda weight=weight: _file(weight),
+                partial(_file, weight),
                 file_name=f"{_file_name(place.node.name)}_{_file_name(weight.port)}.npy",
                 key=f"weight_download_{number}",
                 on_click="ignore",
