@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -36,13 +35,6 @@ _WITH_RUNTIMES = (
 """Where the other runtime is in a process of its own, so that no test imports it."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that runs the browser tests of ``unconfirmed.txt`` too."""
-    parser.addoption(
-        "--unconfirmed", action="store_true", help="run the browser tests of unconfirmed.txt"
-    )
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _code_after_two_iterations() -> Iterator[None]:
     """Loops of tests are short: code is made for them after two iterations, and for graphs at the
@@ -52,10 +44,6 @@ def _code_after_two_iterations() -> Iterator[None]:
         patch.setattr(tiering, "STEPPED_FIRST", 2)
         patch.setattr(whole_graph, "STEPPED_RUNS", 0)
         yield
-
-
-_UNCONFIRMED = Path(__file__).parent / "app" / "unconfirmed.txt"
-"""Files of browser tests that have not passed since the screen was redesigned, and why."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before the options that select by mark are read
@@ -70,18 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     counts = Counter("/".join(parts[: 3 if parts[0] == "tests" else 1]) for parts in folders)
     config.stash[COLLECTED] = counts if whole else None
     oracles: dict[ModuleType, bool] = {}
-    unconfirmed = frozenset(
-        line
-        for line in _UNCONFIRMED.read_text(encoding="utf-8").splitlines()
-        if line and not line.startswith("#") and not config.getoption("unconfirmed")
-    )
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
         if "browser" in item.fixturenames:
             item.add_marker("browser")
-        if item.get_closest_marker("browser") and item.nodeid.partition("::")[0] in unconfirmed:
-            item.add_marker(pytest.mark.skip(reason="not confirmed on the new screen"))
         module = item.module
         if module not in oracles:
             oracles[module] = _asks_a_runtime(module)
