@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from loopscope.errors import EngineError, counted
 from loopscope.ir import (
@@ -17,7 +17,7 @@ from loopscope.ir import (
     UNSIGNED,
     ElementType,
 )
-from loopscope.ops import CATALOGUE, Operation, operation_data
+from loopscope.ops import CATALOGUE, Operation, operation_data, standard_operations
 from loopscope.ops.microsoft import DOMAIN, MICROSOFT
 from loopscope_app.command.command_line import add_json, command_parser
 
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
     """Print the operations whose name or category contains a word. Raise ``EngineError`` if none
     does.
 
-    The table has the operations of OpenVINO, and those that ONNX Runtime adds to ONNX.
+    The table has the operations of OpenVINO, of ONNX, and those that ONNX Runtime adds to ONNX.
     """
     parser = command_parser(
         "ops",
@@ -51,18 +51,15 @@ def main(words: Sequence[str]) -> int:
     add_json(parser, "print the declarations as JSON, with the meaning of each part")
     options = parser.parse_args(words)
     word = options.word.lower()
-    everything = [
-        *table(CATALOGUE, CATALOGUE.category_of),
-        *table(MICROSOFT.values(), lambda operation: DOMAIN),
+    entries = [
+        *((operation, CATALOGUE.category_of(operation)) for operation in CATALOGUE),
+        *standard_operations(),
+        *((operation, DOMAIN) for operation in MICROSOFT.values()),
     ]
-    rows = [row for row in everything if word in row[0].lower() or word in row[2]]
+    rows = [row for row in table(entries) if word in row[0].lower() or word in row[2]]
     if not rows:
         raise EngineError(f"no operation that can be run has {word!r} in its name or category")
     if options.json:
-        entries = [
-            *((operation, CATALOGUE.category_of(operation)) for operation in CATALOGUE),
-            *((operation, DOMAIN) for operation in MICROSOFT.values()),
-        ]
         selected = {(row[0], row[2]) for row in rows}
         texts = [
             json.dumps(operation_data(operation, category))
@@ -80,10 +77,9 @@ def main(words: Sequence[str]) -> int:
         )
     if len(rows) == 1 or any(row[0].lower() == word for row in rows):
         name = next((row[0] for row in rows if row[0].lower() == word), rows[0][0])
-        for line in meaning_lines(
-            [operation for operation in (*CATALOGUE, *MICROSOFT.values()) if operation.name == name]
-        ):
-            print(line)
+        for category in (row[2] for row in rows if row[0] == name):
+            same = [each for each, other in entries if (each.name, other) == (name, category)]
+            print(*meaning_lines(same, category), sep="\n")
     versions = sum(row[1].count(",") + 1 for row in rows)
     print(f"{counted(versions, 'version')} of {counted(len(rows), 'operation')}")
     return 0
@@ -92,31 +88,31 @@ def main(words: Sequence[str]) -> int:
 HEADER = ("operation", "versions", "category", "types")
 
 
-def table(
-    operations: Iterable[Operation], category_of: Callable[[Operation], str]
-) -> list[tuple[str, str, str, str]]:
-    """Return a row per operation type: name, versions, category, element types of the first
-    input.
+def table(entries: Iterable[tuple[Operation, str]]) -> list[tuple[str, str, str, str]]:
+    """Return a row per operation type and category: name, versions, category, element types of the
+    first input.
     """
-    by_name: dict[str, list[Operation]] = {}
-    for operation in operations:
-        by_name.setdefault(operation.name, []).append(operation)
+    versions: dict[tuple[str, str], list[Operation]] = {}
+    for operation, category in entries:
+        versions.setdefault((operation.name, category), []).append(operation)
     return [
         (
             name,
             ", ".join(str(operation.version) for operation in rows),
-            category_of(rows[0]),
+            category,
             type_words(rows[-1].types[0] if rows[-1].types else ANY_TYPE),
         )
-        for name, rows in sorted(by_name.items(), key=lambda item: item[0].lower())
+        for (name, category), rows in sorted(versions.items(), key=lambda item: item[0][0].lower())
     ]
 
 
-def meaning_lines(versions: Sequence[Operation]) -> list[str]:
+def meaning_lines(versions: Sequence[Operation], category: str) -> list[str]:
     """Return what an operation computes and the meaning of its inputs, outputs and attributes.
 
-    Versions with different meanings get separate blocks.
+    Versions with different meanings get separate blocks. A block names the domain, if the category
+    is one.
     """
+    domain = f" of {category}" if "." in category else ""
     blocks: dict[tuple[str, ...], list[int]] = {}
     for operation in versions:
         data = operation_data(operation, "")
@@ -137,7 +133,7 @@ def meaning_lines(versions: Sequence[Operation]) -> list[str]:
     return [
         line
         for block, numbers in blocks.items()
-        for line in ("", f"{versions[0].name}-{', '.join(map(str, numbers))}", *block)
+        for line in ("", f"{versions[0].name}-{', '.join(map(str, numbers))}{domain}", *block)
     ] + [""]
 
 

@@ -9,7 +9,7 @@ from loopscope.ops.attribute_text import KIND_WORDS
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.custom import by_element_type, install
 from loopscope.ops.declare import REQUIRED, Attribute, Known, Operation
-from loopscope.ops.dialect import catalogue_for
+from loopscope.ops.dialect import catalogue_for, standard_operations
 from loopscope.ops.infer import elementwise, same
 from loopscope.ops.narrowing import NARROWER
 from loopscope.ops.plain_data import operation_data
@@ -38,4 +38,5 @@ __all__ = [
     "port_names",
     "same",
     "shortest",
+    "standard_operations",
 ]

@@ -250,9 +250,11 @@ class Operation:
     summary.
     """
     input_docs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Description of each input, by the name of the kernel's parameter."""
+    """Description of each input, by its name."""
     output_docs: Mapping[str, str] = field(default_factory=dict[str, str])
     """Names of the outputs in order, each with its description."""
+    spec_inputs: tuple[str, ...] = ()
+    """Names of the inputs in the specification; empty if they are the kernel's parameters."""
 
     @property
     def title(self) -> str:

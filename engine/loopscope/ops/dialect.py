@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
+from loopscope.ops.declare import Operation
 
 
 def catalogue_for(
@@ -34,6 +35,13 @@ def to_build_beside(
     from loopscope.ops.onnx_catalogue import BESIDE
 
     return BESIDE
+
+
+def standard_operations() -> tuple[tuple[Operation, str], ...]:
+    """Return each version of the operations that the onnx package defines, with its domain."""
+    from loopscope.ops.onnx.schemas import standard_operations as defined
+
+    return defined()
 
 
 def domain_of(type: str) -> str:

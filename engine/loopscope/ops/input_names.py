@@ -1,4 +1,4 @@
-"""Names of an operation's inputs, taken from its kernel's parameters."""
+"""Names of an operation's inputs, from its specification or its kernel's parameters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def input_names(operation: Operation, count: int | None = None) -> tuple[str, ..
 
 
 def named_inputs(operation: Operation) -> tuple[str, ...]:
-    """Return the inputs that the kernel names; empty if it takes any number or has no readable
-    signature.
+    """Return the inputs that the specification or the kernel names; empty if the operation takes
+    any number, or its kernel has no readable signature.
     """
+    if operation.spec_inputs:
+        return operation.spec_inputs
     kernel = operation.kernel
     while isinstance(kernel, functools.partial):
         kernel = kernel.func

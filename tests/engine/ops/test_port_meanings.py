@@ -9,15 +9,20 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from loopscope.ops import standard_operations
 from loopscope.ops.catalogue import CATEGORIES
 from loopscope.ops.declare import Operation
 from loopscope.ops.input_names import input_names
 from loopscope.ops.microsoft import MICROSOFT
 from loopscope.ops.microsoft.catalogue import MEANINGS
+from loopscope.ops.onnx import schemas
 from loopscope.ops.port_meanings import EVERY, Meanings, table
 
 OPENVINO = [operation for operations in CATEGORIES.values() for operation in operations]
 OPERATIONS = [*OPENVINO, *MICROSOFT.values()]
+ONNX = [
+    operation for operation, domain in standard_operations() if domain in ("ai.onnx", "ai.onnx.ml")
+]
 TABLES = [(table(), OPENVINO), (table(MEANINGS), list(MICROSOFT.values()))]
 """Each table with the operations that it describes."""
 
@@ -63,7 +68,43 @@ def test_the_table_has_no_line_that_no_operation_shows(
 
 
 def test_a_line_is_a_short_sentence() -> None:
-    for (operation, _), entries in (*table().items(), *table(MEANINGS).items()):
+    tables = (table(), table(MEANINGS), table(schemas.TEXTS))
+    for (operation, _), entries in (row for texts in tables for row in texts.items()):
         for name, text in entries.items():
             assert re.fullmatch(r"\S.{3,130}\.", text), f"{operation} {name}: {text}"
             assert len(text.split()) <= 25, f"{operation} {name}: {text}"
+
+
+def test_each_version_of_onnx_has_all_texts() -> None:
+    without = {
+        (operation.title, name)
+        for operation in ONNX
+        for name, text in (
+            ("", operation.doc),
+            *((name, operation.input_docs.get(name)) for name in operation.spec_inputs),
+            *operation.output_docs.items(),
+            *((entry.name, entry.doc) for entry in operation.attributes),
+        )
+        if not text
+    }
+    assert without == set()
+
+
+def test_the_table_of_onnx_has_no_line_that_no_version_shows() -> None:
+    shown = {
+        (operation.name, kind, name)
+        for operation in ONNX
+        for kind, names in (
+            ("doc", ["-"]),
+            ("in", operation.input_docs),
+            ("out", operation.output_docs),
+            ("attr", [entry.name for entry in operation.attributes]),
+        )
+        for name in names
+    }
+    lines = {
+        (operation, kind, name)
+        for (operation, kind), entries in table(schemas.TEXTS).items()
+        for name in entries
+    }
+    assert lines - shown == set()

@@ -5,20 +5,23 @@ computation from ONNX's table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from onnx import AttributeProto, helper
+from onnx import AttributeProto, defs, helper
 
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ops.attribute_text import AttributeKind
-from loopscope.ops.declare import REQUIRED, Attribute, Kernel, Operation, Role
+from loopscope.ops.declare import REQUIRED, Attribute, Operation, Role
 from loopscope.ops.onnx.output_types import ELEMENT_TYPES, TENSOR, output_types
 from loopscope.ops.onnx.reference import Schema, fallback, is_random
 from loopscope.ops.onnx.row import LAST
 from loopscope.ops.onnx.table import find_row
+from loopscope.ops.port_meanings import table
 
 REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
+TEXTS = Path(__file__).with_name("port_meanings.txt")
 _FIRST_SCAN_WITHOUT_LENGTHS = 9
 _UNBOUNDED = 2**31 - 1
 
@@ -29,6 +32,16 @@ _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.FLOATS: "floats",
     AttributeProto.STRINGS: "strs",
 }
+
+
+@cache
+def standard_operations() -> tuple[tuple[Operation, str], ...]:
+    """Return each version of the operations that the onnx package defines, with its domain."""
+    schemas = sorted(
+        defs.get_all_schemas_with_history(), key=lambda each: (each.name, int(each.since_version))
+    )
+    pairs = ((operation_of(schema), schema.domain or "ai.onnx") for schema in schemas)
+    return tuple((operation, domain) for operation, domain in pairs if operation is not None)
 
 
 def operation_of(schema: Schema) -> Operation | None:
@@ -43,6 +56,7 @@ def operation_of(schema: Schema) -> Operation | None:
         "opsets": (version, LAST),
         "page": page,
         "outputs": outputs,
+        **_documentation(schema),
     }
     if not schema.domain and name in REGIONS:
         # The captured values of the bodies come after the inputs of the schema.
@@ -83,7 +97,7 @@ def operation_of(schema: Schema) -> Operation | None:
     prepare = computed.get("prepare")
     kernel = computed.get("kernel") or partial(_call, prepare)
     return Operation(
-        **{**declared, **computed, "kernel": _with_documentation(kernel, schema)},
+        **{**declared, **computed, "kernel": kernel},
         gradient=None if row is None else row.gradient,
     )
 
@@ -93,19 +107,31 @@ def _call(make: Any, /, *arrays: Any, outputs: int = 1, **attributes: Any) -> An
     return make(attributes, outputs)(*arrays, **state)
 
 
-def _with_documentation(kernel: Kernel, schema: Schema) -> Kernel:
-    """Return a kernel with the first sentence of ONNX's documentation as its docstring."""
-    described = partial(kernel)
-    described.__doc__ = " ".join((schema.doc or "").split()).partition(". ")[0][:300]
-    return described
+def _documentation(schema: Schema) -> dict[str, Any]:
+    """Return the names of the inputs, and the texts of the operation, its inputs and outputs."""
+    inputs, outputs = (table(TEXTS).get((schema.name, kind), {}) for kind in ("in", "out"))
+    first_sentence = " ".join((schema.doc or "").split()).partition(". ")[0][:300]
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    return {
+        "doc": table(TEXTS).get((schema.name, "doc"), {}).get("-", first_sentence),
+        "spec_inputs": tuple(
+            formal.name for formal in schema.inputs if formal.option is not variadic
+        ),
+        "input_docs": {
+            formal.name: inputs[formal.name] for formal in schema.inputs if formal.name in inputs
+        },
+        "output_docs": {formal.name: outputs.get(formal.name, "") for formal in schema.outputs},
+    }
 
 
 def _attributes(schema: Schema) -> Iterable[Attribute]:
+    texts = table(TEXTS).get((schema.name, "attr"), {})
     for name, declared in schema.attributes.items():
         default: object = REQUIRED if declared.required else None
         if declared.default_value.type:
             default = helper.get_attribute_value(declared.default_value)
-        yield Attribute(name, _KINDS.get(int(declared.type), "str"), _decode(default))
+        kind = _KINDS.get(int(declared.type), "str")
+        yield Attribute(name, kind, _decode(default), doc=texts.get(name, ""))
 
 
 def _types(schema: Schema) -> tuple[frozenset[ElementType], ...]:
