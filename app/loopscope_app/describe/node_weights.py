@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from loopscope.errors import EngineError
 from loopscope.ir import INDEX_TYPES, Constant, ElementType, Model, OutputRef
-from loopscope.view import input_roles
+from loopscope.view import COLOURS, input_roles
 from loopscope_app.describe import tensor_summary
 from loopscope_app.describe.node_index import IndexedNode, places
 from loopscope_app.describe.node_ports import input_ports
@@ -17,7 +17,7 @@ from loopscope_app.describe.node_ports import input_ports
 _NO_WEIGHTS = INDEX_TYPES | {ElementType.STRING, ElementType.BOOLEAN}
 """Element types of shapes, indices and flags."""
 _BARS = 'viewBox="0 0 {} 100" preserveAspectRatio="none"'
-_BAR = '<rect x="{}" y="{:.1f}" width="9" height="{:.1f}" fill="#6366f1"/>'
+_BAR = f'<rect x="{{}}" y="{{:.1f}}" width="9" height="{{:.1f}}" fill="{COLOURS["curve"].light}"/>'
 
 
 @dataclass(frozen=True, slots=True)

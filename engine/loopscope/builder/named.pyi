@@ -150,7 +150,7 @@ class NamedOperations(Operations):
         linear_before_reset: bool = False,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Run GRU cells over time, whose update gate each step weakens by an attention score. Page sequence/augru-sequence-1."""
+        """Run GRU cells over time, whose update gate each step weakens by an attention score. Page AUGRUSequence."""
 
     def avg_pool(
         self,
@@ -909,7 +909,7 @@ class NamedOperations(Operations):
         k_l2_norm_eps: float = 1e-06,
         name: str = "",
     ) -> tuple[Tensor, Tensor]:
-        """Update a state of each head with each token, and read it with the token's query. Page sequence/gated-delta-net-1."""
+        """Update a state of each head with each token, and read it with the token's query. Page GatedDeltaNet."""
 
     def gather(
         self,

@@ -76,6 +76,6 @@ def test_what_a_loop_without_end_never_computes_is_told_in_a_sentence() -> None:
 
 
 def test_the_last_lesson_leads_out_of_the_course(opened: Visit) -> None:
-    app = predict(opened(lesson="where-the-error-begins"), "0")
+    app = predict(opened(lesson="first-wrong-token"), "64", "64")
     button(app, "To models of your own").click().run()
     assert app.file_uploader("opener_upload") is not None

@@ -28,7 +28,8 @@ def _shapes(text: str) -> list[str]:
 
 
 def _broadcast(match: re.Match[str]) -> str:
-    return f"shapes {' and '.join(_shapes(match[1]))} cannot be broadcast together"
+    """Return the message with each shape once: numpy also lists that of an output in place."""
+    return f"shapes {' and '.join(dict.fromkeys(_shapes(match[1])))} cannot be broadcast together"
 
 
 def _part(match: re.Match[str]) -> str:

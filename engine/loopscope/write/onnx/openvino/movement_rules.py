@@ -66,6 +66,15 @@ def _tile(request: Request) -> Sequence[OnnxTensor]:
     return [request.one("Tile", [request.inputs[0], repeats], request.kind)]
 
 
+def _pad(request: Request) -> Sequence[OnnxTensor]:
+    mode = request.text("pad_mode", "constant")
+    if mode not in ("constant", "edge", "reflect"):
+        raise request.refusal(f"ONNX does not pad in the mode {mode}")
+    pads = request.one("Concat", [request.indices(1), request.indices(2)], I64, axis=0)
+    value = request.inputs[3:4] if mode == "constant" else []
+    return [request.one("Pad", [request.inputs[0], pads, *value], request.kind, mode=mode)]
+
+
 def _concat(request: Request) -> Sequence[OnnxTensor]:
     axis = int(request.text("axis"))
     return [request.one("Concat", request.inputs, request.kind, axis=axis)]
@@ -192,6 +201,7 @@ MOVEMENTS: Mapping[str, Rule] = {
     "Split": _split,
     "Squeeze": _with_axes("Squeeze"),
     "StridedSlice": _strided_slice,
+    "Pad": _pad,
     "Tile": _tile,
     "Transpose": _transpose,
     "Unsqueeze": _with_axes("Unsqueeze"),
