@@ -137,7 +137,7 @@ def test_the_first_nan_is_a_click_away(page: Page, server: str) -> None:
     page.get_by_role("button", name="First NaN").click(timeout=LONG)
     expect(place(page)).to_contain_text("earlier step")
     page.get_by_role("radio", name="Node").click()
-    expect(page.locator(".st-key-dock .value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
+    expect(page.locator(".st-key-dock div.value")).to_contain_text(re.compile("NaN", re.IGNORECASE))
 
 
 def test_a_lesson_and_all_that_it_speaks_of_are_in_sight(page: Page, server: str) -> None:

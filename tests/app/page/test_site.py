@@ -16,10 +16,7 @@ from docs.__main__ import GENERATED, ROOT, build_pages
 from docs.living_pages import FOLDER, commands, embedded, file_name, write_all
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from tests.app.conftest import browser
 from tests.docs.test_docs import PAGES
-
-__all__ = ["browser"]
 
 KILOBYTE = 1024
 SHOWN = "questions/runtime-loops.html"
