@@ -285,27 +285,6 @@ def test_check_says_whether_a_model_can_be_run(capsys: pytest.CaptureFixture[str
     assert strictly(capsys.readouterr().out)["runnable"] is True
 
 
-def test_ops_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ops"]) == 0
-    table = capsys.readouterr().out
-    assert "Loop" in table
-    assert "arithmetic" in table
-
-
-def test_ops_lists_what_onnx_runtime_adds(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ops", "com.microsoft"]) == 0
-    table = capsys.readouterr().out
-    assert "QuickGelu" in table
-    assert "arithmetic" not in table
-
-
-def test_ops_explains_an_operation_of_onnx(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ops", "lstm"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert "LSTM-14, 22 of ai.onnx" in lines
-    assert any(line.startswith("    initial_h: ") for line in lines)
-
-
 def test_running_does_not_load_the_app() -> None:
     code = "import sys, loopscope_app.cli, loopscope_app.command.run; sys.exit('streamlit' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,7 +21,7 @@ SAID: list[tuple[Callable[[], object], str]] = [
     (lambda: _X + np.ones(4), "shapes [2,3] and [4] cannot be broadcast together"),
     (
         lambda: np.where(np.ones(2, bool), np.ones(3), np.ones(3)),
-        "shapes [2] and [3] and [3] cannot be broadcast together",
+        "shapes [2] and [3] cannot be broadcast together",
     ),
     (lambda: np.broadcast_shapes((2,), (3,)), "shapes [2] and [3] cannot be broadcast together"),
     (lambda: np.copyto(np.ones(3), np.ones(2)), "a value of shape [2] does not fit into shape [3]"),
