@@ -96,6 +96,18 @@ def test_drawn_models_compute_the_same(seed: int, tmp_path: Path) -> None:
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["reduce_logical_and", "reduce_logical_or"])
+@pytest.mark.parametrize("values", [[], [True, False], [False, False], [True, True]])
+def test_a_reduction_of_booleans_may_have_no_elements(
+    name: str, values: list[bool], tmp_path: Path
+) -> None:
+    graph = builder.Graph(name)
+    x = graph.parameter("x", "boolean", [None])
+    model = graph.model(getattr(builder.ops, name)(x, np.array([0])))
+    compare(model, {"x": np.array(values, bool)}, tmp_path)
+
+
 def arithmetic(name: str, kind: str) -> Model:
     graph = builder.Graph(name)
     left, right = (graph.parameter(text, kind, [4]) for text in ("a", "b"))

@@ -123,7 +123,9 @@ def _reduce_logical(operation: str) -> Rule:
             keepdims=int(request.is_true("keep_dims")),
             noop_with_empty_axes=1,
         )
-        return [request.cast(reduced, BOOLEAN)]
+        # Reduced from no elements, the result is the smallest or largest number, not 0 or 1.
+        zero = request.graph.constant(np.zeros((), np.int32))
+        return [request.one("Greater", [reduced, zero], BOOLEAN)]
 
     return rule
 
