@@ -44,7 +44,7 @@ def _input(place: DrawnGraph, node: Node, recurrence: Recurrence, role: str) -> 
 def _axis(place: DrawnGraph, node: Node, recurrence: Recurrence) -> int | None:
     """Return the axis of time; None if it is only known at run time."""
     if not recurrence.axis_role:
-        return 1 if node.attributes.get("layout", "0") != "0" else recurrence.time_axis
+        return 1 if str(node.attributes.get("layout", 0)) != "0" else recurrence.time_axis
     source = _input(place, node, recurrence, recurrence.axis_role)
     constant = None if source is None else place.graph.by_id[source.layer].constant
     if constant is None or not constant.is_kept or constant.elements != 1:

@@ -33,6 +33,7 @@ def onnx_model(node: str, shape: str) -> loopscope.Model:
     ("node", "shape", "axis", "badge"),
     [
         (RNN.format(attributes="hidden_size=3"), "[1, 5, 2]", 0, "1 step"),
+        (RNN.format(attributes="hidden_size=3, layout=0"), "[1, 5, 2]", 0, "1 step"),
         (RNN.format(attributes="hidden_size=3, layout=1"), "[1, 5, 2]", 1, "5 steps"),
         (RNN.format(attributes="hidden_size=3"), "[T, 5, 2]", 0, UNKNOWN_STEPS),
         (SUMS.format(axis="last"), "[3, 1200]", -1, "1,200 steps"),

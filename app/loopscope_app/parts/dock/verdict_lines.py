@@ -30,6 +30,8 @@ _FIRST = (
     ),
 )
 
+_LAST = ("Finished: every operation has run.",)
+
 
 def show(session: UserSession, decided: str | None) -> None:
     """Show sentences about the loop or If in focus and about the run; before the first step, how to
@@ -49,8 +51,9 @@ def show(session: UserSession, decided: str | None) -> None:
     if not failure or markup.sentence(failure) not in region:  # else it has been told
         lines += _of_run(session.run.debugger)
     failed = session.run.debugger.state in ("failed", "limit")
+    hint = _LAST if session.run.debugger.state == "finished" else _FIRST
     with st.container(key="verdict"):
-        markup.show("<br>".join(lines or _FIRST), "verdict failed" if failed else "verdict")
+        markup.show("<br>".join(lines or hint), "verdict failed" if failed else "verdict")
         with st.container(key="verdict_actions", horizontal=True, vertical_alignment="center"):
             if region and not is_trace(session.model.opened.model):
                 _chain_button()
