@@ -14,16 +14,13 @@ from loopscope.ops.infer import common_type
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    additive_mask,
     join_heads,
+    masked_scores,
     scaled_scores,
     split_heads,
     weight_values,
 )
 from loopscope.ops.precision import computable
-
-FILTER = -10000.0
-"""Default score that is added where a mask is 0."""
 
 
 def attention(
@@ -63,7 +60,6 @@ def attention(
         )
     product = _product(data, weights, bias)
     widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
-    filter_value = FILTER if mask_filter_value is None else mask_filter_value
     result, *cache = attend(
         product,
         widths,
@@ -73,7 +69,7 @@ def attention(
         num_heads,
         bool(unidirectional),
         scale,
-        filter_value,
+        mask_filter_value,
     )
     return tuple(
         array.astype(data.dtype, copy=False)
@@ -90,7 +86,7 @@ def attend(
     heads: int,
     causal: bool,
     scale: float | None,
-    filter_value: float,
+    filter_value: float | None,
 ) -> tuple[Array, Array, Array]:
     """Compute ``[B, S, V]`` from a product ``[B, S, Q + K + V]``.
 
@@ -115,10 +111,8 @@ def attend(
             np.concatenate((before, now), 2)
             for before, now in zip(_checked_past(past, key, value), (key, value), strict=True)
         )
-    scores = scaled_scores(query, key, scale)
     before = key.shape[2] - product.shape[1] if causal else None
-    addend = additive_mask(mask, bias, scores, filter_value, before)
-    scores = scores if addend is None else scores + addend
+    scores = masked_scores(scaled_scores(query, key, scale), mask, bias, filter_value, before)
     return join_heads(weight_values(scores, value)), key, value
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.attention import FILTER
 from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    additive_mask,
     join_heads,
+    masked_scores,
     scaled_scores,
     weight_values,
 )
@@ -65,10 +64,9 @@ def decoder_masked_attention(
         width = 1 if beam_width is None else whole_number(beam_width)
         rows = _writing_rows(cache_indirection, width, len(keys), keys.shape[2] - 1)
         keys, values = _from_beams(keys, rows), _from_beams(values, rows)
-    scores = scaled_scores(queries, keys, scale)
-    filter_value = FILTER if mask_filter_value is None else mask_filter_value
-    addend = additive_mask(mask, attention_bias, scores, filter_value, None)
-    scores = scores if addend is None else scores + addend
+    scores = masked_scores(
+        scaled_scores(queries, keys, scale), mask, attention_bias, mask_filter_value, None
+    )
     dtype = query.dtype
     result = join_heads(weight_values(scores, values)).astype(dtype, copy=False)
     return (

@@ -54,12 +54,7 @@ def moe(
         raise ValueError("use_sparse_mixer and swiglu_limit_after_activation are for GPUs only")
     tokens = computable(data).reshape(-1, data.shape[-1])
     scores = computable(router)
-    if scores.shape != (len(tokens), len(first)) or not 1 <= k <= len(first):
-        raise ValueError(
-            f"the scores have shape {list(scores.shape)} and k is {k}, "
-            f"expected [{len(tokens)}, {len(first)}] and 1 to {len(first)}"
-        )
-    chosen = largest_scores(scores, k)
+    chosen = chosen_experts(scores, k, (len(tokens), len(first)))
     weights = np.take_along_axis(softmax(scores, axis=-1), chosen, 1)
     if normalize_routing_weights:
         weights = weights / weights.sum(1, keepdims=True)
@@ -78,9 +73,17 @@ def moe(
     return result.reshape(data.shape).astype(data.dtype, copy=False)
 
 
-def largest_scores(scores: Array, count: int) -> Array:
-    """Return the experts with the largest scores of each token, ``[T, E] -> [T, count]``."""
-    chosen: Array = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+def chosen_experts(scores: Array, k: int, shape: tuple[int, int]) -> Array:
+    """Return the experts with the largest scores of each token, ``[T, E] -> [T, k]``.
+
+    ``shape`` is the expected ``[T, E]``.
+    """
+    if scores.shape != shape or not 1 <= k <= shape[1]:
+        raise ValueError(
+            f"the scores have shape {list(scores.shape)} and k is {k}, "
+            f"expected {list(shape)} and 1 to {shape[1]}"
+        )
+    chosen: Array = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return chosen
 
 

@@ -11,11 +11,11 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.attention import FILTER, added_length
+from loopscope.ops.microsoft.attention import added_length
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
-    additive_mask,
     join_heads,
+    masked_scores,
     scaled_scores,
     split_heads,
     weight_values,
@@ -60,16 +60,10 @@ def multi_head_attention(
     )
     keys, present_key = with_past(past_key, now_key, past_sequence_length)
     values, present_value = with_past(past_value, now_value, past_sequence_length)
-    scores = scaled_scores(queries, keys, scale)
     before = keys.shape[2] - now_key.shape[2] if unidirectional else None
-    addend = additive_mask(
-        mask,
-        attention_bias,
-        scores,
-        FILTER if mask_filter_value is None else mask_filter_value,
-        before,
+    scores = masked_scores(
+        scaled_scores(queries, keys, scale), mask, attention_bias, mask_filter_value, before
     )
-    scores = scores if addend is None else scores + addend
     dtype = query.dtype
     result = join_heads(weight_values(scores, values)).astype(dtype, copy=False)
     return (

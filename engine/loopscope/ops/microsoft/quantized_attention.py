@@ -9,7 +9,7 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.attention import FILTER, attend, infer_attention, stack_cache
+from loopscope.ops.microsoft.attention import attend, infer_attention, stack_cache
 from loopscope.ops.microsoft.quantized import BYTES, single_number
 from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
 from loopscope.ops.microsoft.row import row
@@ -57,9 +57,8 @@ def q_attention(
         matmul_integer_to_float(data, weights, data_scale, weights_scale, zero, weights_zero, bias)
     )
     widths = (weights.shape[1] // 3,) * 3
-    filter_value = FILTER if mask_filter_value is None else mask_filter_value
     result, *cache = attend(
-        product, widths, mask, past, None, num_heads, bool(unidirectional), scale, filter_value
+        product, widths, mask, past, None, num_heads, bool(unidirectional), scale, mask_filter_value
     )
     return tuple(
         np.asarray(array).astype(bias.dtype, copy=False)

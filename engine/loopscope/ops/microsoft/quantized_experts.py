@@ -11,7 +11,7 @@ from loopscope.ops.infer import same
 from loopscope.ops.microsoft.experts import (
     ACTIVATIONS,
     Activation,
-    largest_scores,
+    chosen_experts,
     sum_of_experts,
 )
 from loopscope.ops.microsoft.row import FLOATING, row
@@ -79,12 +79,7 @@ def quantized_moe(
             f"weights_prepacked {weights_prepacked}: only plain integer weights run on a processor"
         )
     tokens, scores = computable(data).reshape(-1, data.shape[-1]), computable(router)
-    if scores.shape != (len(tokens), len(first)) or not 1 <= k <= len(first):
-        raise ValueError(
-            f"the scores have shape {list(scores.shape)} and k is {k}, "
-            f"expected [{len(tokens)}, {len(first)}] and 1 to {len(first)}"
-        )
-    chosen = largest_scores(scores, k)
+    chosen = chosen_experts(scores, k, (len(tokens), len(first)))
     if router_weights is None:
         weights = softmax(np.take_along_axis(scores, chosen, 1), axis=-1)
     else:

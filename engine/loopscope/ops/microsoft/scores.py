@@ -1,6 +1,6 @@
 """Shared functions of the attention operations of com.microsoft.
 
-They split heads, build additive masks and weight values.
+They split heads, mask scores and weight values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from loopscope.ops.precision import computable
 
 LOWEST = float(np.finfo(np.float32).min)
 """Score that ONNX Runtime assigns to a key after the query in causal attention."""
+_FILTER = -10000.0
+"""Default score that is added where a mask is 0."""
 
 
 def split_heads(array: Array, heads: int, name: str) -> Array:
@@ -59,18 +61,36 @@ def weight_values(scores: Array, value: Array) -> Array:
     return np.matmul(softmax(scores, axis=-1), value)
 
 
-def additive_mask(
-    mask: Array | None, bias: Array | None, scores: Array, filter_value: float, past: int | None
-) -> Array | None:
-    """Return the mask and bias to add to scores ``[B, N, S, T]``; None if there are neither.
+def masked_scores(
+    scores: Array,
+    mask: Array | None,
+    bias: Array | None,
+    filter_value: float | None,
+    past: int | None,
+) -> Array:
+    """Add the mask and the bias to scores ``[B, N, S, T]``.
 
-    The addend is 0 where a query sees a key. ``mask`` is ``[B, T]`` or ``[B, S, T]`` with 0 for
-    hidden keys, or contains counts: ``[B]`` the number of visible first keys, ``[2 B]`` the ends
-    and then the beginnings, ``[3 B + 2]`` the numbers first. ``past`` is the number of earlier keys
-    of causal attention: each query sees these and the keys up to its own position. None means not
-    causal.
+    ``mask`` is ``[B, T]`` or ``[B, S, T]`` with 0 for hidden keys, or contains counts: ``[B]`` the
+    number of visible first keys, ``[2 B]`` the ends and then the beginnings, ``[3 B + 2]`` the
+    numbers first. The score of a hidden key gets ``filter_value`` (default: -10,000). ``past`` is
+    the number of earlier keys of causal attention: each query sees these and the keys up to its own
+    position. None means not causal.
     """
-    batch, _, length, total = scores.shape
+    addend = _additive_mask(
+        mask, bias, scores.shape, _FILTER if filter_value is None else filter_value, past
+    )
+    return scores if addend is None else scores + addend
+
+
+def _additive_mask(
+    mask: Array | None,
+    bias: Array | None,
+    shape: Sequence[int],
+    filter_value: float,
+    past: int | None,
+) -> Array | None:
+    """Return the addend, which is 0 where a query sees a key; None if there is nothing to add."""
+    batch, _, length, total = shape
     addend = (
         None
         if mask is None
@@ -89,7 +109,7 @@ def additive_mask(
         )
     if bias is None:
         return addend
-    checked = computable(check_bias(bias, scores.shape))
+    checked = computable(check_bias(bias, shape))
     return checked if addend is None else checked + addend
 
 
