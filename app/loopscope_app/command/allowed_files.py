@@ -60,6 +60,7 @@ class AllowedFiles:
         try:
             with zipfile.ZipFile(path) as archive:
                 size = sum(entry.file_size for entry in archive.infolist())
+        # zipfile raises NotImplementedError for an archive of a version that it does not read.
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
             raise ReadError(
                 f"{shorten(text)!r} is not an .npz file: one that numpy.savez wrote is expected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ _NAMES = tuple(element_type.value for element_type in ElementType)
 ElementTypeLike = ElementType | str | np.dtype | type
 
 
-def element_type_of(value: object, what: str = "element_type") -> ElementType:
+def element_type_of(value: Any, what: str = "element_type") -> ElementType:
     """Return an element type from its IR name, its numpy dtype, or itself.
 
     ``BuildError`` for anything else.
@@ -62,7 +63,7 @@ def element_type_of(value: object, what: str = "element_type") -> ElementType:
     try:
         if not isinstance(value, str):
             # numpy refuses what is not a type.
-            return ElementType.of_dtype(np.dtype(value))  # type: ignore[call-overload]
+            return ElementType.of_dtype(np.dtype(value))
         name = value.strip().lower()
         # `float` is a name for numpy's float64, and for nothing in an IR.
         by_numpy = name not in _NAMES and np.dtype(name).name == name

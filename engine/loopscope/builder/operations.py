@@ -125,8 +125,7 @@ def function_of(operation: Operation) -> Function:
 
     function.__name__ = function.__qualname__ = caller
     function.__doc__ = documentation(operation)
-    # As in PEP 362.
-    function.__signature__ = signature(operation)  # type: ignore[attr-defined]
+    function.__dict__["__signature__"] = signature(operation)  # PEP 362
     return function
 
 

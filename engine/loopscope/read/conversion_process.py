@@ -8,6 +8,7 @@ import loopscope.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 
 def main(source: str, target: str, how: str) -> int:
@@ -16,7 +17,8 @@ def main(source: str, target: str, how: str) -> int:
     """
     # OpenVINO's converter reports its use to a public address unless this package is absent.
     # None in sys.modules is Python's mark for a module that cannot be imported.
-    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+    modules: dict[str, Any] = sys.modules
+    modules["openvino_telemetry"] = None
     import openvino
 
     try:

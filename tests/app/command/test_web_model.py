@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,8 +112,8 @@ def test_a_name_of_a_private_network_must_be_allowed(
 ) -> None:
     original = socket.getaddrinfo
 
-    def resolve(host: str, *rest: object, **named: object) -> object:
-        return original("127.0.0.1" if host == "models.example" else host, *rest, **named)  # type: ignore[arg-type]
+    def resolve(host: str, *rest: Any, **named: Any) -> Any:
+        return original("127.0.0.1" if host == "models.example" else host, *rest, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     address = f"{web.replace('127.0.0.1', 'models.example')}/model.xml"

@@ -40,7 +40,7 @@ _FAULTS = (
     AttributeError,
     KeyError,
 )
-
+"""Exceptions with which the onnx package refuses an operation that it does not compute."""
 
 _LATER: Mapping[tuple[str, int], int] = {("Clip", 1): 6, ("RNN", 1): 7}
 """Versions with the meaning of a later version, which the onnx package computes."""

@@ -126,9 +126,8 @@ def _module_of(function: Callable[..., Any]) -> torch.nn.Module:
 
     own = inspect.signature(function)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # As in PEP 362.
     signature = own.replace(parameters=[first, *own.parameters.values()])
-    Called.forward.__signature__ = signature  # type: ignore[attr-defined]
+    Called.forward.__dict__["__signature__"] = signature  # PEP 362
     return Called()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, filterfalse
 from operator import attrgetter, getitem, methodcaller
-from typing import cast
+from typing import Any, cast
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
@@ -302,16 +302,18 @@ class ScopeReader:
         call.inner = (*call.inner, (body, inner))
         self.scopes.append(inner)
 
-    def _check_texts(self, texts: Sequence[str | bytes]) -> None:
+    def _check_texts(self, texts: Sequence[Any]) -> None:
+        """Raise ``ReadError`` for a name that is too long or not UTF-8.
+
+        protobuf returns bytes for a string that is not UTF-8.
+        """
         try:
-            # TypeError means that one of the texts is bytes.
-            joined = "".join(texts)  # type: ignore[arg-type]
+            joined = "".join(texts)  # TypeError: one of the texts is bytes
             if len(joined) <= self.limits.name or max(map(len, texts)) <= self.limits.name:
                 return
         except TypeError:
             pass
         for text in texts:
-            # protobuf returns bytes for a string that is not UTF-8.
             if isinstance(text, bytes):
                 raise self._refused(f"the name {text[:40]!r} is not text in UTF-8")
             if len(text) > self.limits.name:
