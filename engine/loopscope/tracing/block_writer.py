@@ -53,9 +53,9 @@ class BlockWriter:
             self._waiting_bytes += size
             if self._waiting_bytes > _WAKING_BYTES:
                 self._changed.notify_all()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_waiting, daemon=True)
-            self._thread.start()
+            if self._thread is None:  # inside the lock: callbacks may come from several threads
+                self._thread = threading.Thread(target=self._write_waiting, daemon=True)
+                self._thread.start()
         if self._failure is not None:
             self.close()
 
