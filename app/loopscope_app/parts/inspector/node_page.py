@@ -129,7 +129,7 @@ def _actions(
             else:
                 _item("Stay on this node", "pin", selection.select, place.address)
             if debugger is not None and array is not None and not isinstance(array, EngineError):
-                value.downloads(address, array)
+                value.download(address, array)
             _need_operations(session, place, node_in_view.concrete_place(session, place))
 
 

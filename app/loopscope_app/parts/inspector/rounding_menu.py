@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import streamlit as st
 
+from loopscope.errors import neutral
 from loopscope.ir import IF, REAL_FLOATS, Model, Port
 from loopscope.ops import NARROWER
 from loopscope_app.actions import other_runs, side_by_side
 from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.describe.node_index import IndexedNode, places
 from loopscope_app.describe.wording import name_of, narrower_type
-from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import place, widget
 
 WHAT, TO = "inspector_round_what", "inspector_round_to"
@@ -56,7 +56,7 @@ def patterns(model: Model, place: IndexedNode) -> Iterator[tuple[str, str]]:
         carried = place.body is not None and any(
             edge.to_layer == place.node.id for edge in place.body.back_edges
         )
-        name = markup.plain(place.node.name, 40)
+        name = neutral(place.node.name, 40)
         yield (
             place.address,
             f"what is carried to {name} in each iteration" if carried else f"this value, {name}",
@@ -64,9 +64,9 @@ def patterns(model: Model, place: IndexedNode) -> Iterator[tuple[str, str]]:
     for source in place.sources:
         node = place.graph.by_id[source.layer] if source is not None else None
         if node is not None and node.constant is not None and any(map(_is_float, node.outputs)):
-            yield place.beside(node.id), f"the weight {markup.plain(node.name, 40)}"
+            yield place.beside(node.id), f"the weight {neutral(node.name, 40)}"
     for loop in _loops(model, place):
-        yield f"{loop}/body/*", f"everything in {markup.plain(name_of(loop), 40)}"
+        yield f"{loop}/body/*", f"everything in {neutral(name_of(loop), 40)}"
     yield other_runs.EVERYTHING, "the whole model"
 
 

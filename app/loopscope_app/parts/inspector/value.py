@@ -1,5 +1,5 @@
-"""A whole tensor: as number, table, picture, histogram; its change since the previous iteration;
-downloads.
+"""A whole tensor: as number, table, picture, histogram, code; its change since the previous
+iteration; its download.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
         _tables(array)
     value_history.show(debugger, address, array)
     difference.show(debugger, address, array)
+    _code(array)
 
 
 def _container(value: object) -> None:
@@ -170,8 +171,8 @@ def _difference(debugger: loopscope.Debugger, address: str, array: np.ndarray) -
     return f'<div class="quiet">{markup.text(tensor_summary.difference(before, array))}</div>'
 
 
-def downloads(address: str, array: np.ndarray) -> None:
-    """Show a button that downloads a tensor, and a small tensor as code."""
+def download(address: str, array: np.ndarray) -> None:
+    """Show a button that downloads a tensor."""
     if not is_tensor(array):
         return
     name = re.sub(r"[^A-Za-z0-9_.-]+", "_", address.removeprefix("main/"))[:80] or "value"
@@ -183,6 +184,14 @@ def downloads(address: str, array: np.ndarray) -> None:
         on_click="ignore",
         width="stretch",
     )
-    if array.size <= _CODE_MOST:
+
+
+def _code(array: np.ndarray) -> None:
+    """Show a small tensor as code, written only while the section is open (60 ms at the limit)."""
+    if array.size > _CODE_MOST:
+        return
+    section = st.expander("NumPy code", key="value_code", on_change="rerun")
+    if section.open:
         text = tensor_summary.as_code(array)
-        st.code(text, language="python", height=160 if text.count("\n") > 5 else "content")
+        lines = text.count("\n")
+        section.code(text, language="python", height=160 if lines > 5 else "content")
