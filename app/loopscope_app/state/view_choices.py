@@ -35,12 +35,12 @@ def offered_views(opened: Opened) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A choice inside a view. Its widget stores the chosen option."""
+    """A choice inside a view."""
 
     name: str
     """Name in the page's address."""
     key: str
-    """Key of the widget."""
+    """Key of the chosen option in the session state."""
     options: tuple[str, ...]
 
     def shown(self) -> str:
@@ -49,17 +49,29 @@ class Look:
         return option if option in self.options else self.options[0]
 
     def show(self, option: str) -> None:
-        """Set the widget to an option; ignore a value that is not an option."""
+        """Choose an option; ignore a value that is not an option."""
         match = next(
             (candidate for candidate in self.options if candidate.lower() == option.lower()), None
         )
-        if match is not None:
+        if match is not None and match != widget(self.key):
             place(self.key, match)
+            place(f"{self.key}_shows", self._shows() + 1)
 
     def begin(self, option: str, offered: Sequence[str]) -> None:
-        """Set the widget to an option if it shows none of those offered."""
+        """Choose an option if none of those offered is chosen."""
         if widget(self.key) not in offered:
-            place(self.key, option)
+            self.show(option)
+
+    def tabs_key(self) -> str:
+        """Return the key of the tabs that show the choice. Each ``show`` changes it.
+
+        A busy page still sends the state of the tabs from before ``show`` with its next message;
+        under the same key, that would undo ``show``.
+        """
+        return f"{self.key}_{self._shows()}"
+
+    def _shows(self) -> int:
+        return int(widget(f"{self.key}_shows") or 0)
 
 
 HIDDEN, SHOWN = "", "shown"

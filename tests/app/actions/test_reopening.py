@@ -18,7 +18,7 @@ from loopscope.ops import NOT_KEPT
 from loopscope.run_file import record_all
 from loopscope_app.describe.matrix_chart import chart_of
 from loopscope_samples import sample
-from tests.app.components import sent
+from tests.app.components import sent, tabs
 from tests.engine.run_file.test_without_weights import dense
 
 Visit = Callable[..., AppTest]
@@ -61,7 +61,7 @@ def test_everything_comes_back(opened: Visit, tmp_path: Path) -> None:
     assert told["timeline"] == "schedule"
     assert list(json.loads(told["whatif"])) == ["main/for_each_word[2]/body/next_word"]
     assert json.loads(told["watches"]) == ["iteration + 1"]
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     assert len(app.checkbox) == 25, "a file has room for more than a link"
     assert [one.value for one in app.checkbox][:2] == [False, True]
     assert not app.info

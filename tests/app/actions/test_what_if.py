@@ -29,7 +29,7 @@ from loopscope_app.state.run_in_view import RunInView
 from loopscope_app.state.user_session import UserSession
 from tests.app import browsing
 from tests.app.browsing import LONG
-from tests.app.components import sent
+from tests.app.components import sent, tabs
 from tests.app.screens.test_debugger import page_text, press, step_of
 from tests.engine.debug import walks
 from tests.engine.explain.runs import finished
@@ -148,10 +148,10 @@ def test_a_trip_count_that_is_a_constant_is_a_value_like_others(opened: Visit) -
 
 def test_breakpoints_and_watches_stay_in_the_changed_run_and_on_the_way_back(opened: Visit) -> None:
     app = at(opened, KEEP)
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/while_not_one[1]/body/equal")
     next(one for one in app.button if one.label == "Add").click().run()
-    app.segmented_control("dock_tab").set_value("Node").run()
+    tabs(app, "dock_tab").set_value("Node").run()
     run_from_here(editing(app))
     press(app, "restart", "run")
     assert "iteration 1" in page_text(app)

@@ -23,7 +23,7 @@ from loopscope_app.describe.code_moment import branch_lines, code_moment, curren
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.parts.dock import code_tab
 from loopscope_samples import sample
-from tests.app.components import sent
+from tests.app.components import sent, tabs
 from tests.engine.explain.runs import begun, finished
 
 Visit = Callable[..., AppTest]
@@ -75,7 +75,7 @@ def test_values_stand_beside_their_lines() -> None:
 
 def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
     app = opened(model="sample:for_loop", node="main/for_each_year/body/next_balance", step="4")
-    app.segmented_control("dock_tab").set_value("Code").run()
+    tabs(app, "dock_tab").set_value("Code").run()
     assert not app.exception
     lines, shown = sent(app, "code")["lines"], sent(app, "code_moment")
     assert len(shown["current"]) == 1
@@ -85,7 +85,7 @@ def test_the_panel_is_in_step_and_selects(opened: Visit) -> None:
 
 def test_a_body_alone_is_code_too(opened: Visit) -> None:
     app = opened(model="sample:for_loop", body="main/for_each_year/body", step="4")
-    app.segmented_control("dock_tab").set_value("Code").run()
+    tabs(app, "dock_tab").set_value("Code").run()
     assert not app.exception
     assert any(line[0].startswith("def ") for line in sent(app, "code")["lines"])
 

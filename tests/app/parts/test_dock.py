@@ -16,7 +16,7 @@ from loopscope.explain.export import EXPORT_FORMATS
 from loopscope_app.parts.dock import export_drawer
 from loopscope_app.parts.widgets import lanes
 from loopscope_app.state.view_choices import DOCK, DRAWER, STRIP, VIEWS
-from tests.app.components import sent
+from tests.app.components import sent, tabs
 from tests.app.screens.test_debugger import page_text
 from tests.engine.explain.runs import finished
 from tests.engine.read.onnx_models import CASES
@@ -55,7 +55,7 @@ def test_a_model_without_a_loop_is_not_said_to_have_one(
     opened: Visit, words: dict[str, str]
 ) -> None:
     app = looked(opened, "if_add", **words)
-    app.segmented_control("dock_tab").set_value("Iterations").run()
+    tabs(app, "dock_tab").set_value("Iterations").run()
     assert "This model has no loop" in page_text(app)
     assert "Once a loop runs" not in page_text(app)
 
@@ -87,7 +87,7 @@ def test_breakpoints_are_marked(opened: Visit) -> None:
     app.session_state["loopscope"].run.onward.go_on(
         20
     )  # a breakpoint that is set while the run goes on to its end would end it there
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     app.button("strip_open").click().run()
@@ -159,7 +159,7 @@ def test_the_end_of_a_loop_is_proved(opened: Visit) -> None:
 def test_the_branch_of_an_if_is_proved_while_it_runs(opened: Visit) -> None:
     app = opened(model="sample:early_exit", step="5")
     assert "early_exit/then" in app.session_state["loopscope"].run.debugger.cursor.address
-    assert app.segmented_control("dock_tab").value == "Node"
+    assert tabs(app, "dock_tab").value == "Node"
     app.button("verdict_chain").click().run()
     assert sent(app, "proof")["rows"][0]["role"] == "Greater"
     assert "took the then branch" in page_text(app)
@@ -177,7 +177,7 @@ def test_a_run_without_loops_and_branches_says_so(opened: Visit, tmp_path: Path)
         ).SerializeToString()
     )
     app = opened(model=str(path), step="99")
-    assert app.segmented_control("dock_tab").value == "Node"
+    assert tabs(app, "dock_tab").value == "Node"
     app.button("strip_open").click().run()
     assert "No loop and no branch has run" in page_text(app)
     assert long not in page_text(app)
@@ -197,7 +197,7 @@ def test_every_tab_shows_onnx_models(opened: Visit, tmp_path: Path, name: str) -
     path.write_bytes(next(case for case in CASES if case.name == name).model().SerializeToString())
     app = opened(model=str(path), step="9999")
     for tab in DOCK.options:
-        app.segmented_control("dock_tab").set_value(tab).run()
+        tabs(app, "dock_tab").set_value(tab).run()
         assert not app.exception, app.exception
 
 

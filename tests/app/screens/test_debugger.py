@@ -18,7 +18,7 @@ from loopscope.view.folding import toggle
 from loopscope_app.describe import tensor_summary
 from loopscope_app.state.view_choices import DOCK
 from loopscope_samples import FOLDER
-from tests.app.components import in_drawer, sent
+from tests.app.components import in_drawer, sent, tabs
 
 Visit = Callable[..., AppTest]
 
@@ -90,7 +90,7 @@ def test_other_inputs_start_another_run(opened: Visit) -> None:
 
 def test_inputs_can_be_edited(opened: Visit) -> None:
     app = opened(model="sample:collatz")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     field = next(one for one in app.text_input if str(one.key).startswith("input_0"))
     field.set_value("6").run()
     app.button("inputs_run").click().run()
@@ -152,7 +152,7 @@ def test_inputs_can_be_kept_under_a_name(opened: Visit) -> None:
     app.segmented_control("view_bar").set_value("compare").run()
     assert "number = 6 (six)" in app.selectbox("compare_with").options
     app.segmented_control("view_bar").set_value("debug").run()
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     next(one for one in app.text_input if str(one.key).startswith("inputs_name")).set_value(
         "six"
     ).run()
@@ -170,7 +170,7 @@ def test_a_link_to_inputs_that_are_not_there_says_so(opened: Visit) -> None:
 @pytest.mark.parametrize("sample", ["slice_and_concatenate", "keras_gru", "diverging_training"])
 def test_every_tab_shows_every_kind_of_model(opened: Visit, sample: str, tab: str) -> None:
     app = press(opened(model=f"sample:{sample}"), "step", "step", "step")
-    app.segmented_control("dock_tab").set_value(tab).run()
+    tabs(app, "dock_tab").set_value(tab).run()
     assert not app.exception
     press(app, "run")
 
@@ -194,7 +194,7 @@ def test_the_page_of_a_node_shows_every_kind(opened: Visit, node: str) -> None:
 
 def test_breakpoints_pause_a_run(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
     next(one for one in app.button if one.label == "Add").click().run()
     press(app, "run")
@@ -208,7 +208,7 @@ def test_breakpoints_pause_a_run(opened: Visit) -> None:
 
 def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.button("breakpoint_nan").click().run()
     for place, condition in (
         ("breakpoint_place", "main/for_each_word[2]/body/next_word"),
@@ -233,7 +233,7 @@ def test_breakpoints_and_watches_are_changed(opened: Visit) -> None:
 
 def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/no_such_node")
     next(one for one in app.button if one.label == "Add").click().run()
     assert not app.exception
@@ -249,7 +249,7 @@ def test_a_breakpoint_that_can_never_hold_is_a_sentence(opened: Visit) -> None:
 
 def test_a_condition_that_cannot_be_computed_pauses_the_run_and_says_why(opened: Visit) -> None:
     app = opened(model="sample:decoder")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("breakpoint_place").set_value("main/for_each_word[2]/body/next_word")
     app.text_input("breakpoint_condition").set_value("next_word[99] > 3")
     next(one for one in app.button if one.label == "Add").click().run()
@@ -261,7 +261,7 @@ def test_a_condition_that_cannot_be_computed_pauses_the_run_and_says_why(opened:
 
 def test_watches_show_their_value(opened: Visit) -> None:
     app = press(opened(model="sample:decoder"), "step", "next")
-    app.segmented_control("dock_tab").set_value("Setup").run()
+    tabs(app, "dock_tab").set_value("Setup").run()
     app.text_input("watch_expression").set_value("iteration")
     [one for one in app.button if one.label == "Add"][-1].click().run()
     assert "= 1" in page_text(app)
@@ -287,12 +287,12 @@ def test_a_link_reopens_what_was_looked_at(opened: Visit) -> None:
         tab="code",
         ask="balance[i] - balance[i-1]",
     )
-    assert app.segmented_control("dock_tab").value == "Code"
-    app.segmented_control("dock_tab").set_value("Iterations").run()
+    assert tabs(app, "dock_tab").value == "Code"
+    tabs(app, "dock_tab").set_value("Iterations").run()
     assert sent(app, "loop_table")["cells"][1][-1] == "50"
     app.button("strip_open").click().run()
     app.button("strip_Matrix").click().run()
-    app.segmented_control("dock_tab").set_value("Node").run()
+    tabs(app, "dock_tab").set_value("Node").run()
     moment = sent(app, "address_bar")["moment"]
     assert (moment["strip"], moment["tab"], moment["formula"]) == ("matrix", "node", "shown")
 
@@ -374,7 +374,7 @@ def test_a_link_to_no_such_look_shows_the_usual(
 ) -> None:
     shutil.copytree(FOLDER / "if_add", tmp_path / "if_add")  # no sample: it has no lesson
     app = opened(model=str(tmp_path / "if_add" / "model.xml"), **looks)
-    assert app.segmented_control("dock_tab").value in DOCK.options
+    assert tabs(app, "dock_tab").value in DOCK.options
     assert app.segmented_control("view_bar").value == "debug"
     assert not app.warning
 

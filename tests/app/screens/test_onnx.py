@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope_app.cli import main
 from loopscope_app.state.view_choices import DOCK, DRAWER
-from tests.app.components import in_drawer, sent
+from tests.app.components import in_drawer, sent, tabs
 from tests.app.screens.test_debugger import page_text
 from tests.engine.read.onnx_models import CASES, SEQUENCE
 from tests.engine.read.test_beams import one_search
@@ -34,7 +34,7 @@ def _written(folder: Path, name: str) -> Path:
 def test_every_tab_and_drawer_shows_it(opened: Visit, tmp_path: Path, name: str) -> None:
     app = opened(model=str(_written(tmp_path, name)))
     for tab in DOCK.options:
-        app.segmented_control("dock_tab").set_value(tab).run()
+        tabs(app, "dock_tab").set_value(tab).run()
         assert not app.exception, app.exception
     for drawer in DRAWER.options:
         assert not in_drawer(app, drawer).exception, app.exception
@@ -59,7 +59,7 @@ def test_sequences_are_shown(opened: Visit, tmp_path: Path, node: str, origin: s
         tab="node",
         origin=origin,
     )
-    assert app.segmented_control("dock_tab").value == "Node"
+    assert tabs(app, "dock_tab").value == "Node"
     assert f"<span>{node.rpartition('/')[2]}</span></h2>" in page_text(app)
 
 

@@ -21,7 +21,7 @@ from loopscope_app.state import uploads
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened, open_sample
 from loopscope_samples import FOLDER
-from tests.app.components import in_drawer
+from tests.app.components import in_drawer, tabs
 from tests.engine.checks.samples import TWO_RANKS
 from tests.engine.read.archives import many
 from tests.engine.read.onnx_models import CASES
@@ -147,7 +147,7 @@ def test_problems_of_a_runtime_are_told_where_it_is_chosen(opened: Visit) -> Non
 def test_inputs_that_nobody_has_given_are_said_to_be_made_up(opened: Visit) -> None:
     app = upload(opened(), IR)
     app.button("header_generated").click().run()
-    assert app.segmented_control("dock_tab").value == "Setup"
+    assert tabs(app, "dock_tab").value == "Setup"
     app.button("inputs_run").click().run()
     assert not any(button.key == "header_generated" for button in app.button)
 

@@ -16,6 +16,7 @@ from loopscope_app.parts.dock import (
     verdict_lines,
 )
 from loopscope_app.parts.inspector import node_page
+from loopscope_app.parts.widgets import tabs
 from loopscope_app.state.focus import decided_in_focus, loop_in_focus
 from loopscope_app.state.user_session import UserSession
 from loopscope_app.state.view_choices import CHAIN, DOCK, SHOWN
@@ -30,14 +31,7 @@ def show(session: UserSession) -> None:
     offered = tuple(tab for tab in DOCK.options if tab != "Code" or not is_trace(opened.model))
     DOCK.begin(_usual(opened.model), offered)
     with st.container(key="dock_tabs"):
-        tab = st.segmented_control(
-            "Dock",
-            offered,
-            key=DOCK.key,
-            required=True,
-            label_visibility="collapsed",
-            width="stretch",
-        )
+        tab = tabs.show(DOCK, "Dock", offered, "stretch")
     with st.container(key="dock_content"):
         match tab:
             case "Node":

@@ -15,6 +15,7 @@ from loopscope_app.parts.run_views import (
     schedule_view,
     whole_run,
 )
+from loopscope_app.parts.widgets import tabs
 from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.user_session import UserSession
 from loopscope_app.state.view_choices import TIMELINE
@@ -28,14 +29,7 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     loop = loop_in_focus(session)
     TIMELINE.begin(TIMELINE.options[0], TIMELINE.options)
     with st.container(key="performance_bar", horizontal=True, vertical_alignment="center"):
-        chosen = st.segmented_control(
-            "Timeline of",
-            TIMELINE.options,
-            key=TIMELINE.key,
-            required=True,
-            label_visibility="collapsed",
-            width="content",
-        )
+        chosen = tabs.show(TIMELINE, "Timeline of", TIMELINE.options, "content")
         bar = st.container(key="performance_controls", horizontal=True, vertical_alignment="center")
     match chosen:
         case "Schedule":
