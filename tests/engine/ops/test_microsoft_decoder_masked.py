@@ -1,4 +1,7 @@
-"""DecoderMaskedMultiHeadAttention beside ONNX Runtime, and its packed form beside the separate one."""
+"""DecoderMaskedMultiHeadAttention beside ONNX Runtime, and its packed form beside the separate one.
+
+DecoderMaskedSelfAttention, which ONNX Runtime computes on GPUs only, beside its Attention.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from tests.engine.ops.microsoft_nodes import Case
 _RANDOM = np.random.default_rng(12)
 BATCH, HEADS, SIZE, PAST, ROOM = 4, 2, 4, 3, 6
 WIDTH = HEADS * SIZE
+USED = np.array([PAST], np.int32)
 
 
 def reals(*shape: int) -> np.ndarray:
@@ -157,3 +161,82 @@ def test_inputs_that_do_not_fit_are_refused(number: int, value: np.ndarray, mess
     inputs[number] = value
     with pytest.raises(EngineError, match=message):
         Case(case.type, inputs, case.attributes).here()
+
+
+def self_attention(*, mask: bool = False, **attributes: Any) -> tuple[Case, Case]:
+    """Return a node and the same as Attention, whose inputs are its first six."""
+    inputs: list[np.ndarray | None] = [
+        reals(BATCH, 1, 5),
+        reals(5, 3 * WIDTH),
+        reals(3 * WIDTH),
+        visible(PAST + 1) if mask else None,
+        reals(2, BATCH, HEADS, PAST, SIZE),
+        None,
+    ]
+    settings = {"num_heads": HEADS, **attributes}
+    outputs = (True, True)
+    return (
+        Case("DecoderMaskedSelfAttention", [*inputs, USED], settings, outputs),
+        Case("Attention", trimmed(list(inputs)), settings, outputs),
+    )
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"mask": True, "scale": 0.3}, {"mask": True, "mask_filter_value": -5.0}],
+)
+def test_self_attention_is_that_of_the_runtimes_attention(choices: dict[str, Any]) -> None:
+    case, peer = self_attention(**choices)
+    case._check_promises(case.here())
+    for own, expected in zip(case.here(), peer.there(), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_keys_of_a_shared_buffer_lie_in_groups_of_16_bytes(dtype: type[np.floating[Any]]) -> None:
+    """Each group of a head's numbers has all its tokens next to each other."""
+    case, _ = self_attention()
+    width, group = 16, 16 // np.dtype(dtype).itemsize
+    data = case.inputs[0]
+    assert data is not None
+    past = reals(2, BATCH, HEADS, PAST, width).astype(dtype)
+    room = np.zeros((2, BATCH, HEADS, ROOM, width), dtype)
+    room[:, :, :, :PAST] = past
+    grouped = room.copy()
+    for token in range(ROOM):
+        for number in range(width):
+            grouped[0].reshape(BATCH, HEADS, -1)[
+                :, :, (number // group * ROOM + token) * group + number % group
+            ] = room[0, :, :, token, number]
+    given = [data.astype(dtype), reals(5, 3 * HEADS * width).astype(dtype)]
+    given.append(reals(3 * HEADS * width).astype(dtype))
+    plain = Case(case.type, [*given, None, past, None, USED], {"num_heads": HEADS}, (True, True))
+    settings = {"num_heads": HEADS, "past_present_share_buffer": 1}
+    shared = Case(case.type, [*given, None, grouped, None, USED], settings, (True, True))
+    result, present = plain.here()
+    own_result, own_present = shared.here()
+    np.testing.assert_array_equal(own_result, result)
+    np.testing.assert_array_equal(own_present[1][:, :, : PAST + 1], present[1])
+    keys = own_present[0].reshape(BATCH, HEADS, width // group, ROOM, group).swapaxes(2, 3)
+    np.testing.assert_array_equal(
+        keys.reshape(BATCH, HEADS, ROOM, width)[:, :, : PAST + 1], present[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "attributes", "message"),
+    [
+        (4, reals(2, BATCH, HEADS, PAST), {}, r"expected \[2, batch, heads, length, width\]"),
+        (4, reals(2, BATCH, HEADS, PAST, 6), {}, "a past has shape"),
+        (0, reals(BATCH, 1, 5), {"do_rotary": 1}, "export RotaryEmbedding"),
+    ],
+)
+def test_self_attention_that_does_not_fit_is_refused(
+    number: int, value: np.ndarray, attributes: dict[str, Any], message: str
+) -> None:
+    case, _ = self_attention(**attributes)
+    inputs = list(case.inputs)
+    inputs[number] = value
+    with pytest.raises(EngineError, match=message):
+        Case(case.type, inputs, case.attributes, case.outputs).here()

@@ -58,7 +58,7 @@ def attention(
             "past_present_share_buffer is 1, which ONNX Runtime's CPU does not compute either: "
             "export without a shared buffer"
         )
-    product = _product(data, weights, bias)
+    product = project(data, weights, bias)
     widths = tuple(qkv_hidden_sizes or ()) or (weights.shape[1] // 3,) * 3
     result, *cache = attend(
         product,
@@ -116,7 +116,7 @@ def attend(
     return join_heads(weight_values(scores, value)), key, value
 
 
-def _product(data: Array, weights: Array, bias: Array | None) -> Array:
+def project(data: Array, weights: Array, bias: Array | None) -> Array:
     """Return queries, keys and values next to each other."""
     if data.ndim != 3 or weights.ndim != 2 or data.shape[2] != weights.shape[0]:
         raise ValueError(

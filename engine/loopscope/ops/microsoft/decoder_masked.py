@@ -1,4 +1,6 @@
-"""DecoderMaskedMultiHeadAttention of com.microsoft: attention of one new token."""
+"""Attention of one new token: DecoderMaskedMultiHeadAttention and DecoderMaskedSelfAttention of
+com.microsoft.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import numpy as np
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
+from loopscope.ops.microsoft.attention import project, stack_cache
 from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
@@ -77,6 +80,87 @@ def decoder_masked_attention(
     )
 
 
+def decoder_masked_self_attention(
+    data: Array,
+    weights: Array,
+    bias: Array,
+    mask: Array | None,
+    past: Array,
+    attention_bias: Array | None,
+    past_sequence_length: Array,
+    beam_width: Array | None = None,
+    cache_indirection: Array | None = None,
+    /,
+    *,
+    num_heads: int,
+    past_present_share_buffer: int | None,
+    scale: float | None,
+    mask_filter_value: float | None,
+    do_rotary: int | None,
+) -> tuple[Array, Array]:
+    """Compute the attention of one token from one product with adjacent queries, keys and values.
+
+    ``[B, 1, D], [D, 3 N H], [3 N H], past [2, B, N, P, H] -> [B, 1, N H], present [2, B, N, P + 1,
+    H]``. With ``past_present_share_buffer``, past and present are one buffer ``[2, B, N, M, H]``,
+    whose keys have their numbers in groups of 16 bytes: ``[B, N, H / x, M, x]`` in memory.
+    """
+    if do_rotary:
+        raise ValueError("do_rotary is 1, expected 0: export RotaryEmbedding before the attention")
+    if past.ndim != 5 or past.shape[0] != 2:
+        raise ValueError(
+            f"the past has shape {list(past.shape)}, expected [2, batch, heads, length, width]"
+        )
+    query, key, value = np.split(project(data, weights, bias), 3, axis=-1)
+    shares = bool(past_present_share_buffer)
+    group = max(16 // past.dtype.itemsize, 1) if shares else 0
+    result, present_key, present_value, _ = decoder_masked_attention(
+        query,
+        key,
+        value,
+        mask,
+        attention_bias,
+        _without_groups(past[0], group) if shares else past[0],
+        past[1],
+        past_sequence_length,
+        beam_width,
+        cache_indirection,
+        num_heads=num_heads,
+        past_present_share_buffer=int(shares),
+        scale=scale,
+        mask_filter_value=mask_filter_value,
+        output_qk=0,
+    )
+    keys = _in_groups(present_key, group) if shares else present_key
+    return (
+        result.astype(data.dtype, copy=False),
+        stack_cache(keys, present_value).astype(past.dtype, copy=False),
+    )
+
+
+def _without_groups(keys: Array, group: int) -> Array:
+    """Return keys ``[B, N, M, H]`` that are stored as ``[B, N, H / group, M, group]``."""
+    batch, heads, length, width = _check_groups(keys, group)
+    stored = keys.reshape(batch, heads, width // group, length, group)
+    return stored.swapaxes(2, 3).reshape(keys.shape)
+
+
+def _in_groups(keys: Array, group: int) -> Array:
+    """Return the inverse of ``_without_groups``."""
+    batch, heads, length, width = _check_groups(keys, group)
+    grouped = keys.reshape(batch, heads, length, width // group, group)
+    return grouped.swapaxes(2, 3).reshape(keys.shape)
+
+
+def _check_groups(keys: Array, group: int) -> tuple[int, int, int, int]:
+    batch, heads, length, width = keys.shape
+    if width % group:
+        raise ValueError(
+            f"heads of width {width} in a shared buffer, expected a multiple of {group}: "
+            "their keys are stored in groups of 16 bytes"
+        )
+    return batch, heads, length, width
+
+
 def _writing_rows(indirection: Array, width: int, batch: int, past: int) -> Array:
     """Return the row of the batch that wrote each earlier token, ``[B, past]``."""
     expected = [batch // width if width else 0, width]
@@ -114,7 +198,39 @@ def infer_decoder_masked_attention(
     return Known(kind, PartialShape((batch, static(1), width))), *caches, scores
 
 
+def infer_decoder_masked_self_attention(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer the batch from the data, the width from the weights, the heads from the attribute."""
+    kind, batch, weights = inputs[0].element_type, inputs[0].shape.at(0), inputs[1].shape
+    whole = weights.at(1) if weights.rank == 2 else UNKNOWN
+    heads = max(attributes["num_heads"], 1)
+    width = static(whole.least // 3) if whole.is_static else UNKNOWN
+    each = static(width.least // heads) if width.is_static else UNKNOWN
+    present = PartialShape((static(2), batch, static(heads), UNKNOWN, each))
+    return (
+        Known(kind, PartialShape((batch, static(1), width))),
+        Known(inputs[4].element_type, present),
+    )
+
+
 OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "DecoderMaskedSelfAttention",
+        decoder_masked_self_attention,
+        infer=infer_decoder_masked_self_attention,
+        inputs=(7, 9),
+        optional_inputs=frozenset({3, 5}),
+        outputs=2,
+        attributes=(
+            Attribute("num_heads", "int", least=1),
+            Attribute("past_present_share_buffer", "int", None),
+            Attribute("scale", "float", None),
+            Attribute("mask_filter_value", "float", None),
+            Attribute("do_rotary", "int", None),
+        ),
+        types=(*[FLOATING] * 3, MASK, FLOATING, FLOATING, MASK, MASK, MASK),
+    ),
     row(
         "DecoderMaskedMultiHeadAttention",
         decoder_masked_attention,

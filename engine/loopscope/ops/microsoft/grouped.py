@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.index import whole_number
 from loopscope.ops.microsoft.cache import CacheEncoding, KeyValueCache
+from loopscope.ops.microsoft.grouped_scores import ScoreRule, sink_scores, weighted_sum
 from loopscope.ops.microsoft.rotary import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
@@ -95,8 +95,8 @@ def group_query_attention(
             (past_value, values, v_quant_type, value_scale),
         )
     ]
-    sinks = _sink_scores(sinks, smooth_softmax, num_heads)
-    rule = _ScoreRule(
+    sinks = sink_scores(sinks, smooth_softmax, num_heads)
+    rule = ScoreRule(
         scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks
     )
     bias = (
@@ -122,7 +122,7 @@ def group_query_attention(
 
 
 def _attend(
-    rule: _ScoreRule,
+    rule: ScoreRule,
     queries: Array,
     caches: Sequence[KeyValueCache],
     before: Sequence[int],
@@ -145,7 +145,7 @@ def _attend(
         )
         visible = rule.seen(query.shape[1], scores.shape[2], key.first, earlier)
         weights = rule.shares(scores, visible)
-        result[number] = _weighted_sum(weights, value.rows)
+        result[number] = weighted_sum(weights, value.rows)
         if visible_scores is not None:
             visible_scores[number, :, :, key.first : key.first + scores.shape[2]] = (
                 weights if shares else np.where(visible, scores, 0)
@@ -226,68 +226,6 @@ def _rotate(
         for tensor in (queries, keys)
     )
     return query, key
-
-
-def _sink_scores(sinks: Array | None, smooth: int, heads: int) -> Array | None:
-    """Return for each head the score of an additional empty key; None without sinks."""
-    if sinks is None:
-        return np.zeros((heads, 1, 1), np.float32) if smooth == 1 else None
-    if sinks.shape != (heads,):
-        raise ValueError(f"head_sink has shape {list(sinks.shape)}, expected [{heads}]")
-    return computable(sinks).reshape(heads, 1, 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ScoreRule:
-    """The computation of scores and of their softmax shares."""
-
-    scale: float
-    softcap: float
-    window: int
-    """Number of keys that a token sees, its own included; negative for no limit."""
-    causal: bool
-    sinks: Array | None
-
-    def scores(self, query: Array, key: Array, first: int, bias: Array | None) -> Array:
-        """Compute scores: ``[N, S, H], [M, R, H] -> [N, S, R]``.
-
-        The first key has the position ``first`` on the last axis of the bias.
-        """
-        heads, length, width = query.shape
-        shared, count = key.shape[:2]
-        check_elements(heads * length * count, "the scores")
-        scaled = (query * np.float32(self.scale)).reshape(shared, -1, length, width)
-        scores = np.matmul(scaled, key.swapaxes(-1, -2)[:, None]).reshape(heads, length, count)
-        if self.softcap:
-            scores = np.float32(self.softcap) * np.tanh(scores / np.float32(self.softcap))
-        return scores if bias is None else scores + bias[..., first : first + count]
-
-    def shares(self, scores: Array, seen: Array) -> Array:
-        """Return the softmax over the visible keys of each query, with 0 for all other keys."""
-        powers = np.where(seen, scores, np.float32(-np.inf))
-        top = powers.max(-1, keepdims=True, initial=-np.inf)
-        top = top if self.sinks is None else np.maximum(top, self.sinks)
-        powers -= np.where(np.isfinite(top), top, 0)
-        np.exp(powers, out=powers)
-        total = powers.sum(-1, keepdims=True)
-        total += 0 if self.sinks is None else np.exp(self.sinks - top)
-        powers /= np.where(total == 0, 1, total)
-        return powers
-
-    def seen(self, length: int, count: int, first: int, before: int) -> Array:
-        """Return a mask of the keys that each query sees, from the first positions of both."""
-        keys, queries = np.arange(first, first + count), np.arange(before, before + length)[:, None]
-        if not self.causal:
-            return np.ones((length, count), np.bool_)
-        return (keys <= queries) & ((keys > queries - self.window) if self.window >= 0 else True)
-
-
-def _weighted_sum(shares: Array, value: Array) -> Array:
-    """Weight the values: ``[N, S, R], [M, R, H] -> [N, S, H]``."""
-    heads, length, count = shares.shape
-    return np.matmul(shares.reshape(len(value), -1, length, count), value[:, None]).reshape(
-        heads, length, -1
-    )
 
 
 def infer_group_query_attention(
