@@ -15,6 +15,7 @@ from loopscope.ir import Model, Signature
 from loopscope.ops.stored import entry_name, stored_arrays, unpacked
 from loopscope.read import what_is_at
 from loopscope.sweeps import one_sample, seed_said
+from loopscope_app.command.written_tensors import is_list, split_words, tensors_in_words
 from loopscope_app.describe.random_inputs import (
     has_open_lengths,
     lengths_by_rules,
@@ -24,8 +25,8 @@ from loopscope_app.describe.random_inputs import (
 from loopscope_app.describe.signatures import signatures
 
 _HELP = (
-    "an .npz file with an array per input, by name or position; or values such as NUMBER=27; "
-    "or generated values: random seed=3"
+    "an .npz file with an array per input, by name or position; or values such as "
+    "NUMBER=27 or X=[[1,2],[3,4]]; or generated values: random seed=3"
 )
 _SEED = "seed="
 _RANDOM = "random"
@@ -58,10 +59,10 @@ def add_inputs(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
     """Return the input values by input name or by position; nothing for an empty text.
 
-    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0``, or ``random``
-    with an optional seed and descriptions of single inputs. A key such as ``0`` in the file is a
-    position if the model has no input of that name. Generated inputs are reported on standard
-    error. Raise ``InputError`` for any other text.
+    ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0 y=[[1,2],[3,4]]``,
+    or ``random`` with an optional seed and descriptions of single inputs. A key such as ``0`` in
+    the file is a position if the model has no input of that name. Generated inputs are reported on
+    standard error. Raise ``InputError`` for any other text.
     """
     if not source.split():
         return {}
@@ -76,7 +77,7 @@ def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
 
 def are_words(source: str) -> bool:
     """Return True if the text is written values rather than a path."""
-    words = source.split()
+    words = split_words(source)
     return bool(words) and (
         words[0] == _RANDOM or all("=" in word for word in words if word != _RANDOM)
     )
@@ -86,7 +87,7 @@ def inputs_in_words(
     source: str, model: Model
 ) -> tuple[Mapping[str | int, object], GeneratedInputs | None]:
     """Return the input values that a text describes, and the generated inputs if there are any."""
-    words = source.split()
+    words = split_words(source)
     descriptions = [word for word in words if word != _RANDOM]
     return (
         _generate(model, descriptions)
@@ -98,13 +99,23 @@ def inputs_in_words(
 def _exactly(model: Model, words: Sequence[str]) -> dict[str | int, object]:
     for word in words:
         name, _, values = word.partition("=")
-        if any(mark in values for mark in (",", "..", "(")):
+        if not is_list(word) and any(mark in values for mark in (",", "..", "(")):
             raise InputError(
                 f"{shorten(name, 60)} is given as {shorten(values, 60)!r}, "
-                f"expected one number for one run: "
+                f"expected one number for one run, or a list in brackets: "
                 f"'random {shorten(word, 60)}' draws one, and `loopscope sweep` runs them all"
             )
-    return dict(one_sample(model, words).items())
+    return dict(_described_values(model, words).items())
+
+
+def _described_values(model: Model, words: Sequence[str], seed: int = 0) -> dict[int, np.ndarray]:
+    """Return the value of each input that a word names, by position."""
+    tensors = tensors_in_words(model, [word for word in words if is_list(word)])
+    others = one_sample(model, [word for word in words if not is_list(word)], seed)
+    if both := tensors.keys() & others.keys():
+        name = shorten(model.inputs[min(both)].name, 60)
+        raise InputError(f"{name} is given twice: expected one word per input")
+    return tensors | others
 
 
 def _generate(
@@ -116,7 +127,9 @@ def _generate(
     """
     seed = seed_said(words)
     keys = list(signatures(model))
-    described = one_sample(model, [word for word in words if not word.startswith(_SEED)], seed)
+    described = _described_values(
+        model, [word for word in words if not word.startswith(_SEED)], seed
+    )
     chosen = {keys[position]: value for position, value in described.items()}
     lengths = lengths_by_rules(model)
     if has_open_lengths(model):

@@ -11,6 +11,7 @@ from loopscope.sweeps.row_numbers import numbers, places_where
 from loopscope.sweeps.samples import (
     Samples,
     completed,
+    input_position,
     of_table,
     one_sample,
     samples_of,
@@ -33,6 +34,7 @@ __all__ = [
     "changes_between",
     "completed",
     "features_of",
+    "input_position",
     "numbers",
     "of_table",
     "one_sample",

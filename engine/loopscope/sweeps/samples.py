@@ -54,7 +54,7 @@ def samples_of(model: Model, source: Given, batch: Sequence[str] = ()) -> Sample
     all have one.
     """
     for name in batch:
-        position(model, name)
+        input_position(model, name)
     if isinstance(source, str | Path):
         return _parse_inputs(model, str(source), batch)
     if isinstance(source, Mapping):
@@ -105,7 +105,7 @@ def _ranges_by_position(model: Model, words: Sequence[str]) -> dict[int, InputRa
     """Return the range of each input; ``InputError`` for an input with two ranges."""
     ranges: dict[int, InputRange] = {}
     for values in map(values_said, words):
-        key = position(model, values.name)
+        key = input_position(model, values.name)
         if key in ranges:
             raise InputError(
                 f"{shorten(model.inputs[key].name, 60)} is given twice: "
@@ -180,7 +180,7 @@ def completed(model: Model, samples: Samples, others: Mapping[Any, Any]) -> Samp
     """Return the samples with values, by name or position, for the inputs that they leave out;
     ``InputError`` for an unknown input.
     """
-    return Completed(samples, {position(model, key): value for key, value in others.items()})
+    return Completed(samples, {input_position(model, key): value for key, value in others.items()})
 
 
 def expect_all_inputs(model: Model, samples: Samples) -> None:
@@ -210,7 +210,7 @@ def expect_all_inputs(model: Model, samples: Samples) -> None:
         raise MissingInput(f"{scope} leave out {names}; {describe_inputs(model)}")
 
 
-def position(model: Model, key: object) -> int:
+def input_position(model: Model, key: object) -> int:
     """Return the number of the input that a key names; ``InputError`` unless it names exactly
     one.
     """
@@ -253,8 +253,8 @@ def of_arrays(
     """Return arrays as samples; ``InputError`` for arrays without a sample axis, or of different
     lengths along it.
     """
-    by_position = {position(model, key): np.asarray(value) for key, value in arrays.items()}
-    batched = {position(model, name) for name in batch} or set(by_position)
+    by_position = {input_position(model, key): np.asarray(value) for key, value in arrays.items()}
+    batched = {input_position(model, name) for name in batch} or set(by_position)
     lengths = {
         model.inputs[key].name: len(by_position[key]) if by_position[key].ndim else None
         for key in sorted(batched & set(by_position))
@@ -287,7 +287,9 @@ def _of_sequence(model: Model, samples: Sequence[object]) -> Arrays:
         raise InputError(
             "a sequence of samples holds a mapping of inputs for each, by name or position"
         )
-    rows = [{position(model, key): value for key, value in sample.items()} for sample in mappings]
+    rows = [
+        {input_position(model, key): value for key, value in sample.items()} for sample in mappings
+    ]
     keys = {key for row in rows for key in row}
     return Arrays(
         len(rows), "a sequence", {key: [row.get(key) for row in rows] for key in sorted(keys)}, {}
@@ -312,7 +314,10 @@ class Folder:
         for number, file in enumerate(self.files[first:end], first):
             try:
                 rows.append(
-                    {position(self.model, key): value for key, value in stored_arrays(file).items()}
+                    {
+                        input_position(self.model, key): value
+                        for key, value in stored_arrays(file).items()
+                    }
                 )
             except (
                 InputError,
@@ -346,7 +351,7 @@ def of_table(model: Model, name: str, data: bytes, description: str) -> Arrays:
         reason = shorten(str(error) or "it takes too long", 200)
         raise InputError(f"{shorten(name, 100)} cannot be read as a table: {reason}") from None
     values_by_position = {
-        position(model, column.decode()): np.load(io.BytesIO(numbers), allow_pickle=False)
+        input_position(model, column.decode()): np.load(io.BytesIO(numbers), allow_pickle=False)
         for column, numbers in zip(parts[::2], parts[1::2], strict=True)
     }
     columns = {

@@ -25,9 +25,9 @@ from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
-from loopscope.read.tensorflow import graph_conversion
+from loopscope.read.tensorflow import conversion_notes, graph_conversion
 from loopscope.read.tensorflow.call_scopes import with_call_scopes
-from loopscope.read.tensorflow.graph_file import read_source
+from loopscope.read.tensorflow.graph_file import GraphDefFile, read_source
 from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
 from loopscope.view.group_titles import function_calls
 
@@ -234,6 +234,16 @@ def test_an_operation_that_nobody_converts_can_be_supplied(tmp_path: Path) -> No
 def test_a_lone_switch_of_v1_is_drawn() -> None:
     (switch,) = (node for node in _read("lone_switch.pb").graph.nodes if node.type == "Switch")
     assert (switch.opset, len(switch.inputs), len(switch.outputs)) == ("tensorflow", 2, 2)
+
+
+def test_an_output_that_the_conversion_drops_is_named() -> None:
+    model = _read("flat_print.pb")
+    (output,) = (output.name for output in model.outputs)
+    source = GraphDefFile(_graph("flat_print.pb"), {output: output, "steps": "ReadVariableOp"})
+    assert (
+        "the conversion leaves out 1 of the 2 outputs that the file names: 'steps'"
+        in conversion_notes.notes(source, model)
+    )
 
 
 @pytest.mark.parametrize(

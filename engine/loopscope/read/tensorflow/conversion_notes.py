@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopscope.errors import shorten
+from loopscope.errors import listed, shorten
 from loopscope.ir.model import Model, ModelGraph
 from loopscope.read.tensorflow.graph_file import GraphDefFile
 
@@ -34,6 +34,7 @@ def notes(source: GraphDefFile, model: Model, states: Sequence[str] = ()) -> tup
     )
     return (
         _kept_note(needed, model),
+        *_output_notes(source, model),
         *_unconverted_notes(model),
         *(() if states else _assignment_notes(needed)),
     )
@@ -58,6 +59,18 @@ def _kept_note(needed: tuple[Any, ...], model: Model) -> str:
         if lost
         else sentence
     )
+
+
+def _output_notes(source: GraphDefFile, model: Model) -> Iterator[str]:
+    """Yield a note if the conversion dropped outputs, as it does with one that only reads a
+    variable.
+    """
+    names = {name for output in model.outputs for name in (output.name, *output.names)}
+    if missing := sorted(source.outputs.keys() - names):
+        yield (
+            f"the conversion leaves out {len(missing)} of the {len(source.outputs)} outputs that"
+            f" the file names: {listed(missing)}"
+        )
 
 
 def _names(graph: ModelGraph) -> Iterator[str]:
