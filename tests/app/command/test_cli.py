@@ -429,7 +429,7 @@ def test_ctrl_c_tells_where_the_run_was(options: list[str], tmp_path: Path) -> N
         assert told["control_flow"][0]["ended_by"] == "stopped"
     else:
         assert re.match(
-            r"stopped: main/while_not_one\[\d+\]/body/\w+: the run was stopped\n", done.stdout
+            r"stopped: main/while_not_one\[\d+\]/body/[\w/]+: the run was stopped\n", done.stdout
         )
         assert re.search(
             r"main/while_not_one: [\d,]+ iterations, then the run was stopped", done.stdout
