@@ -190,6 +190,21 @@ def test_a_declared_shape_of_onnx_does_not_allow_a_larger_result(
     assert peak < 1 << 20
 
 
+def test_known_element_types_make_expressions_of_kernels() -> None:
+    """Types follow through an If."""
+    graph = builder.Graph("typed")
+    x, yes = graph.parameter("x", "f32", [None]), graph.parameter("yes", "boolean", [])
+    chosen = builder.cond(yes, lambda: ops.relu(x), lambda: ops.tanh(x))
+    plan = plan_of(graph.model({"y": ops.sigmoid(chosen) + x}))
+    data = np.array([-1, 2], np.float32)
+    machine, _ = _run(plan, [data, np.bool_(True)])
+    result = machine.values[next(iter(plan.main.results.values()))]
+    expected = 1 / (1 + np.exp(-np.maximum(data, 0))) + data
+    assert same_bits(result, expected)
+    (function,) = whole_graph.functions(plan)
+    assert "kernel" not in function.text
+
+
 def test_each_combination_of_input_types_has_its_function() -> None:
     graph = builder.Graph("any")
     x = graph.parameter("x", "f32", None)
