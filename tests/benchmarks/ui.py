@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,8 @@ SECONDS = 2.0
 """That something is moved."""
 NESTED = "sample:count_primes&set=up_to_30&step=400"
 LATE = "sample:collatz&set=twenty_seven&step=1000"
+FIRST_PICTURES, ABOVE_EMPTY_PAGE = 5, 0.8
+"""Number of pictures, and the bar in seconds."""
 BIG = {"2,700 nodes,": (38, 64), "15,000 nodes,": (212, 64), "700 MB,": (24, 800)}
 """Layers and channels; bars: pictures within 2, 3 and 2.5 seconds on a quiet machine."""
 WATCHES = ("candidate", "limit - candidate", "max(abs(found))")
@@ -66,9 +69,7 @@ def main() -> int:
     if CHROMIUM is None:
         print("there is no chromium here")
         return 1
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     command = [sys.executable, "-m", "loopscope_app.cli", "--no-browser", "--port", str(port)]
     server = subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": SOURCES}, stdout=subprocess.DEVNULL
@@ -103,6 +104,8 @@ def main() -> int:
             for title, made in big.items():
                 if all(word in title for word in sys.argv[1:]):
                     _report_opening(browser, port, title, str(made()))
+            if not sys.argv[1:] or "first" in sys.argv[1:]:
+                _report_first_picture(browser, port, folder)
             if not sys.argv[1:] or "frames" in sys.argv[1:]:
                 _report_frames(browser, port, wide)
             browser.close()
@@ -125,6 +128,53 @@ def _report_steps(browser: Browser, port: int, title: str, link: str) -> None:
         flush=True,
     )
     page.close()
+
+
+def _report_first_picture(browser: Browser, port: int, folder: Path) -> None:
+    """The picture of a model with 51 nodes beside the text of an empty Streamlit page, in turns."""
+    seconds: list[tuple[float, float]] = []
+    with _empty_page(folder) as address:
+        for _ in range(FIRST_PICTURES + 1):  # the first one warms the servers
+            page = browser.new_page(viewport={"width": 1600, "height": 1000})
+            begun = time.perf_counter()
+            page.goto(address)
+            page.get_by_text("ready").wait_for(timeout=60_000)
+            empty = time.perf_counter() - begun
+            page.close()
+            page = browser.new_page(viewport={"width": 1600, "height": 1000})
+            seconds.append((empty, _open(page, port, NESTED)))
+            page.close()
+    empty, picture = (statistics.median(column) for column in zip(*seconds[1:], strict=True))
+    print(
+        f"first picture {picture:.2f} s, {picture - empty:.2f} s above an empty page; "
+        f"bar {ABOVE_EMPTY_PAGE} s",
+        flush=True,
+    )
+
+
+@contextmanager
+def _empty_page(folder: Path) -> Iterator[str]:
+    """Serve a Streamlit page that only has a text; its address."""
+    script = folder / "empty.py"
+    script.write_text("import streamlit\nstreamlit.write('ready')\n")
+    port = _free_port()
+    options = {"port": port, "headless": "true", "fileWatcherType": "none"}
+    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    command += [f"--server.{name}={value}" for name, value in options.items()]
+    command += ["--browser.gatherUsageStats=false", "--browser.serverAddress=127.0.0.1"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait(port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(20)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _report_opening(browser: Browser, port: int, title: str, path: str) -> None:
@@ -226,7 +276,7 @@ def _frames(page: Page, title: str, move: Callable[[], object]) -> None:
 
 
 def _wait(port: int) -> None:
-    for _ in range(300):
+    for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return

@@ -64,7 +64,7 @@ test("without a run there is nothing to play", () => {
   assert.equal(playback.walk(1), false);
 });
 
-test("a step by key is painted at once with the marks of now, and told", () => {
+test("a step by key is painted at once with the marks of now, and told after the frame", () => {
   playback.take(at(20));
   playback.store(sent(15, 40));
   playback.go("step");
@@ -75,6 +75,8 @@ test("a step by key is painted at once with the marks of now, and told", () => {
     [overlay.selected, overlay.breakpoints, overlay.hash],
     [MOMENT.selected, MOMENT.breakpoints, MOMENT.hash],
   );
+  assert.deepEqual(toldOf("step"), []);
+  wait(page, 17);
   assert.deepEqual(
     toldOf("step").map(({ step, playing }) => [step, playing]),
     [[21, false]],
@@ -93,10 +95,28 @@ test("while keys are ahead of Python its words do not count; when it has heard o
   assert.ok(!playback.ahead);
 });
 
+test("where quick keys lead is told seldom while panels cost frames, and once they rest", () => {
+  playback.take(at(0));
+  playback.store(sent(0, 73));
+  for (let key = 0; key < 20; key += 1) {
+    playback.go("step");
+    drawFrames(page, 1, 50);
+    drawFrames(page, 1, 17);
+    wait(page, 33);
+  }
+  assert.deepEqual(
+    toldOf("step").map(({ step }) => step),
+    [1],
+  );
+  wait(page, 120);
+  assert.equal(toldOf("step").at(-1).step, 20);
+});
+
 test("where a hand has led is told again until Python has heard of it", () => {
   playback.take(at(20));
   playback.store(sent(15, 40));
   playback.go("step");
+  wait(page, 17);
   wait(page, 1000);
   wait(page, 1000);
   const reports = toldOf("step");

@@ -107,10 +107,10 @@ def _large_row_deviation(left: np.ndarray, right: np.ndarray) -> Deviations | No
         )
         np.subtract(left_piece, right_piece, out=distance)
         absolute = max(absolute, float(distance.max()), -float(distance.min()))
-        product += float(np.einsum("i,i->", left_piece, right_piece))
+        product += float(np.dot(left_piece, right_piece))
         squares = [
-            squares[0] + float(np.einsum("i,i->", left_piece, left_piece)),
-            squares[1] + float(np.einsum("i,i->", right_piece, right_piece)),
+            squares[0] + float(np.dot(left_piece, left_piece)),
+            squares[1] + float(np.dot(right_piece, right_piece)),
         ]
     with np.errstate(all="ignore"):
         cosine = np.float64(product) / np.sqrt(squares[0] * squares[1])
@@ -125,7 +125,7 @@ def _plain_deviations(left: np.ndarray, right: np.ndarray, scale: np.ndarray) ->
     distance = left - right
     absolute = np.maximum(distance.max(axis=1, initial=0), -distance.min(axis=1, initial=0))
     products, *squares = (
-        np.einsum("ij,ij->i", *sides) for sides in ((left, right), (left, left), (right, right))
+        np.vecdot(*sides) for sides in ((left, right), (left, left), (right, right))
     )
     cosine = np.where(absolute == 0, 1.0, products / np.sqrt(squares[0] * squares[1]))
     return Deviations(absolute, np.where(absolute == 0, 0.0, absolute / scale), cosine)

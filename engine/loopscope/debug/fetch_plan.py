@@ -92,7 +92,7 @@ class FetchPlan:
     @property
     def ends_early(self) -> bool:
         """True if all fetched tensors may be computed before the end of the run."""
-        return any(place.address is not None for place in self.places or ())
+        return self.places is not None and any(place.address is not None for place in self.places)
 
 
 def resolve_fetches(
@@ -149,10 +149,11 @@ def _cached_part(
         frozenset(feeds),
         prune,
     )
-    if key in (known := dict(plan.parts)):  # copied because another thread may remove an entry
-        return known[key] or plan
-    part = _prune_plan(plan, places, feeds, prune)
-    for oldest in list(known)[: max(0, len(known) - _MAX_PARTS + 1)]:
+    try:
+        return plan.parts[key] or plan
+    except KeyError:
+        part = _prune_plan(plan, places, feeds, prune)
+    for oldest in list(plan.parts)[: 1 - _MAX_PARTS]:  # another thread may remove an entry
         plan.parts.pop(oldest, None)
     # A plan with a reference to itself would outlive its model.
     plan.parts[key] = None if part is plan else part

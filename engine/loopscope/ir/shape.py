@@ -181,10 +181,13 @@ class PartialShape:
         """Return True if this partial shape allows a concrete shape."""
         if self.dimensions is None:
             return True
-        return len(lengths) == len(self.dimensions) and all(
-            dimension.contains(length)
-            for dimension, length in zip(self.dimensions, lengths, strict=True)
-        )
+        if len(lengths) != len(self.dimensions):
+            return False
+        # A loop, because a generator takes as long as a small operation of a model.
+        for dimension, length in zip(self.dimensions, lengths, strict=True):
+            if not dimension.contains(length):
+                return False
+        return True
 
     def intersect(self, other: PartialShape) -> PartialShape | None:
         """Return the shapes that both allow; None when there are none."""

@@ -185,6 +185,8 @@ class Operation:
     attributes. It returns None where the specification leaves the type open. The last type applies
     to all further outputs.
     """
+    broadcasts: bool = False
+    """ONNX: True if the inputs are broadcast against each other, which may enlarge the output."""
     symbol: str = ""
     """A Python expression over ``{0}``, ``{1}``, ... that equals the kernel bit for bit, such as
     ``{0} + {1}``. It works on numpy scalars and on arrays with numpy broadcasting, for every type

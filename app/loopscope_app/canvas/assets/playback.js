@@ -4,7 +4,7 @@ import { Bar } from "./bar.js";
 import { host } from "./host.js";
 import { AGAIN, numberAfter, Outbox } from "./outbox.js";
 import { marksOf, Prefetched } from "./prefetched.js";
-import { REPORT, ReportThrottle } from "./report_throttle.js";
+import { FRAME, REPORT, ReportThrottle } from "./report_throttle.js";
 import { shared } from "./shared.js";
 
 /**
@@ -18,6 +18,7 @@ const AHEAD = 96; // steps that should be there before they are needed
 const BY_HAND = 4; // speed of a slide, as far as the panels are concerned
 const AROUND = 16; // steps fetched before the one that the slider is dragged to
 const SHORT_RUN = 3000; // runs of up to so many steps are fetched while the slider is dragged
+const KEYS_REST = 120; // milliseconds without a key after which Python hears where keys have led
 const IDLE = 350; // milliseconds of rest after which the steps around are fetched
 const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
 const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
@@ -73,7 +74,7 @@ export class Playback {
     /** @type {Outbox<Move>} */
     this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
     this.bar = new Bar(this, canvas.root);
-    this.throttle = new ReportThrottle(() => this.playing || this.dragging);
+    this.throttle = new ReportThrottle(() => this.playing || this.held);
   }
 
   /**
@@ -179,9 +180,10 @@ export class Playback {
     const step = Math.max(0, Math.min(this.step + by, this.last));
     if (this.run === undefined || step === this.step) return false;
     Object.assign(this, { walking: true, step });
-    this.paint();
+    this.throttle.begin();
     this.await(Infinity);
-    this.report(step, true);
+    if (this.paint()) this.reportWalk();
+    else this.report(step, true);
     if (this.frames.light) this.lookAhead();
     return true;
   }
@@ -225,6 +227,13 @@ export class Playback {
     setTimeout(() => {
       if (this.touched >= now) this.canvas.send({ kind: "look" });
     }, TOGETHER);
+  }
+
+  /** Reports where keys lead: after the paint of the step, and while further keys come only as often as the panels cost few frames. */
+  reportWalk() {
+    clearTimeout(this.late);
+    const due = this.throttle.wait(BY_HAND) - (performance.now() - this.reported);
+    this.late = setTimeout(() => this.report(this.step, true), Math.min(KEYS_REST, Math.max(FRAME, due)));
   }
 
   /** @param {number} step */

@@ -4,7 +4,7 @@ export const REPORT = 160; // milliseconds between reports to Python, at least
 const OFTEN = 320; // while the picture moves by itself or by a hand, at least
 const SELDOM = 500; // and at most, at speed 1: who plays slowly reads along, who plays fast watches the picture
 const MISSED = 0.02; // of its time, which a moving picture may lose to the panels
-const FRAME = 17; // milliseconds
+export const FRAME = 17; // milliseconds
 
 export class ReportThrottle {
   /** Milliseconds that the picture has come late by since the last report. */

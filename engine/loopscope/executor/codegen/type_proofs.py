@@ -8,7 +8,7 @@ Contradicted types and all types derived from them are then removed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,19 @@ from loopscope.executor.machine.execute import computing
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program, Region
+from loopscope.executor.plan.plan import (
+    ABSENT,
+    CallRegion,
+    IfRegion,
+    Instruction,
+    LoopRegion,
+    Plan,
+    Program,
+    Region,
+)
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.declare import Known
+from loopscope.ops.declare import Known, typed
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:
@@ -52,6 +61,88 @@ def numbers_of_graph(
             proof.types[slot] = values[slot].dtype
     proof.program(plan.main)
     return proof.certain()
+
+
+def element_types_of_graph(
+    plan: Plan, values: list[Any], enters: Callable[[Region], bool]
+) -> dict[Slot, np.dtype]:
+    """Return the element types of the slots that hold tensors of one type in every run of a plan,
+    given ``values`` with its inputs.
+
+    A type follows from the types of an operation's inputs by its shape function or its schema.
+    Types that only the file declares do not count. The walk covers what ``numbers_of_graph``
+    covers.
+    """
+    types: dict[Slot, np.dtype] = {
+        Slot(slot): value.dtype
+        for slot, value in enumerate(values)
+        if isinstance(value, (np.ndarray, np.generic))
+    }
+    _infer_element_types(plan, plan.main, enters, types)
+    return types
+
+
+def _infer_element_types(
+    plan: Plan, program: Program, enters: Callable[[Region], bool], types: dict[Slot, np.dtype]
+) -> None:
+    """Add the element types of the slots of a graph and its inner graphs to ``types``."""
+    for instruction in program.instructions:
+        region = instruction.region
+        if region is not None:
+            if isinstance(region, (IfRegion, CallRegion)) and enters(region):
+                _infer_region(plan, region, enters, types)
+        elif not instruction.checked and all(
+            slot == ABSENT or slot in types for slot in instruction.inputs
+        ):
+            inferred = _output_types(plan, program, instruction, types)
+            for slot, element_type in zip(instruction.outputs, inferred, strict=False):
+                if element_type is not None:
+                    types[slot] = element_type.dtype
+
+
+def _output_types(
+    plan: Plan, program: Program, instruction: Instruction, types: Mapping[Slot, np.dtype]
+) -> Sequence[ElementType | None]:
+    """Return the element types of the outputs of an operation whose inputs have known types."""
+    node, outputs = instruction.node, range(len(instruction.outputs))
+    if instruction.infer is not None:
+        propagated = [plan.propagated.output(program.address, node.id, index) for index in outputs]
+        return [output.element_type for output in propagated]
+    operation = plan.operations[program.index, node.id]
+    if operation.output_types is None:
+        return []
+    try:
+        inputs = [
+            Known(ElementType.of_dtype(types[slot])) if slot != ABSENT else Known()
+            for slot in instruction.inputs
+        ]
+    except KeyError:
+        return []
+    of_schema = operation.output_types(inputs, typed(operation, node.attributes))
+    return [of_schema[min(index, len(of_schema) - 1)] for index in outputs]
+
+
+def _infer_region(
+    plan: Plan,
+    region: IfRegion | CallRegion,
+    enters: Callable[[Region], bool],
+    types: dict[Slot, np.dtype],
+) -> None:
+    """Add the element types of an If or a function, whose outputs have the type of all results."""
+    branches = (
+        [region.branch] if isinstance(region, CallRegion) else [region.then, region.otherwise]
+    )
+    for branch in branches:
+        for parameter, source in branch.bindings:
+            if source in types:
+                types[parameter] = types[source]
+        _infer_element_types(plan, branch.program, enters, types)
+    results = zip(*(branch.results for branch in branches), strict=True)
+    for slot, slots in zip(region.outputs, results, strict=False):
+        result_types = {types.get(result) for result in slots}
+        dtype = result_types.pop()
+        if dtype is not None and not result_types:
+            types[slot] = dtype
 
 
 class _Proof:

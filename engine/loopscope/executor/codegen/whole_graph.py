@@ -9,7 +9,7 @@ stopped, or computes a large result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -24,12 +24,13 @@ from loopscope.executor.codegen.emit_operation import Computing
 from loopscope.executor.codegen.generated_names import MADE, ROWS, RUN, TABLES, VALUES
 from loopscope.executor.codegen.shape_proofs import bounded, fits
 from loopscope.executor.codegen.source_map import CodePlace, Context, Loop
-from loopscope.executor.codegen.type_proofs import numbers_of_graph
+from loopscope.executor.codegen.type_proofs import element_types_of_graph, numbers_of_graph
 from loopscope.executor.machine.execute import LARGE, SMALL, describe
 from loopscope.executor.machine.limits import Paused
 from loopscope.executor.machine.machine import SECONDS_BETWEEN_CHECKS, Failure, Machine
 from loopscope.executor.machine.regions import then_is_taken
 from loopscope.executor.plan.constant_folding import FoldedKernel
+from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     ABSENT,
@@ -52,6 +53,7 @@ Generating code for an operation takes as long as stepping it some times.
 _MAX_DEPTH = 24
 """Maximum number of nested Ifs and functions in one function."""
 _MAX_INSTRUCTIONS = 20_000
+_EXPRESSIONS_BETWEEN_CHECKS = 8
 _MAX_FUNCTIONS = 8
 """Maximum number of functions per plan: one for each combination of input types."""
 
@@ -195,6 +197,10 @@ class _GraphWriter(Writer):
     plan: Plan
     known: dict[Slot, Any]
     """Values of Consts and of folded operations, by slot."""
+    types: Mapping[Slot, np.dtype]
+    """Element types of the slots that hold tensors of one type in every run."""
+    _unchecked: int = 0
+    """Number of expressions since the last check of the clock."""
     _owners: defaultdict[str, set[Slot]]
     """Slots of the outermost graph that are still read, by variable."""
     _published: set[Slot]
@@ -205,12 +211,13 @@ class _GraphWriter(Writer):
         plan = machine.plan
         values: list[Any] = list(machine.values)
         numbers = numbers_of_graph(plan, values, _is_inline)
-        for slot, dtype in numbers.items():
-            if values[slot] is None:
-                values[slot] = dtype.type(0)
-        computing = Computing(machine.overrides, values, numbers, machine.defaults, grows=False)
+        types = element_types_of_graph(plan, values, _is_inline)
+        for slot, dtype in {**types, **numbers}.items():
+            if values[slot] is None:  # stands for the values that the slot may hold
+                values[slot] = dtype.type(0) if slot in numbers else np.empty(0, dtype)
+        computing = Computing(machine.overrides, values, numbers, machine.defaults, grows=True)
         writer = _GraphWriter(machine.recording, computing, numbers)
-        writer.plan, writer.known = plan, dict(plan.constant)
+        writer.plan, writer.known, writer.types = plan, dict(plan.constant), types
         writer._owners, writer._published = defaultdict(set), set()
         return writer
 
@@ -257,7 +264,9 @@ class _GraphWriter(Writer):
         for parameter, source in branch.bindings:
             if source in self.known:
                 self.known[parameter] = self.known[source]
+        self._unchecked = _EXPRESSIONS_BETWEEN_CHECKS
         super()._branch(region, branch, context)
+        self._unchecked = _EXPRESSIONS_BETWEEN_CHECKS
 
     def _operation(self, instruction: Instruction, program: Program) -> None:
         slots = (*instruction.inputs, *instruction.outputs)
@@ -266,8 +275,35 @@ class _GraphWriter(Writer):
         if is_name or (is_number and not self._fold(instruction)):
             self.computing.compute(self, instruction, program)
         elif not is_number and not self._fold(instruction):
-            self.emit(f"if clock() > due: due = look({RUN})")
-            self._call(instruction)
+            if self._is_expression(instruction):
+                self._array_expression(instruction, program)
+            else:
+                self._check_clock()
+                self._call(instruction)
+
+    def _check_clock(self) -> None:
+        self._unchecked = 0
+        self.emit(f"if clock() > due: due = look({RUN})")
+
+    def _is_expression(self, instruction: Instruction) -> bool:
+        """Return True if a Python expression computes an operation for the types of its inputs."""
+        return (
+            not instruction.checked
+            and not isinstance(instruction.call, FoldedKernel)
+            and all(slot in self.types for slot in instruction.inputs)
+            and bool(expression(instruction, self.computing.values))
+        )
+
+    def _array_expression(self, instruction: Instruction, program: Program) -> None:
+        """Emit an expression on arrays. Results smaller than ``LARGE`` take milliseconds, so that a
+        check of the clock serves several expressions.
+        """
+        self._unchecked += 1
+        if self._unchecked >= _EXPRESSIONS_BETWEEN_CHECKS:
+            self._check_clock()
+        self.computing.compute(self, instruction, program)
+        target = self.value(instruction.outputs[0])
+        self.emit(f"if {target}.nbytes >= {LARGE}: raise LargeResult")
 
     def _fold(self, instruction: Instruction) -> bool:
         """Use the stored outputs of a folded operation. Return False if none are stored."""

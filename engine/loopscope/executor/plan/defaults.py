@@ -35,8 +35,10 @@ class Defaults:
 
     def is_small(self, address: str, layer: LayerId, limit: int) -> bool:
         """Return True if inference proves that an output of a node has at most ``limit``
-        elements.
+        elements. Shapes of ONNX models do not prove it, because a file may declare wrong ones.
         """
+        if self.plan.model.dialect == "onnx":
+            return False
         shape = self.plan.propagated.output(address, layer).shape
         return shape.is_static and math.prod(shape.lengths) <= limit
 

@@ -261,11 +261,12 @@ class _Planner:
             checked=checked or self._lacks_weights,
         )
         mixed = (program.address, node.id) in self.propagated.mixed
+        broadcasts = len(node.inputs) > 1 and _broadcasts(operation)
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
             if mixed:
                 call = promoting(call, operation.name, operation.alike)
-            return build(call, several=True, settled=True, kernel=call)
+            return build(call, several=True, broadcasts=broadcasts, settled=True, kernel=call)
         assert operation.kernel is not None
         several = operation.outputs != 1
         kernel = bound(operation.kernel, keywords)
@@ -280,7 +281,7 @@ class _Planner:
             self._keeping(program, graph, node, operation, keywords, kernel) or kernel,
             several,
             symbol,
-            broadcasts=len(node.inputs) > 1 and _broadcasts(operation),
+            broadcasts=broadcasts,
             float_symbol=of_floats,
             integer_symbol=of_integers,
             kernel=kernel,
@@ -492,8 +493,8 @@ def _expressions(
 
 
 def _broadcasts(operation: Operation) -> bool:
-    """Return True if shape inference broadcasts the inputs against each other."""
-    return operation.infer in (elementwise, comparison)
+    """Return True if the operation broadcasts its inputs against each other."""
+    return operation.broadcasts or operation.infer in (elementwise, comparison)
 
 
 def _source_slot(

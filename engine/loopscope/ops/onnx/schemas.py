@@ -24,6 +24,13 @@ REGIONS = frozenset({"Loop", "If", "Scan", "SequenceMap"})
 TEXTS = Path(__file__).with_name("port_meanings.txt")
 _FIRST_SCAN_WITHOUT_LENGTHS = 9
 _UNBOUNDED = 2**31 - 1
+_BROADCASTING = (
+    {"Add", "Div", "Max", "Mean", "Min", "Mod", "Mul", "Pow", "Sub", "Sum", "Where"}
+    | {"And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Or", "Xor"}
+    | {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
+)
+_FIRST_BROADCASTING = 7
+"""First opset in which these operations broadcast like numpy."""
 
 _KINDS: Mapping[int, AttributeKind] = {
     AttributeProto.INT: "int",
@@ -79,6 +86,9 @@ def operation_of(schema: Schema) -> Operation | None:
         "types": _types(schema),
         "alike": _type_names(schema),
         "output_types": output_types(schema),
+        "broadcasts": not schema.domain
+        and name in _BROADCASTING
+        and version >= _FIRST_BROADCASTING,
     }
     declared["only_tensors"] = all(
         kind.startswith("tensor(")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx.parser import parse_model
 
 import loopscope
 from loopscope import builder
@@ -162,6 +163,46 @@ def test_a_large_result_counts_towards_the_memory_limit() -> None:
     assert machine.state == "finished"
     machine, _ = _run(plan, [x[:3]])
     assert machine.state == "finished"
+
+
+@pytest.mark.parametrize("operation", ["Add", "Div", "Max", "Less", "Pow", "Mean"])
+@pytest.mark.parametrize("earlier_runs", [0, 1])
+def test_a_declared_shape_of_onnx_does_not_allow_a_larger_result(
+    operation: str, earlier_runs: int
+) -> None:
+    """A file may declare 4 x 4 elements, and inputs may broadcast to 64 million."""
+    element = "bool" if operation == "Less" else "float"
+    model = loopscope.read_model(
+        parse_model(
+            f"""<ir_version: 9, opset_import: ["" : 18]>
+            main (float[N, 1] x, float[1, M] y) => ({element}[4, 4] z) {{ z = {operation} (x, y) }}
+            """
+        ).SerializeToString()
+    )
+    plan, row = plan_of(model), np.ones((1, 8192), np.float32)
+    for _ in range(earlier_runs):
+        assert _run(plan, [row[:, :4].T, row[:, :4]])[0].state == "finished"
+    tracemalloc.start()
+    machine, _ = _run(plan, [row.T, row], Limits(memory_bytes=1 << 24))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "the result would have 67108864 elements" in machine.failure
+    assert peak < 1 << 20
+
+
+def test_known_element_types_make_expressions_of_kernels() -> None:
+    """Types follow through an If."""
+    graph = builder.Graph("typed")
+    x, yes = graph.parameter("x", "f32", [None]), graph.parameter("yes", "boolean", [])
+    chosen = builder.cond(yes, lambda: ops.relu(x), lambda: ops.tanh(x))
+    plan = plan_of(graph.model({"y": ops.sigmoid(chosen) + x}))
+    data = np.array([-1, 2], np.float32)
+    machine, _ = _run(plan, [data, np.bool_(True)])
+    result = machine.values[next(iter(plan.main.results.values()))]
+    expected = 1 / (1 + np.exp(-np.maximum(data, 0))) + data
+    assert same_bits(result, expected)
+    (function,) = whole_graph.functions(plan)
+    assert "kernel" not in function.text
 
 
 def test_each_combination_of_input_types_has_its_function() -> None:
