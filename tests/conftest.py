@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import ModuleType
 
 import pytest
@@ -70,6 +71,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("oracle")
         if is_hypothesis_test(item.obj) or item.nodeid.startswith(_OF_CHANCE):
             item.add_marker("chance")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are imported, and exclude what was imported from then on.
+
+    Almost everything that is made meanwhile remains: importing takes a quarter less time. A full
+    collection looks at 870,000 objects otherwise, which takes 0.3 seconds; tests of memory and
+    uploads to the app request many.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def _asks_a_runtime(module: ModuleType) -> bool:

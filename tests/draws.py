@@ -18,6 +18,8 @@ Row = TypeVar("Row")
 _VARIABLE = "LOOPSCOPE_DRAWS"
 _USUAL, _SEARCHING = 0.35, 2.0
 """Factors of the number of examples in the suite and in a search."""
+_SEARCHED = ("tests/engine", "tests/app/page", "tests/test_fuzz.py")
+"""Folders and files with drawn examples or shares of tables."""
 
 
 def draws(count: int) -> int:
@@ -29,12 +31,13 @@ def draws(count: int) -> int:
     return max(1, round(count * float(os.environ.get(_VARIABLE, _USUAL))))
 
 
-def share(rows: Sequence[Row], first: int = 0) -> list[Row]:
-    """Return every second row of a long table, from row ``first`` on; all rows in a search.
+def share(rows: Sequence[Row], first: int = 0, parts: int = 2) -> list[Row]:
+    """Return one row in ``parts`` of a long table, from row ``first`` on; all rows in a search.
 
-    For tables whose rows are also tested in another way in every run.
+    For tables whose rows are also tested in another way in every run. Their tests are marked slow,
+    so that a search runs them.
     """
-    return list(rows[first::2] if draws(2) < 2 else rows)
+    return list(rows[first::parts] if draws(2) < 2 else rows)
 
 
 def search(seconds: float) -> int:
@@ -55,7 +58,7 @@ def _pytest() -> int:
     ]
     options = ["--numprocesses", "auto", "--dist", "worksteal", "--maxfail", "1"]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *words, *options, "tests/engine", "tests/test_fuzz.py"],
+        [sys.executable, "-m", "pytest", *words, *options, *_SEARCHED],
         cwd=Path(__file__).parent.parent,
         env={**os.environ, _VARIABLE: str(_SEARCHING), "FUZZ_SECONDS": "120"},
         check=False,

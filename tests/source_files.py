@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -45,11 +46,12 @@ def dotted(path: Path) -> str:
     return ".".join((package, *inside(path).with_suffix("").parts))
 
 
-def imported(path: Path, *, at_run_time: bool) -> Iterator[str]:
-    """Dotted names that a file imports; with ``at_run_time`` without those only for the type
-    checker.
+@cache
+def imported(path: Path, *, at_run_time: bool) -> tuple[str, ...]:
+    """Return the dotted names that a file imports; with ``at_run_time`` without those only for the
+    type checker.
     """
-    return imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time)
+    return tuple(imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time))
 
 
 def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
@@ -63,7 +65,8 @@ def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        waiting.extend(ast.iter_child_nodes(node))
+        if not isinstance(node, ast.expr):  # no expression has a statement in it
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def room_of(path: Path) -> str:

@@ -19,6 +19,7 @@ def test_the_suite_has_a_share_of_the_rows_and_a_search_all(
 ) -> None:
     monkeypatch.delenv("LOOPSCOPE_DRAWS", raising=False)
     assert sorted(draws.share("abcde") + draws.share("abcde", first=1)) == list("abcde")
+    assert draws.share("abcdefg", first=1, parts=3) == ["b", "e"]
     monkeypatch.setenv("LOOPSCOPE_DRAWS", "2")
     assert draws.share("abcde", first=1) == list("abcde")
 

@@ -1,4 +1,4 @@
-"""Twenty seconds of damaged model files: whatever is in them, nothing comes out but the engine's
+"""Ten seconds of damaged model files: whatever is in them, nothing comes out but the engine's
 own errors.
 """
 

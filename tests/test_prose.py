@@ -64,8 +64,13 @@ def trees() -> dict[Path, tuple[str, ast.Module]]:
     return {path: (text, ast.parse(text)) for path, text in texts.items()}
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Yield the place and the text of each docstring, those of attributes included."""
+@cache
+def docstrings() -> list[tuple[str, str]]:
+    """Return the place and the text of each docstring, those of attributes included."""
+    return list(_docstrings())
+
+
+def _docstrings() -> Iterator[tuple[str, str]]:
     for path, (_, tree) in trees().items():
         for node in ast.walk(tree):
             for statement in body if isinstance(body := getattr(node, "body", None), list) else ():

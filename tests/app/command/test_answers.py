@@ -31,8 +31,11 @@ BISECTION = [
 ]
 
 
-def conforms(told: object, kind: str) -> None:
+def test_the_schema_is_one() -> None:
     Draft202012Validator.check_schema(SCHEMA)
+
+
+def conforms(told: object, kind: str) -> None:
     Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": SCHEMA["$defs"]}).validate(told)
 
 

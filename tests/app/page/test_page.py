@@ -36,6 +36,7 @@ from loopscope_app.page.paged_pictures import MOST_PICTURES, pictures
 from loopscope_app.parts.dock.export_drawer import page as exported
 from loopscope_samples import sample, samples
 from tests.app.page.finished_runs import run_of
+from tests.draws import share
 from tests.engine.run_file.test_without_weights import dense
 
 MEGABYTE = 2**20
@@ -54,7 +55,8 @@ def page_of_sample(name: str) -> str:
     return page_of(run_of(name), title=name)
 
 
-@pytest.mark.parametrize("name", [one.name for one in samples()])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", share([one.name for one in samples()]))
 def test_every_sample_fits_into_a_megabyte(name: str) -> None:
     page = page_of_sample(name)
     assert len(page.encode()) < MEGABYTE

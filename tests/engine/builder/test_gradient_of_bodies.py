@@ -21,6 +21,7 @@ from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Operation
 from loopscope.ops.derivative import Reverse
 from loopscope.ops.infer import same
+from tests.draws import share
 from tests.engine.builder.walked_back import CASES, Case, arguments
 
 
@@ -37,7 +38,8 @@ def _first(case: Case, *given: Tensor) -> Any:
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", share(CASES), ids=lambda case: case.name)
 def test_a_gradient_has_a_gradient(case: Case) -> None:
     found = loopscope.check_gradient(partial(_first, case), arguments(case))
     assert found.ok, found

@@ -220,6 +220,7 @@ def test_a_result_has_one_output() -> None:
     assert "LS305" in [one.code for one in found.diagnostics]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_ten_thousand_states_are_checked_in_linear_time() -> None:
     """Each takes over the one before it, so that rules about back edges ask of each what it

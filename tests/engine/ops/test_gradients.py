@@ -1,8 +1,8 @@
 """Every operation's derivative against central differences in f64: a row for each operation,
 attribute variant and broadcast.
 
-Each row is checked with the shapes known. Every second row is checked with the lengths unknown, and
-the others as the gradient of their gradient; ``make search`` checks all rows in all three ways.
+Each row is checked with the shapes known. Every fourth row is checked with the lengths unknown, and
+every fourth as the gradient of its gradient; ``make search`` checks all rows in all three ways.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_the_derivative_is_that_of_central_differences(row: Row) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(
-    "row", share([row for row in ROWS if row.unknown_lengths]), ids=lambda row: row.name
+    "row", share([row for row in ROWS if row.unknown_lengths], parts=4), ids=lambda row: row.name
 )
 def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None:
     arrays = _arrays(row)
@@ -94,7 +94,7 @@ def test_the_derivative_is_the_same_when_lengths_are_not_known(row: Row) -> None
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_elements")
 @pytest.mark.parametrize(
-    "row", share([row for row in ROWS if row.second], first=1), ids=lambda row: row.name
+    "row", share([row for row in ROWS if row.second], first=1, parts=4), ids=lambda row: row.name
 )
 def test_the_derivative_has_a_derivative(row: Row) -> None:
     arrays = _arrays(row)

@@ -89,6 +89,7 @@ def test_every_sample_opens_without_running(name: str, everything: bool, tmp_pat
     expect_same(debugger, reopened(debugger, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in samples()])
 def test_a_run_that_is_paused_goes_on_where_it_was(name: str, tmp_path: Path) -> None:
     whole = begun(name)
@@ -104,6 +105,7 @@ def test_a_run_that_is_paused_goes_on_where_it_was(name: str, tmp_path: Path) ->
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iterations", [1, 5, 13])
 @pytest.mark.parametrize("name", ["collatz", "hybrid_stack", "speech_decoder", "keras_gru"])
 def test_a_run_at_its_limit_goes_on_for_as_much_again(

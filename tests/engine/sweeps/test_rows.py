@@ -68,7 +68,7 @@ def test_drawn_models_have_the_same_rows_in_lanes(
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(draws(60)))
 def test_drawn_nests_of_numbers_have_the_same_rows_in_lanes(seed: int) -> None:
     model, (one, other) = drawn_model(seed, numbers=True)
     if any(first.shape != second.shape for first, second in zip(one, other, strict=True)):

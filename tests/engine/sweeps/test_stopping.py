@@ -57,7 +57,7 @@ def test_a_stop_reaches_worker_processes() -> None:
     sweep = loopscope.sweep(
         model, {"most": np.full(600, 10**15)}, workers=2, lanes=False, limits=bounds
     )
-    alarm = threading.Timer(8, sweep.stop)
+    alarm = threading.Timer(4, sweep.stop)
     alarm.start()
     assert not list(sweep)
     assert not sweep.is_complete
