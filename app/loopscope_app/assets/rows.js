@@ -72,10 +72,7 @@ class Table {
       const line = element("tr");
       line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
       this.head.replaceChildren(line);
-      this.frame.setAttribute(
-        "aria-label",
-        `Iterations: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`,
-      );
+      this.frame.setAttribute("aria-label", `Table: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`);
     }
     while (this.body.rows.length > cells.length) this.body.deleteRow(-1);
     cells.forEach((row, number) => {

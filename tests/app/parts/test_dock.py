@@ -60,6 +60,11 @@ def test_a_model_without_a_loop_is_not_said_to_have_one(
     assert "Once a loop runs" not in page_text(app)
 
 
+def test_a_model_without_a_loop_lists_the_branches_of_its_ifs(opened: Visit) -> None:
+    app = looked(opened, "early_exit", tab="iterations", step="9999")
+    assert sent(app, "branch_table")["cells"] == [["then", "early_exit"]]
+
+
 def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
     app = looked(opened, "count_primes", step="100", strip="steps")
     drawn = sent(app, "whole_run")
