@@ -65,7 +65,7 @@ class Table {
   }
 
   /** @param {Rows} data */
-  receive({ titles, cells, now }) {
+  receive({ titles, cells, now, inView }) {
     const words = JSON.stringify(titles);
     if (this.titles !== words) {
       this.titles = words;
@@ -90,7 +90,7 @@ class Table {
     });
     this.shown.length = cells.length;
     for (const [number, line] of [...this.body.rows].entries()) line.classList.toggle("now", number === now);
-    if (now !== null) this.follow(now);
+    if (inView !== null) this.follow(inView);
   }
 
   // Only this frame is moved: the page stays where it is.
