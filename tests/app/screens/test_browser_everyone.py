@@ -185,10 +185,13 @@ def test_every_button_has_a_name(page: Page, server: str) -> None:
 
 
 def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -> None:
-    """A window of 1280 x 800 at 200 %."""
+    """A window of 1280 x 800 at 200 %, after the gallery was scrolled to the sample."""
     context = browser.new_context(viewport={"width": 640, "height": 400}, device_scale_factor=2)
     page = context.new_page()
-    canvas = open_sample(page, server, "collatz")
+    page.goto(server)
+    page.get_by_role("button", name="Open Why 7, and not 12?").click(timeout=LONG)
+    canvas = page.locator(CANVAS)
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
     finished(page)
     lies = canvas.bounding_box()
     assert lies is not None
@@ -200,6 +203,10 @@ def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -
     assert wide <= 0
     transport = page.locator(".st-key-transport")
     expect(transport.get_by_role("button", name="Step")).to_be_in_viewport()
+    card, dock = (page.locator(f".st-key-{key}").bounding_box() for key in ("first_run", "dock"))
+    assert card is not None
+    assert dock is not None
+    assert card["y"] + card["height"] <= dock["y"]  # the card of the first steps covers nothing
     context.close()
 
 
