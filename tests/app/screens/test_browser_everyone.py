@@ -138,7 +138,46 @@ def test_nothing_serious_on_any_screen(
             step(visited)
             settled(visited)
         found[name] = serious_in_both_themes(visited, rules)
+    assert stops(visited)
     assert not any(found.values()), {name: said for name, said in found.items() if said}
+
+
+FOCUSED = """() => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element === document.body ? "" : element.tagName;
+}"""
+MOST_STOPS = 150
+
+
+def stops(page: Page) -> int:
+    """Return how often Tab moves the focus until it has been once round the page."""
+    for number in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        if not page.evaluate(FOCUSED) and number:
+            return number
+    raise AssertionError(f"after {MOST_STOPS} times Tab the focus is still on the page")
+
+
+def test_what_if_by_keyboard_alone(page: Page, server: str) -> None:
+    """The menu that a key opens takes the focus and gives it back: ten keys in all."""
+    open_sample(page, server, "collatz")
+    finished(page)
+    page.keyboard.press("/")
+    page.keyboard.type("kee")
+    expect(page.locator(".st-key-find .hit").first).to_contain_text("keep_going")
+    page.keyboard.press("Enter")
+    expect(page.locator(DOCK).get_by_role("heading", name="keep_going")).to_be_visible()
+    page.keyboard.press("w")
+    expect(page.get_by_role("dialog").get_by_role("radio", name="true")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    settled(page)
+    page.keyboard.press("w")
+    expect(page.get_by_role("dialog").get_by_role("radio", name="true")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-what_if")).to_contain_text("10 instead of 7 iterations")
 
 
 def test_an_open_menu_can_be_told_from_the_page(visited: Page, server: str) -> None:
