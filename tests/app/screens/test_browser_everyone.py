@@ -1,4 +1,4 @@
-"""In a real chromium: axe-core finds nothing serious on any screen, and the canvas works without
+"""In a real chromium: axe-core finds nothing on any screen, and the canvas works without
 a pointer and says the moment.
 """
 
@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.app.accessibility import (
     BRIGHTNESS,
     change_theme,
+    findings_in_both_themes,
     rules_of_axe,
-    serious_in_both_themes,
 )
 from tests.app.browsing import CANVAS, LONG, open_sample, place, settled
 
@@ -125,7 +125,7 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
 @pytest.mark.parametrize(
     "address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()]
 )
-def test_nothing_serious_on_any_screen(
+def test_axe_finds_nothing_on_any_screen(
     visited: Page, server: str, rules: str, address: str
 ) -> None:
     visited.goto(f"{server}/{address}")
@@ -137,7 +137,7 @@ def test_nothing_serious_on_any_screen(
         for step in steps:
             step(visited)
             settled(visited)
-        found[name] = serious_in_both_themes(visited, rules)
+        found[name] = findings_in_both_themes(visited, rules)
     assert stops(visited)
     assert not any(found.values()), {name: said for name, said in found.items() if said}
 
