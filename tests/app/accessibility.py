@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, Literal
 
 from playwright.sync_api import Page
@@ -11,6 +12,7 @@ from tests import javascript
 
 AXE = javascript.TOOLS / "node_modules" / "axe-core" / "axe.min.js"
 RANKS = {"serious", "critical"}
+ALL_RANKS = {"minor", "moderate", *RANKS}
 ASK = """async (options) => {
   const passing = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < Infinity);
   await Promise.allSettled(passing.map((one) => one.finished));  // a color that fades has the contrast of neither end
@@ -38,12 +40,12 @@ def serious(page: Page, rules: str) -> list[Any]:
     return _findings(page, rules, {})
 
 
-def serious_in_both_themes(page: Page, rules: str) -> list[Any]:
-    """Return the findings in the light theme, and those about colours in the dark one.
+def findings_in_both_themes(page: Page, rules: str) -> list[Any]:
+    """Return the findings of all ranks in the light theme, and those about colours in the dark one.
 
     The page stays in the light theme.
     """
-    light = _findings(page, rules, {})
+    light = _findings(page, rules, {}, ALL_RANKS)
     change_theme(page, "dark")
     dark = _findings(page, rules, _COLOURS)
     change_theme(page, "light")
@@ -60,7 +62,9 @@ def change_theme(page: Page, scheme: Literal["light", "dark"]) -> None:
     )
 
 
-def _findings(page: Page, rules: str, options: dict[str, Any]) -> list[Any]:
+def _findings(
+    page: Page, rules: str, options: dict[str, Any], ranks: Set[str] = RANKS
+) -> list[Any]:
     if not page.evaluate("Boolean(window.axe)"):
         page.evaluate(rules)
-    return [finding for finding in page.evaluate(ASK, options) if finding[0] in RANKS]
+    return [finding for finding in page.evaluate(ASK, options) if finding[0] in ranks]

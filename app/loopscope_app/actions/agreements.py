@@ -6,7 +6,7 @@ from loopscope_app.actions import views
 from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.actions.side_by_side import compare_with
 from loopscope_app.state.agreement import Agreement
-from loopscope_app.state.compare_choice import CHOICE, RUNTIME
+from loopscope_app.state.compare_choice import KIND, RUNTIME
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import UserSession, place
 
@@ -32,6 +32,6 @@ def begin(session: UserSession) -> None:
 @show_errors
 def show_comparison() -> None:
     """Show the view Compare with the model's runtime."""
-    place(CHOICE, RUNTIME)
+    place(KIND, RUNTIME)
     views.show("compare")
     compare_with(RUNTIME)

@@ -55,6 +55,13 @@ def compare() -> None:
     compare_with(str(widget(KIND)))
 
 
+@clear_and_show_errors
+def choose_kind() -> None:
+    """Compare at once with a chosen runtime that has no result yet: it needs no other choice."""
+    if widget(KIND) == RUNTIME and current().run.other_runtime is None:
+        compare_with(RUNTIME)
+
+
 @show_errors
 def compare_with(kind: str) -> None:
     """Compare with a run of a kind."""

@@ -22,12 +22,24 @@ from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
 from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
+from loopscope_app.state.view_choices import DOCK
 
 MOST_CHANGES = 8
 EDITABLE = 1024
 """Number of elements up to which a value can be set."""
 COMPARE_SECONDS = 5.0
 """Time limit of each run of a comparison that starts by itself."""
+
+
+def opener() -> str:
+    """Return the key that opens the editor when it is set to True."""
+    return f"what_if_at_{current().run.generation}"
+
+
+def open_editor() -> None:
+    """Show the node in view, with the editor of its value open."""
+    DOCK.show("Node")
+    place(opener(), True)
 
 
 def refusal(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:

@@ -49,8 +49,8 @@ export type ListingMoment = {
   hints: Record<number, string>;
 };
 
-/** `now`: the number of the row of the moment. */
-export type Rows = { titles: string[]; cells: string[][]; now: number | null };
+/** `now`: the number of the row of the moment. `inView`: the row to scroll to. */
+export type Rows = { titles: string[]; cells: string[][]; now: number | null; inView: number | null };
 
 /** Where it begins and ends, its kind, a level, its words, what a tooltip says, and which of how many parts of the lane's height it takes. */
 export type Block = [number, number, string, number, string, string?, number?, number?];

@@ -65,17 +65,14 @@ class Table {
   }
 
   /** @param {Rows} data */
-  receive({ titles, cells, now }) {
+  receive({ titles, cells, now, inView }) {
     const words = JSON.stringify(titles);
     if (this.titles !== words) {
       this.titles = words;
       const line = element("tr");
       line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
       this.head.replaceChildren(line);
-      this.frame.setAttribute(
-        "aria-label",
-        `Iterations: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`,
-      );
+      this.frame.setAttribute("aria-label", `Table: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`);
     }
     while (this.body.rows.length > cells.length) this.body.deleteRow(-1);
     cells.forEach((row, number) => {
@@ -93,7 +90,7 @@ class Table {
     });
     this.shown.length = cells.length;
     for (const [number, line] of [...this.body.rows].entries()) line.classList.toggle("now", number === now);
-    if (now !== null) this.follow(now);
+    if (inView !== null) this.follow(inView);
   }
 
   // Only this frame is moved: the page stays where it is.

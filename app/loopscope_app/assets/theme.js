@@ -1,7 +1,9 @@
-// The theme: light, dark, or as the system. Without a menu, this only passes the choice to the page's own colours.
+// The theme: light, dark, or as the system. Without a menu, this only passes the choice to the page's own colours, and
+// mends what lies over the page.
 
 import { chooseTheme, chosenTheme } from "../canvas/assets/streamlit.js";
 import { element } from "./element.js";
+import { watchOverlays } from "./overlays.js";
 
 /** @import { Call } from "./component.js" */
 
@@ -13,6 +15,7 @@ export default function ({ data, parentElement }) {
   if (!data) return;
   const chosen = chosenTheme();
   document.documentElement.dataset.scheme = chosen.toLowerCase();
+  watchOverlays();
   if (!data.menu) return;
   const menu = element("fieldset", "themes");
   menu.append(element("legend", "", "Theme"));

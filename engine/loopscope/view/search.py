@@ -14,6 +14,7 @@ from loopscope.ir.walk import nodes
 
 MOST_HITS = 200
 _NUMBERS = re.compile("([0-9]+)")
+_CONSTANTS = frozenset({"Const", "Constant"})
 _ADDRESS_MARKS = ("/", "%", STEP)
 
 
@@ -59,8 +60,19 @@ def search(
             hit = Hit(address, node.type, decode(address.rpartition("/")[2]), "address", -1)
         if hit is not None:
             hits.append(hit)
-    hits.sort(key=lambda hit: (hit.rank, hit.address.count("/"), _by_number(hit.address)))
+    hits.sort(key=lambda hit: _order(hit, value_of))
     return tuple(hits[:max_hits])
+
+
+def _order(
+    hit: Hit, value_of: Callable[[str], str | None] | None
+) -> tuple[int, bool, bool, int, list[str]]:
+    """Return the sort key of a hit: its rank, then operations before constants, nodes that ran,
+    outer graphs, and numbers in their order.
+    """
+    ran = value_of is not None and bool(value_of(hit.address))
+    is_constant = hit.type in _CONSTANTS
+    return hit.rank, is_constant, not ran, hit.address.count("/"), _by_number(hit.address)
 
 
 def _by_number(address: str) -> list[str]:

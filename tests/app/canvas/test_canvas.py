@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 from playwright.sync_api import Page, expect
 
+from loopscope import builder
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding
 from loopscope.write import write_model
@@ -188,6 +189,26 @@ def test_a_small_picture_comes_even_when_the_machine_is_busy(own_page: Page, ser
     own_page.goto(f"{server}/?model=sample:if_add")
     canvas = own_page.locator(CANVAS)
     expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
+    expect(canvas.locator(".notice")).to_be_hidden()
+
+
+@pytest.mark.browser
+def test_a_layout_that_fails_with_little_time_is_made_without_limits(
+    own_page: Page, server: str, tmp_path: Path
+) -> None:
+    """Limits on the ranking of frames can end Graphviz: so they do for an LSTM in a branch."""
+    graph = builder.Graph("wide")
+    parts = [graph.parameter(f"x{number}", "f32", [1]) for number in range(160)]
+    write_model(graph.model({"y": builder.ops.concat(parts, axis=0)}), tmp_path / "wide.xml")
+    own_page.add_init_script(
+        "const wait = setTimeout; setTimeout = (work, time, ...rest) => wait(work, time === 850 ? 0 : time, ...rest);"
+        "const Genuine = Worker; Worker = class extends Genuine {"
+        "  postMessage(message) {"
+        "    if (!message.attributes?.nslimit1) return super.postMessage(message);"
+        "    this.onmessage({ data: { error: 'Assertion failed' } });"
+        "  } };"
+    )
+    canvas = open_address(own_page, f"{server}/?model={quote(str(tmp_path / 'wide.xml'))}")
     expect(canvas.locator(".notice")).to_be_hidden()
 
 

@@ -17,6 +17,7 @@ from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.differences import headline, lines_of, same_value
 from loopscope_app.describe.loop_execution import branches, iteration_count
 from loopscope_app.describe.tape_pair import MOST_COLUMNS, chart_of, column_of
+from loopscope_app.state.agreement import Agreement
 from loopscope_app.state.compare_choice import INPUTS, RUNTIME
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
@@ -119,6 +120,28 @@ def test_a_runtime_that_agrees_is_a_sentence(opened: Visit) -> None:
     app.button("compare_run").click().run()
     assert not app.exception
     assert "All outputs agree with OpenVINO" in page_text(app)
+
+
+def test_a_runtime_that_is_chosen_is_compared_at_once(opened: Visit) -> None:
+    app = opened(model="sample:decoder", view="compare")
+    app.segmented_control("compare_kind").set_value(RUNTIME).run()
+    assert not app.exception
+    assert "All outputs agree with OpenVINO" in page_text(app)
+
+
+def test_the_badge_shows_the_comparison_with_the_runtime(
+    opened: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = ComparisonReport("OpenVINO 1", (ValueDifference("words", -1, "3", "4"),), None)
+    monkeypatch.setattr("loopscope_app.actions.other_runs.differences", lambda _: report)
+    app = opened(model="sample:decoder")
+    model = app.session_state["loopscope"].model
+    model.agreement = Agreement(model.opened, model.inputs, report, over=True)
+    app.run()
+    app.button("agreement_badge").click().run()
+    assert not app.exception
+    assert app.segmented_control("compare_kind").value == RUNTIME
+    assert ["words (output)", "", "3", "4"] in sent(app, "compare_differences")["cells"]
 
 
 def test_the_first_value_that_differs_is_shown(

@@ -60,6 +60,17 @@ def test_a_model_without_a_loop_is_not_said_to_have_one(
     assert "Once a loop runs" not in page_text(app)
 
 
+def test_the_last_iteration_of_a_finished_loop_is_in_view(opened: Visit) -> None:
+    table = sent(looked(opened, "collatz", set="twenty_seven", step="99999"), "loop_table")
+    assert table["now"] is None
+    assert table["cells"][table["inView"]][0] == "110"
+
+
+def test_a_model_without_a_loop_lists_the_branches_of_its_ifs(opened: Visit) -> None:
+    app = looked(opened, "early_exit", tab="iterations", step="9999")
+    assert sent(app, "branch_table")["cells"] == [["then", "early_exit"]]
+
+
 def test_the_timeline_has_a_lane_per_level(opened: Visit) -> None:
     app = looked(opened, "count_primes", step="100", strip="steps")
     drawn = sent(app, "whole_run")

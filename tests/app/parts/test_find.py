@@ -38,7 +38,25 @@ def test_a_closed_finder_computes_nothing(session: UserSession) -> None:
 
 
 def test_before_typing_all_control_flow_is_listed(session: UserSession) -> None:
-    assert [one["type"] for one in found(session, " ")] == ["Loop", "If"]
+    hits = found(session, " ")
+    assert [(hit["type"], hit["value"]) for hit in hits] == [
+        ("Loop", "4 iterations"),
+        ("If", "then 4 ×"),
+    ]
+
+
+def test_nodes_that_ran_are_before_others_and_constants_are_last() -> None:
+    model = open_model.open_sample("early_exit")
+    run = Debugger(model.model, bindings(model.model, next(iter(model.sets.values()))))
+    run.run()
+    session = UserSession(ModelInUse(opened=model), RunInView(stepped=run))
+    hits = found(session, "f32")
+    ran = [bool(hit["value"]) for hit in hits if hit["type"] != "Const"]
+    assert ran == sorted(ran, reverse=True)
+    kinds = [hit["type"] == "Const" for hit in hits]
+    assert kinds == sorted(kinds)
+    assert any(ran)
+    assert not all(ran)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""In a real chromium: axe-core finds nothing serious on any screen, and the canvas works without
+"""In a real chromium: axe-core finds nothing on any screen, and the canvas works without
 a pointer and says the moment.
 """
 
@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.app.accessibility import (
     BRIGHTNESS,
     change_theme,
+    findings_in_both_themes,
     rules_of_axe,
-    serious_in_both_themes,
 )
 from tests.app.browsing import CANVAS, LONG, open_sample, place, settled
 
@@ -125,7 +125,7 @@ VISITS: dict[str, dict[str, tuple[Step, ...]]] = {
 @pytest.mark.parametrize(
     "address", VISITS, ids=[next(iter(screens)) for screens in VISITS.values()]
 )
-def test_nothing_serious_on_any_screen(
+def test_axe_finds_nothing_on_any_screen(
     visited: Page, server: str, rules: str, address: str
 ) -> None:
     visited.goto(f"{server}/{address}")
@@ -137,8 +137,47 @@ def test_nothing_serious_on_any_screen(
         for step in steps:
             step(visited)
             settled(visited)
-        found[name] = serious_in_both_themes(visited, rules)
+        found[name] = findings_in_both_themes(visited, rules)
+    assert stops(visited)
     assert not any(found.values()), {name: said for name, said in found.items() if said}
+
+
+FOCUSED = """() => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element === document.body ? "" : element.tagName;
+}"""
+MOST_STOPS = 150
+
+
+def stops(page: Page) -> int:
+    """Return how often Tab moves the focus until it has been once round the page."""
+    for number in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        if not page.evaluate(FOCUSED) and number:
+            return number
+    raise AssertionError(f"after {MOST_STOPS} times Tab the focus is still on the page")
+
+
+def test_what_if_by_keyboard_alone(page: Page, server: str) -> None:
+    """The menu that a key opens takes the focus and gives it back: ten keys in all."""
+    open_sample(page, server, "collatz")
+    finished(page)
+    page.keyboard.press("/")
+    page.keyboard.type("kee")
+    expect(page.locator(".st-key-find .hit").first).to_contain_text("keep_going")
+    page.keyboard.press("Enter")
+    expect(page.locator(DOCK).get_by_role("heading", name="keep_going")).to_be_visible()
+    page.keyboard.press("w")
+    expect(page.get_by_role("dialog").get_by_role("radio", name="true")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    settled(page)
+    page.keyboard.press("w")
+    expect(page.get_by_role("dialog").get_by_role("radio", name="true")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-what_if")).to_contain_text("10 instead of 7 iterations")
 
 
 def test_an_open_menu_can_be_told_from_the_page(visited: Page, server: str) -> None:
@@ -185,10 +224,13 @@ def test_every_button_has_a_name(page: Page, server: str) -> None:
 
 
 def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -> None:
-    """A window of 1280 x 800 at 200 %."""
+    """A window of 1280 x 800 at 200 %, after the gallery was scrolled to the sample."""
     context = browser.new_context(viewport={"width": 640, "height": 400}, device_scale_factor=2)
     page = context.new_page()
-    canvas = open_sample(page, server, "collatz")
+    page.goto(server)
+    page.get_by_role("button", name="Open Why 7, and not 12?").click(timeout=LONG)
+    canvas = page.locator(CANVAS)
+    expect(canvas.locator(".box").first).to_be_visible(timeout=LONG)
     finished(page)
     lies = canvas.bounding_box()
     assert lies is not None
@@ -200,6 +242,10 @@ def test_twice_the_size_has_the_picture_in_view(browser: Browser, server: str) -
     assert wide <= 0
     transport = page.locator(".st-key-transport")
     expect(transport.get_by_role("button", name="Step")).to_be_in_viewport()
+    card, dock = (page.locator(f".st-key-{key}").bounding_box() for key in ("first_run", "dock"))
+    assert card is not None
+    assert dock is not None
+    assert card["y"] + card["height"] <= dock["y"]  # the card of the first steps covers nothing
     context.close()
 
 

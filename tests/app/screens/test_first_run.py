@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from loopscope_app.describe.lessons import lessons
 from loopscope_app.state.launch import LAUNCH
@@ -47,6 +48,26 @@ def test_the_card_leads_from_a_press_to_two_tapes(opened: Visit) -> None:
     app.button("first_run_lessons").click().run()
     assert not app.exception
     assert app.query_params["lesson"] == "while"
+
+
+def containers_around(block: Block, key: str) -> list[int]:
+    """Return the indices of the containers around a button, outermost first; nothing without it."""
+    for index, child in block.children.items():
+        if isinstance(child, Block):
+            if inner := containers_around(child, key):
+                return [index, *inner]
+        elif getattr(child, "key", None) == key:
+            return [index]
+    return []
+
+
+def test_the_card_keeps_its_place_when_the_strip_gets_its_handle(opened: Visit) -> None:
+    """Content of the card would be shown in the container that takes its place."""
+    app = begun(opened)
+    before = containers_around(app.main, "first_run_close")
+    press(app, "step")
+    assert containers_around(app.main, "strip_open")
+    assert containers_around(app.main, "first_run_close") == before
 
 
 def test_a_closed_card_does_not_come_back(opened: Visit) -> None:

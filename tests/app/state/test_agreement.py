@@ -122,6 +122,5 @@ def _click_the_badge(page: Page, address: str) -> None:
     badge = page.get_by_role("button", name="Agrees with OpenVINO")
     expect(badge).to_be_visible(timeout=120_000)
     badge.click()
-    expect(page.get_by_text("All outputs agree with OpenVINO").first).to_be_visible(
-        timeout=4 * LONG
-    )
+    headline = page.locator(".headline", has_text="All outputs agree with OpenVINO")
+    expect(headline).to_be_visible(timeout=4 * LONG)

@@ -83,7 +83,8 @@ async function climb(structure, ladder) {
 /**
  * Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text.
  *
- * With little time Graphviz may fail on a text that it lays out otherwise: then the next step of the ladder is tried.
+ * With little time Graphviz may fail on a text that it lays out otherwise: then the next step of the ladder is tried, and
+ * after the last step the text is laid out without limits.
  * @param {string} dot
  * @param {Rung[]} ladder
  */
@@ -104,6 +105,7 @@ async function climbOnce(dot, ladder) {
     if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
     return answer;
   }
+  if (failure && ladder !== PATIENT) return climbOnce(dot, PATIENT);
   throw failure ?? new TooDense();
 }
 

@@ -2,7 +2,7 @@
 //
 // All of it is style: variables and attributes of the page's root element, which the style sheet reads. Python hears nothing of it.
 
-import { DOCK_OF_PAGE, placeOf } from "./streamlit.js";
+import { DOCK_OF_PAGE, placeOf, scrollToTop } from "./streamlit.js";
 
 const KEPT_AS = "loopscope room";
 const KEY_PIXELS = 24; // pixels of a key
@@ -25,7 +25,9 @@ export function share(element) {
   const canvas = placeOf(element);
   if (!canvas) return;
   if (!listening) begin();
-  if (!canvas.querySelector(".divider")) canvas.append(divider());
+  if (canvas.querySelector(".divider")) return;
+  canvas.append(divider());
+  scrollToTop(); // the gallery may have been scrolled
 }
 
 function begin() {

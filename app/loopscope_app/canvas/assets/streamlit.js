@@ -35,6 +35,11 @@ export function placeOf(element) {
   return host.closest(".st-key-canvas");
 }
 
+/** Show the beginning of the page. */
+export function scrollToTop() {
+  document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
+}
+
 /** The dock beside the canvas. */
 export const DOCK_OF_PAGE = ".st-key-dock";
 

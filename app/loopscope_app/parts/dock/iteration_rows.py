@@ -42,6 +42,7 @@ def show(
             cells,
             key=key,
             now=None if loop.current is None else loop.current - first,
+            in_view=len(cells) - 1,
             on_pick=lambda number: _go(page_rows[number]),
         )
     return page_rows

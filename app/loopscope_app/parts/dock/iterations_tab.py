@@ -7,7 +7,7 @@ import streamlit as st
 import loopscope
 from loopscope.ir import iteration_range
 from loopscope_app.describe.iteration_table import IterationRow
-from loopscope_app.parts.dock import formula_column, iteration_rows, matrix_lanes
+from loopscope_app.parts.dock import branch_rows, formula_column, iteration_rows, matrix_lanes
 from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.focus import LoopInFocus
@@ -69,10 +69,12 @@ def _button(words: str, key: str, look: Look, option: str) -> None:
 
 
 def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> None:
-    """Show the columns of the first loop of the model, or the reason for an empty table."""
+    """Show the columns of the first loop of the model, the Ifs of a model without loops, or the
+    reason for an empty table.
+    """
     first = until_a_loop_runs.first_loop(debugger.model)
     if first is None:
-        until_a_loop_runs.none_to_show()
+        branch_rows.show(debugger)
         return
     if loop is not None and loop.record is not None and loop.record.ended_by is not None:
         markup.show(f"<b>{markup.text(loop.place.node.name, 60)}</b> ran no iteration.", "quiet")

@@ -8,6 +8,7 @@ from loopscope_app.parts.widgets import markup
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
 _OTHER = (
     ("/ or Ctrl+F", "Find a node by name, operation, shape or value"),
+    ("W", "What if: set the value of the shown node by hand"),
     ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
     ("F", "The canvas alone in the window; Esc brings the panels back"),

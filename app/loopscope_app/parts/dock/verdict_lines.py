@@ -22,12 +22,9 @@ from loopscope_app.state.view_choices import CHAIN, HIDDEN, SHOWN
 
 _MOST_VALUES = 12
 
-_FIRST = (
-    "Press <kbd>→</kbd> to run the first operation: its value appears on its wire.",
-    (
-        '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> '
-        "everything, <kbd>←</kbd> steps back.</span>"
-    ),
+_KEYS = (
+    '<span class="quiet"><kbd>Shift</kbd> <kbd>→</kbd> runs a whole iteration, <kbd>End</kbd> '
+    "everything, <kbd>←</kbd> steps back.</span>"
 )
 
 _LAST = ("Finished: every operation has run.",)
@@ -51,7 +48,7 @@ def show(session: UserSession, decided: str | None) -> None:
     if not failure or markup.sentence(failure) not in region:  # else it has been told
         lines += _of_run(session.run.debugger)
     failed = session.run.debugger.state in ("failed", "limit")
-    hint = _LAST if session.run.debugger.state == "finished" else _FIRST
+    hint = _LAST if session.run.debugger.state == "finished" else _hint(session.run.debugger)
     with st.container(key="verdict"):
         markup.show("<br>".join(lines or hint), "verdict failed" if failed else "verdict")
         with st.container(key="verdict_actions", horizontal=True, vertical_alignment="center"):
@@ -59,6 +56,13 @@ def show(session: UserSession, decided: str | None) -> None:
                 _chain_button()
             _to_the_first_odd(session.run.debugger)
     _values(session)
+
+
+def _hint(debugger: loopscope.Debugger) -> tuple[str, ...]:
+    """Return how to take the next step."""
+    which = "next" if debugger.cursor.step else "first"
+    words = f"Press <kbd>→</kbd> to run the {which} operation: its value appears on its wire."
+    return (words, _KEYS)
 
 
 def _chain_button() -> None:

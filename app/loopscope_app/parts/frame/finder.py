@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+import loopscope
 from loopscope.errors import neutral
 from loopscope.ir import Model, readable
 from loopscope.view import Hit, family_of, search
 from loopscope_app.actions import selection
 from loopscope_app.components import component
 from loopscope_app.describe.node_index import places
+from loopscope_app.describe.region_outcomes import outcome
 from loopscope_app.describe.values_at_cursor import values_at
 from loopscope_app.state.user_session import UserSession, current, widget
 
@@ -59,13 +61,14 @@ def message(session: UserSession, query: str | None) -> dict[str, object]:
     if query is None or session.model.opened is None:
         return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
     model = session.model.opened.model
-    values = values_at(session.run.at_rest) if session.run.at_rest else {}
+    run = session.run.at_rest
+    values = values_at(run) if run else {}
     hits = (
         search(model, query, values.get, max_hits=sys.maxsize)
         if query.strip()
         else _control_flow(model)
     )
-    rows = [_row(hit, values.get(hit.address, "")) for hit in hits[:MOST_SHOWN]]
+    rows = [_row(hit, _result(run, hit.address, values)) for hit in hits[:MOST_SHOWN]]
     return {
         "hits": rows,
         "foot": _foot(query, len(hits), len(rows), bool(values)),
@@ -77,6 +80,13 @@ def message(session: UserSession, query: str | None) -> dict[str, object]:
 def _control_flow(model: Model) -> tuple[Hit, ...]:
     matches = (entry for entry in places(model).values() if entry.node.bodies)
     return tuple(Hit(entry.address, entry.node.type, entry.node.name, "", 0) for entry in matches)
+
+
+def _result(run: loopscope.Debugger | None, address: str, values: Mapping[str, str]) -> str:
+    """Return what a node did in the run: branches or iterations, else its value at the cursor."""
+    entry = places(run.model).get(address) if run and run.steps else None
+    did = outcome(run, entry) if run and entry else ""
+    return did or values.get(address, "")
 
 
 def _row(hit: Hit, value: str) -> dict[str, str]:

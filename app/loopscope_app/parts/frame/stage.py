@@ -33,7 +33,8 @@ answered in half the time.
 def show(session: UserSession, dock: Callable[[UserSession], None]) -> None:
     """Draw the stage. During a long run its progress replaces everything beside the canvas.
 
-    ``dock`` draws the content of the dock.
+    ``dock`` draws the content of the dock. Each optional part has a container of its own: the
+    browser shows the content of a container whose place another one takes until the run ends.
     """
     with st.container(key="canvas"):
         graph_canvas.show(session)
@@ -42,6 +43,7 @@ def show(session: UserSession, dock: Callable[[UserSession], None]) -> None:
         messages = st.container(key="told")
     preparing.begin(session)
     beside = st.container(key="dock")
+    strip, wide, card = st.container(), st.container(), st.container()
     if session.run.running is not None:
         with controls:
             run_progress.show()
@@ -67,9 +69,12 @@ def show(session: UserSession, dock: Callable[[UserSession], None]) -> None:
         notice.show(session)
     with beside:
         dock(session)
-    strip_lanes.show(session)
-    iterations_tab.show_wide(session, loop_in_focus(session))
-    first_run.show(session)
+    with strip:
+        strip_lanes.show(session)
+    with wide:
+        iterations_tab.show_wide(session, loop_in_focus(session))
+    with card:
+        first_run.show(session)
     with onwards:
         run_progress.onward(session)
         run_progress.fitting(session)

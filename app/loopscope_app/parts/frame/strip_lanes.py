@@ -17,8 +17,9 @@ def show(session: UserSession) -> None:
     if debugger is None or not debugger.steps:
         return
     shown = STRIP.shown()
+    handle, lanes = st.container(), st.container()
     if shown == HIDDEN:
-        with st.container(key="strip_handle"):
+        with handle, st.container(key="strip_handle"):
             st.button(
                 "Steps, matrix",
                 key="strip_open",
@@ -29,7 +30,7 @@ def show(session: UserSession) -> None:
                 help="The whole run as lanes, and every value in every iteration",
             )
         return
-    with st.container(key="strip_lanes"):
+    with lanes, st.container(key="strip_lanes"):
         with st.container(key="strip_head", horizontal=True, vertical_alignment="center"):
             for name in STRIP.options[1:]:
                 st.button(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope_app.actions import moves, preparing
+from loopscope_app.actions import moves, preparing, what_if_changes
 from loopscope_app.describe.controls import BY_NAME, MORE, TransportButton
 from loopscope_app.state.user_session import UserSession
 
@@ -46,6 +46,13 @@ def show(session: UserSession) -> None:
             else "Step automatically, at the speed set in the strip",
             shortcut="P",
             on_click=moves.play,
+        )
+        # Not drawn: the editor's own button cannot have a key.
+        st.button(
+            "What if",
+            key="transport_what_if",
+            shortcut="W",
+            on_click=what_if_changes.open_editor,
         )
         with st.popover("More moves", key="transport_more", type="tertiary", help="More moves"):
             for name in MORE:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app.actions import views
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import UserSession, place
+from loopscope_app.state.user_session import UserSession, place, widget
 from loopscope_app.state.view_choices import DEBUG, VIEWS, offered_views
 
 
@@ -20,7 +20,9 @@ def show(session: UserSession, opened: Opened) -> None:
     offered = offered_views(opened)
     if len(offered) < 2:
         return
-    place(views.BAR, shown_view(session, opened))
+    view = shown_view(session, opened)
+    if widget(views.BAR) != view:  # a value that arrives again would undo a click meanwhile
+        place(views.BAR, view)
     st.segmented_control(
         "View",
         offered,

@@ -49,8 +49,9 @@ def show(node: Node, operation: Operation | None) -> None:
 
 
 def _given(value: object, attribute: Attribute | None) -> str:
+    text = markup.text(value, 400) or "empty"
     return (
-        f'<span class="mono">{markup.text(value, 400)}</span><span '
+        f'<span class="mono">{text}</span><span '
         f'class="why">{markup.text(_meaning(attribute), _MAX_CHARACTERS)}</span>'
     )
 

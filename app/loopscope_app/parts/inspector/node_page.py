@@ -76,8 +76,9 @@ def _heading(
     facts = [title, type_of(declared) if declared else "no outputs"]
     if session.model.opened is not None and is_trace(session.model.opened.model):
         facts = [type_of(declared)] if declared and not node.bodies else []
+    name = markup.text(node.name, 80).replace("/", "/<wbr>")  # a long name breaks at its scopes
     markup.show(
-        f"<h2>{markup.text(node.type, 60)} <span>{markup.text(node.name, 80)}</span></h2>"
+        f"<h2>{markup.text(node.type, 60)} <span>{name}</span></h2>"
         f'<span class="quiet">{markup.text(" · ".join(facts))}</span>'
     )
     address_line.show(concrete or _where(session, place), key="inspector_address")

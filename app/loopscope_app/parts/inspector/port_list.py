@@ -4,6 +4,8 @@ are bound to the outer graph.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import streamlit as st
 
 import loopscope
@@ -56,8 +58,22 @@ def _input_line(
         else ""
     )
     source = decode(label)
-    detail = " · ".join(filter(None, (port.role, port.type, f"from {elided(source, 60)}")))
+    name = elided(_without_shared_scope(source, place.node.name), 60)
+    detail = " · ".join(filter(None, (port.role, port.type, f"from {name}")))
     return chain.ChainLine(elided(port.name, 60), "", detail, value, hint=source)
+
+
+def _without_shared_scope(name: str, neighbour: str) -> str:
+    """Return a name without the scopes that it shares with a neighbour.
+
+    >>> _without_shared_scope("decoder/rnn/Unsqueeze", "decoder/rnn/LSTM")
+    'Unsqueeze'
+    >>> _without_shared_scope("decoder/out", "decoder_2/LSTM")
+    'decoder/out'
+    """
+    scopes, others = name.split("/")[:-1], neighbour.split("/")[:-1]
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(scopes, others, strict=False))
+    return name[sum(len(scope) + 1 for scope, _ in pairs) :]
 
 
 def show_outputs(

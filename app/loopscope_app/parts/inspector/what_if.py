@@ -36,7 +36,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
     # open.
     popover = st.popover(
         "What if …",
-        key=opener(),
+        key=what_if_changes.opener(),
         on_change="rerun",
         help=_HELP,
     )
@@ -59,11 +59,6 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
                 on_click=what_if_changes.set_value,
                 args=(address, key),
             )
-
-
-def opener() -> str:
-    """Return the key that opens the editor when it is set to True."""
-    return f"what_if_at_{current().run.generation}"
 
 
 def _field(key: str, name: str, array: np.ndarray) -> None:

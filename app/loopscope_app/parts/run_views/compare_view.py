@@ -73,6 +73,7 @@ def _choose(session: UserSession, opened: Opened, runtime: str) -> str:
             format_func=kinds.__getitem__,
             label_visibility="collapsed",
             width="content",
+            on_change=side_by_side.choose_kind,
         )
         if kind == INPUTS:
             st.selectbox(

@@ -12,14 +12,10 @@ def first_loop(model: Model) -> IndexedNode | None:
     return next((entry for entry in places(model).values() if entry.node.is_loop), None)
 
 
-def none_to_show() -> None:
-    markup.show("This model has no loop: its steps are under Performance.", "quiet")
-
-
 def show(session: UserSession, what: str) -> None:
     """Show the text. ``what`` is the rest of a sentence that begins with "Once a loop runs"."""
     opened = session.model.opened
     if opened is not None and first_loop(opened.model) is None:
-        none_to_show()
+        markup.show("This model has no loop: its steps are under Performance.", "quiet")
     else:
         markup.show(f"Once a loop runs, {what}", "quiet")

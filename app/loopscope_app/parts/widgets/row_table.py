@@ -19,9 +19,10 @@ def show(
     key: str,
     now: int | None,
     on_pick: Callable[[int], None],
+    in_view: int | None = None,
 ) -> None:
     """Draw the rows. ``now`` is the index of the marked row; ``on_pick`` receives the index of a
-    clicked row.
+    clicked row. ``in_view`` is the row to scroll to without a marked row.
     """
 
     def picked() -> None:
@@ -30,4 +31,10 @@ def show(
             on_pick(number)
 
     words = [[neutral(cell, LONGEST) for cell in row] for row in (titles, *cells)]
-    _rows(key=key, data={"titles": words[0], "cells": words[1:], "now": now}, on_pick_change=picked)
+    data = {
+        "titles": words[0],
+        "cells": words[1:],
+        "now": now,
+        "inView": in_view if now is None else now,
+    }
+    _rows(key=key, data=data, on_pick_change=picked)
