@@ -31,6 +31,7 @@ WINDOW = (1540, 943)
 FRAME = """(canvas, css) => {
   canvas.append(Object.assign(document.createElement("style"), { textContent: css }));
   const { camera } = globalThis[Symbol.for("loopscope.canvas")].canvases.get("canvas_graph");
+  camera.top = 0; // the place of the run is not in the picture
   camera.fit();
   const { x, k } = camera, least = 0.9, middle = canvas.clientWidth / 2;
   // What is too tall to be read as a whole is shown from its top.
