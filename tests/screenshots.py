@@ -15,21 +15,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
-from PIL import Image
+from PIL import Image, ImageOps
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from loopscope_samples import FOLDER, Sample, SampleTrace, sample_traces, samples
+from tests.app.accessibility import change_theme
 from tests.app.conftest import CHROMIUM, FLAGS
 from tests.app.serving import SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "tests" / "pictures"
 CARD = (600, 340)
-WINDOW = (1540, 943)
-"""Gives the canvas the proportions of a card."""
-FRAME = """(canvas, css) => {
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WINDOW = (1495, 666)
+"""Size of the window in which the canvas has the proportions of a card."""
+FRAME = """async (canvas, css) => {
   canvas.append(Object.assign(document.createElement("style"), { textContent: css }));
+  await new Promise((resized) => setTimeout(resized, 300)); // the canvas is higher without its strip
   const { camera } = globalThis[Symbol.for("loopscope.canvas")].canvases.get("canvas_graph");
   camera.fit();
   const { x, k } = camera, least = 0.9, middle = canvas.clientWidth / 2;
@@ -37,10 +41,10 @@ FRAME = """(canvas, css) => {
   if (k < least) camera.set(middle - ((middle - x) / k) * least, 8, least);
   camera.place();
 }"""
-BARE = ".tools, .overview, .legend, .notice, .bar-of-time { display: none !important; } .stage { bottom: 0 !important; }"
+BARE = ".tools, .overview, .legend, .notice, .bar-of-time { display: none !important; } .stage { bottom: 0 !important; --canvas-top: 4; }"
 
 
-ABOVE = ".st-key-corner, .st-key-controls, .st-key-told, .st-key-strip_handle { display: none !important; }"
+ABOVE = ".divider, .st-key-corner, .st-key-controls, .st-key-told, .st-key-strip_handle { display: none !important; }"
 """Hides what the page draws over the canvas."""
 
 
@@ -52,10 +56,11 @@ def main() -> int:
     with served() as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         entries: list[Sample | SampleTrace] = [*samples(), *sample_traces()]
+        page = window(browser, WINDOW)
+        page.goto(url)
         for one in entries:
             if not wanted or one.name in wanted:
-                for scheme in ("light", "dark"):
-                    card(browser, url, one, scheme)
+                cards(page, url, one)
         if not wanted or "readme" in wanted:
             readme(browser, url)
         browser.close()
@@ -89,20 +94,24 @@ def wait_for(port: int, seconds: float = 60) -> None:
         time.sleep(0.2)
 
 
-def opened(browser: Browser, url: str, address: str, scheme: str, size: tuple[int, int]) -> Page:
-    page = browser.new_page(
+def window(browser: Browser, size: tuple[int, int]) -> Page:
+    return browser.new_page(
         viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if scheme == "dark" else "light",
+        color_scheme="light",
+        reduced_motion="reduce",
     )
-    page.goto(f"{url}/?{address}")
+
+
+def show(page: Page, address: str) -> None:
+    page.goto(address)
     page.locator(".st-key-canvas_graph .box").first.wait_for(timeout=60_000)
     page.wait_for_timeout(900)
-    return page
 
 
-def card(browser: Browser, url: str, one: Sample | SampleTrace, scheme: str) -> None:
-    """The sample's picture some steps into its run, without the canvas's own tools."""
-    page = opened(browser, url, f"model=sample:{one.name}", scheme, WINDOW)
+def cards(page: Page, url: str, one: Sample | SampleTrace) -> None:
+    """Save the sample's pictures some steps into its run, without the canvas's own tools."""
+    change_theme(page, "light")
+    show(page, f"{url}/?model=sample:{one.name}")
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
         page.wait_for_timeout(250)
@@ -110,19 +119,20 @@ def card(browser: Browser, url: str, one: Sample | SampleTrace, scheme: str) -> 
     canvas = page.locator(".st-key-canvas_graph .canvas")
     canvas.evaluate(FRAME, BARE)
     page.mouse.move(5, 5)
-    page.wait_for_timeout(500)
-    picture = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
-    whole = picture.crop((2, 2, picture.width - 2, picture.height - 2)).resize(
-        CARD, Image.Resampling.LANCZOS
-    )
-    save(whole, FOLDER / "pictures" / f"{one.name}-{scheme}.png")
-    page.close()
-    print(one.name, scheme)
+    for scheme in SCHEMES:
+        change_theme(page, scheme)
+        page.wait_for_timeout(500)
+        picture = Image.open(io.BytesIO(canvas.screenshot())).convert("RGB")
+        inner = picture.crop((2, 2, picture.width - 2, picture.height - 2))
+        whole = ImageOps.fit(inner, CARD, Image.Resampling.LANCZOS)
+        save(whole, FOLDER / "pictures" / f"{one.name}-{scheme}.png")
+    print(one.name)
 
 
 def readme(browser: Browser, url: str) -> None:
     """The first sample after its run, with the verdict and the condition that decided."""
-    page = opened(browser, url, "model=sample:collatz", "light", (1440, 900))
+    page = window(browser, (1440, 900))
+    show(page, f"{url}/?model=sample:collatz")
     page.keyboard.press("End")
     page.locator(".st-key-dock").get_by_text("stopped after 7 iterations").wait_for()
     page.mouse.move(5, 5)

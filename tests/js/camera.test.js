@@ -41,6 +41,15 @@ test("all of a small picture is shown in the middle, hardly larger than it is", 
   assert.deepEqual(rounded(camera), [170, 127.5, 1.15]);
 });
 
+test("a whole picture begins below what the page lays on the canvas", () => {
+  Object.assign(camera, { width: 800, height: 600, top: 44, firstRow: () => 44 });
+  for (const look of [() => camera.begin(), () => camera.fit()]) {
+    camera.set(0, 0, 1);
+    look();
+    assert.ok(camera.y >= 44 && camera.y + camera.height * camera.k <= 600, `${camera.y} ${camera.k}`);
+  }
+});
+
 test("a box that is comfortably in sight moves nothing", () => {
   camera.set(10, 10, 1);
   camera.follow({ left: 100, top: 100, width: 80, height: 30 });

@@ -81,7 +81,7 @@ class CostTable:
             )
         elif self.total.macs:
             parts.append(f"{counted(self.total.macs, 'MAC')} per run")
-        words = ". ".join(parts) or "No parameters, and no products that are added to sums"
+        words = ". ".join(parts) or "No parameters and no MACs (multiplications that are added up)"
         return f"{words}.{self._unknown}"
 
     @property

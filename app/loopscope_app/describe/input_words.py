@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -32,6 +32,21 @@ def input_words(
         name = elided(next(iter(signature.names), signature.name), _LONGEST_NAME)
         words.append(f"{name} = {significant(array.reshape(-1)[0], 6)}")
     return ", ".join(words) if len(words) <= _MOST_NAMED else ""
+
+
+def varying_first(names: Iterable[str], sets: Iterable[Mapping[str, np.ndarray]]) -> list[str]:
+    """Return the names of inputs in their order, those last that have one value in all sets."""
+    first, *others = sets
+    return sorted(
+        names,
+        key=lambda name: (
+            name in first
+            and all(
+                name in arrays and _same(np.asarray(first[name]), np.asarray(arrays[name]))
+                for arrays in others
+            )
+        ),
+    )
 
 
 def _same(own: np.ndarray, other: np.ndarray) -> bool:

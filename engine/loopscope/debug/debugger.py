@@ -28,7 +28,7 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.plan import LoopRegion, Program
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model, expect_model
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
@@ -181,12 +181,12 @@ class Debugger(Run):
 
     def next_iteration(self) -> Cursor:
         """Move to the beginning of the next iteration of the innermost loop, or past the loop after
-        its last iteration.
+        its last iteration. Outside of loops, step over an operation or into a loop.
         """
         levels = self.moment
         inner = next((level for level in reversed(levels) if level.iteration is not None), None)
         if inner is None:
-            return self.step_over()
+            return self.step_into() if self._is_before_a_loop() else self.step_over()
         program, row, iteration = inner.program, inner.row, inner.iteration
         assert program.parent is not None
         assert iteration is not None
@@ -206,6 +206,11 @@ class Debugger(Run):
             )
 
         return self._forward(has_advanced, depth)
+
+    def _is_before_a_loop(self) -> bool:
+        level = self.moment[-1]
+        following = level.program.instructions[level.position : level.position + 1]
+        return any(isinstance(instruction.region, LoopRegion) for instruction in following)
 
     def previous_iteration(self) -> Cursor:
         """Move to the beginning of the previous iteration; from the first iteration, to the loop

@@ -77,5 +77,5 @@ def test_a_model_without_products_says_so() -> None:
     debugger = loopscope.Debugger(graph.model(ops.relu(x)), [np.ones(0, np.float32)])
     table = cost_table(debugger, {})
     assert table is not None
-    assert table.sentence == "No parameters, and no products that are added to sums."
+    assert table.sentence == "No parameters and no MACs (multiplications that are added up)."
     assert by_measure(debugger, {}) == {}

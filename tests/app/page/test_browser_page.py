@@ -138,6 +138,18 @@ def test_a_row_of_the_table_leads_there_and_a_box_tells_its_value(
     expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "dark")
     offline.emulate_media(color_scheme="light")
     expect(offline.locator("#canvas .canvas")).to_have_attribute("data-theme", "light")
+    offline.emulate_media(media="print")  # the whole picture, and no controls
+    expect(offline.locator("nav")).to_be_hidden()
+    expect(offline.locator("#canvas .tools")).to_be_hidden()
+    paper = offline.locator("body").bounding_box()
+    tape = offline.locator("#canvas .bar-of-time").bounding_box()
+    assert paper is not None
+    assert tape is not None
+    for box in offline.locator("#canvas .box").all():
+        area = box.bounding_box()
+        assert area is not None
+        assert 0 <= area["x"] <= area["x"] + area["width"] <= paper["x"] + paper["width"]
+        assert area["y"] + area["height"] <= tape["y"]
 
 
 def test_a_page_folds_and_opens_and_a_folded_loop_says_how_it_ended(

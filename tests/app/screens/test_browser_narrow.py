@@ -1,4 +1,4 @@
-"""In a real chromium: nothing of a lesson is cut off in a narrow window."""
+"""In a real chromium: nothing of a lesson is cut off in a narrow window, and it opens at its top."""
 
 from __future__ import annotations
 
@@ -33,3 +33,8 @@ def test_all_buttons_of_a_lesson_are_in_the_window(page: Page, server: str) -> N
         assert first is not None
         assert second is not None
         assert first["y"] == pytest.approx(second["y"], abs=2)
+    text = page.locator(".st-key-lesson")
+    assert text.evaluate("lesson => { lesson.scrollTo(0, 9999); return lesson.scrollTop; }") > 0
+    page.get_by_role("button", name="Next").first.click()
+    expect(text).to_contain_text("The same account with one difference")
+    page.wait_for_function("document.querySelector('.st-key-lesson').scrollTop === 0")

@@ -126,7 +126,7 @@ def _owner(address: str) -> str:
             "main/outer[0]/body/inner",
         ),
         ("main/outer[2]/body/choice", "main/last", "main/outer[1]/body/inner"),
-        ("main/outer", "main/last", "main/double"),
+        ("main/outer", "main/outer[0]/body/inner", "main/double"),
         ("main/double", "main/outer", "main/double"),
     ],
 )

@@ -184,7 +184,7 @@ export class Bar {
     const style = getComputedStyle(this.root);
     const colour = (/** @type {string} */ one) => style.getPropertyValue(`--${one}`).trim();
     const x = (/** @type {number} */ step) => ((step - track.first) / Math.max(1, reach - track.first)) * width;
-    pen.font = `600 11px ${style.fontFamily}`;
+    pen.font = `600 ${0.69 * rem()}px ${style.fontFamily}`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     for (const [k, begin] of track.begins.entries()) {
@@ -206,6 +206,11 @@ export class Bar {
       }
     }
   }
+}
+
+/** Pixels of the page's type, which is larger for a projector. */
+function rem() {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
 
 /** @param {number} number */

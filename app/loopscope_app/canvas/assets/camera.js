@@ -9,7 +9,7 @@ import { StickyHeaders } from "./sticky_headers.js";
  */
 
 /** `whole`: from which a whole picture can be read; `readable`: at which a place is looked at. */
-export const ZOOM = { least: 0.08, most: 3, whole: 0.6, readable: 0.75, words: 0.34 };
+export const ZOOM = { least: 0.08, most: 3, whole: 0.56, readable: 0.75, words: 0.34 };
 const CLICK_DISTANCE = 4;
 const GLIDE = 220;
 const FIRST_ROW = 60; // pixels of the picture
@@ -133,7 +133,12 @@ export class Camera {
   }
 
   fitted({ width, height } = this.view) {
-    return Math.min(1.15, (width - 16) / this.width, (height - 16) / this.height);
+    return Math.min(1.15, (width - 16) / this.width, (height - 8 - this.roof) / this.height);
+  }
+
+  /** What a whole picture leaves free above it. */
+  get roof() {
+    return Math.max(8, this.top);
   }
 
   /**
@@ -160,11 +165,11 @@ export class Camera {
    */
   centred(box, k, head = 8) {
     const { width, height } = this.view;
-    const within = (/** @type {number} */ at, /** @type {number} */ size, /** @type {number} */ view) =>
-      size * k > view ? Math.min(head, Math.max(view - size * k - 8, at)) : (view - size * k) / 2;
+    const within = (/** @type {number} */ at, /** @type {number} */ space, free = 0) =>
+      space < 0 ? Math.min(head, Math.max(space - 8, at)) : Math.max(Math.min(free, space), space / 2);
     return [
-      within(width / 2 - (box.left + box.width / 2) * k, this.width, width),
-      within(height * 0.45 - (box.top + box.height / 2) * k, this.height, height),
+      within(width / 2 - (box.left + box.width / 2) * k, width - this.width * k),
+      within(height * 0.45 - (box.top + box.height / 2) * k, height - this.height * k, this.roof),
     ];
   }
 
@@ -177,7 +182,8 @@ export class Camera {
     const large = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable"));
     const isWhole = fitted >= (large || ZOOM.whole);
     const k = isWhole ? fitted : large || ZOOM.readable;
-    const [left, top] = isWhole ? [(width - this.width * k) / 2, (height - this.height * k) / 2] : this.start(k);
+    const middle = [(width - this.width * k) / 2, Math.max(this.roof, (height - this.height * k) / 2)];
+    const [left, top] = isWhole ? middle : this.start(k);
     this.set(...this.beside(left, top, k), k);
     this.rest();
   }

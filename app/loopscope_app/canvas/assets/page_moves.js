@@ -32,7 +32,7 @@ export function destination(name, from, paths) {
     case "out":
       return later((path) => path.length < depth);
     case "next":
-      if (loop < 0) return later((path) => path.length <= depth);
+      if (loop < 0) return later((path) => path.length <= depth || path[depth] >= 0);
       return later((path) => path.length <= loop || path[loop] !== paths[from][loop]);
     case "previous":
       return previous(from, paths, loop);

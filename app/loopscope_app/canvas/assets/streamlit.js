@@ -22,7 +22,8 @@ export function moveOfButton(target) {
  * @returns {HTMLElement | null | undefined}
  */
 export function cornerOver(element) {
-  return placeOf(element)?.querySelector(".st-key-corner");
+  const canvas = hostOf(element).closest(".st-key-canvas, .st-key-view_canvas, .st-key-compare_canvas");
+  return canvas?.querySelector(".st-key-corner, .st-key-view_canvas_open, .st-key-compare_open");
 }
 
 /**
@@ -30,9 +31,13 @@ export function cornerOver(element) {
  * @param {Element} element
  */
 export function placeOf(element) {
+  return hostOf(element).closest(".st-key-canvas");
+}
+
+/** @param {Element} element */
+function hostOf(element) {
   const root = element.getRootNode();
-  const host = root instanceof ShadowRoot ? root.host : element;
-  return host.closest(".st-key-canvas");
+  return root instanceof ShadowRoot ? root.host : element;
 }
 
 /** Show the beginning of the page. */

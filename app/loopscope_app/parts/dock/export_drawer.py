@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 import loopscope
 from loopscope.errors import EngineError
@@ -39,11 +40,26 @@ def show(session: UserSession) -> None:
     debugger = session.run.debugger
     if debugger is None or session.model.opened is None:
         return
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        if not is_trace(debugger.model):  # a trace is a file already
-            _this_run(session, session.model.opened, debugger)
-        _one_page(session, session.model.opened, debugger)
-        node_colours.show(session, session.model.opened, debugger)
+    opened = session.model.opened
+    if not is_trace(debugger.model):  # a trace is a file already
+        with _section("Run"):
+            _this_run(session, opened, debugger)
+    with _section("Web page"):
+        _one_page(session, opened, debugger)
+    _values(opened, debugger)
+    with _section("Colours"):
+        node_colours.show(session, opened, debugger)
+
+
+def _section(title: str) -> DeltaGenerator:
+    """Return a row for controls, below its title."""
+    markup.show(markup.section(title))
+    return st.container(horizontal=True, vertical_alignment="center")
+
+
+def _values(opened: Opened, debugger: loopscope.Debugger) -> None:
+    """Show the download of all values of the run, or why there is none."""
+    markup.show(markup.section("Values"))
     if not debugger.steps:
         markup.show(
             "Run something first: then every computed value can be downloaded as one file.", "quiet"
@@ -68,7 +84,7 @@ def show(session: UserSession) -> None:
         st.download_button(
             f"Download {ending}",
             lambda: written(debugger, ending),
-            file_name=f"{session.model.opened.file_name()}{ending}",
+            file_name=f"{opened.file_name()}{ending}",
             icon=":material/download:",
             key=f"export_download_{ending}",
             on_click="ignore",
@@ -82,6 +98,7 @@ def _this_run(session: UserSession, opened: Opened, debugger: loopscope.Debugger
     shown = look(session)
     bare = debugger.plan.lacks_weights or st.checkbox(
         "Without weights",
+        width="content",
         key="take_away_without_weights",
         help=(
             "The file contains the model's structure and the values of the run, not its weights. "

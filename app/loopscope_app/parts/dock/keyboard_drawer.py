@@ -6,8 +6,8 @@ from loopscope_app.describe.controls import CONTROLS
 from loopscope_app.parts.widgets import markup
 
 _SHOWN = {"Right": "→", "Left": "←", "Up": "↑", "Down": "↓"}
-_OTHER = (
-    ("/ or Ctrl+F", "Find a node by name, operation, shape or value"),
+_OTHER = (  # alternatives are separated by a bar
+    ("/|Ctrl+F", "Find a node by name, operation, shape or value"),
     ("W", "What if: set the value of the shown node by hand"),
     ("P", "Play: step automatically, or stop; so does the space bar"),
     ("Backspace", "On the canvas: out of the body that it shows"),
@@ -19,9 +19,11 @@ _OTHER = (
             "Esc steps again"
         ),
     ),
-    ("+ − 0", "The canvas closer, further, all of it"),
+    ("+|−|0", "Zoom in, zoom out, show the whole picture"),
     ("U", "Iterations side by side, or the loop drawn once"),
-    ("? L", "The legend: what colours and lines mean"),
+    ("?|L", "The legend: what colours and lines mean"),
+)
+_MOUSE = (
     ("Double click", "A body on a canvas of its own"),
     ("Red dot", "A breakpoint: a click switches it off, and on again"),
 )
@@ -29,9 +31,15 @@ _OTHER = (
 
 def show() -> None:
     rows = [(_keys(control.shortcut), markup.text(control.meaning)) for control in CONTROLS]
-    rows += [(markup.text(key), markup.text(meaning)) for key, meaning in _OTHER]
+    rows += [
+        (" ".join(_keys(key) for key in keys.split("|")), markup.text(meaning))
+        for keys, meaning in _OTHER
+    ]
+    rows += [(markup.text(mouse), markup.text(meaning)) for mouse, meaning in _MOUSE]
     markup.show(markup.facts(rows))
 
 
 def _keys(shortcut: str) -> str:
-    return " ".join(f"<kbd>{_SHOWN.get(key, key)}</kbd>" for key in shortcut.split("+"))
+    """Return the keys of a shortcut as markup; a plus alone is a key."""
+    keys = shortcut.split("+") if len(shortcut) > 1 else [shortcut]
+    return " ".join(f"<kbd>{_SHOWN.get(key, key)}</kbd>" for key in keys)

@@ -115,13 +115,10 @@ def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
     searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
     for kind, result in searches.items():
         if result.step is not None:
-            first, indefinite = (
-                f"First {result.noun}",
-                f"{'An' if kind == 'infinity' else 'A'} {result.noun}",
-            )
-            what = first if result.is_certain else f"{indefinite}, perhaps not the first"
+            first, other = f"First {result.noun}", f"Go to {result.noun}"
+            what = first if result.is_certain else f"Perhaps not the first {result.noun}"
             st.button(
-                first if result.is_certain else indefinite,
+                first if result.is_certain else other,
                 key=f"verdict_{kind}",
                 icon=":material/error:" if kind == "nan" else ":material/all_inclusive:",
                 help=markup.plain(f"{what}: {readable(result.address)}"),
@@ -134,7 +131,7 @@ def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
         sentences = " ".join(result.sentence for result in left)
         words = markup.plain(f"{sentences} Search the rest, for up to 20 seconds each.")
         st.button(
-            "Find first NaN",
+            f"Find first {left[0].noun}",
             key="verdict_look",
             icon=":material/search:",
             help=words,

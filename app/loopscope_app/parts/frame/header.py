@@ -10,6 +10,7 @@ from loopscope.ir import is_trace
 from loopscope.view import short_name, value_preview
 from loopscope_app.actions import models
 from loopscope_app.describe.generated_inputs import generated_words
+from loopscope_app.describe.input_words import varying_first
 from loopscope_app.describe.wording import model_size
 from loopscope_app.parts.dock import drawer
 from loopscope_app.parts.frame import agreement_badge, finder, more_menu, problems_badge, view_row
@@ -100,6 +101,8 @@ def _set_words(session: UserSession, opened: Opened, name: str) -> str:
         isinstance(value, np.ndarray | np.generic) and np.size(value) == 1
         for value in arrays.values()
     )
-    values = ", ".join(f"{short_name(key)} = {value_preview(arrays[key])}" for key in arrays)
-    title = values if is_small else words
+    title = words
+    if is_small:  # a menu of sets is narrow: what tells them apart is to be read in it
+        names = varying_first(arrays, [arrays, *opened.sets.values()])
+        title = ", ".join(f"{short_name(key)} = {value_preview(arrays[key])}" for key in names)
     return shorten(f"{title} · {text}" if text not in ("", title) else title, 110)

@@ -21,7 +21,7 @@ def show(opened: Opened) -> None:
 
 
 def _rows(opened: Opened) -> Iterator[tuple[str, str]]:
-    yield "file", opened.title
+    yield ("sample", opened.sample.name) if opened.sample else ("file", opened.title)
     yield from model_facts(opened.model)
     yield "nodes", f"{len(places(opened.model)):,}"
     result = model_costs(opened.model)

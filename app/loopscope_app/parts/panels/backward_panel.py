@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from loopscope.errors import neutral
 from loopscope_app.actions import gradients
@@ -12,13 +13,15 @@ from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
 
-def show(session: UserSession, opened: Opened) -> None:
-    """Show what is differentiated by what, in one row, and the way back from a gradient."""
-    with st.container(key="gradient_bar", horizontal=True, vertical_alignment="center"):
+def show(session: UserSession, opened: Opened) -> DeltaGenerator:
+    """Show what is differentiated by what, and the way back from a gradient. Return their row."""
+    row = st.container(key="gradient_bar", horizontal=True, vertical_alignment="center")
+    with row:
         if opened.backward is not None:
             _back(opened)
         else:
             _choice(session, opened)
+    return row
 
 
 def _back(opened: Opened) -> None:

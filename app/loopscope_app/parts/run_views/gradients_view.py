@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 import loopscope
 from loopscope.errors import elided
@@ -31,9 +32,9 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return
-    backward_panel.show(session, opened)
+    bar = backward_panel.show(session, opened)
     pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
-    walk = _chosen(pairs)
+    walk = _chosen(pairs, bar)
     if walk is None:
         view_room.leave(None, _ROWS)
         _without_pair(session, debugger, branch_headline(branches))
@@ -57,11 +58,11 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
         canvas(session)
 
 
-def _chosen(pairs: Sequence[WalkedBack]) -> WalkedBack | None:
-    """Return the chosen pair of loops; with several, show a choice."""
+def _chosen(pairs: Sequence[WalkedBack], bar: DeltaGenerator) -> WalkedBack | None:
+    """Return the chosen pair of loops; with several, show a choice in a bar."""
     if len(pairs) < 2:
         return pairs[0] if pairs else None
-    number = st.selectbox(
+    number = bar.selectbox(
         "Loop",
         range(len(pairs)),
         key=PAIR,
