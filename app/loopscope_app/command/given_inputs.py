@@ -16,6 +16,7 @@ from loopscope.ops.stored import entry_name, stored_arrays, unpacked
 from loopscope.read import what_is_at
 from loopscope.sweeps import one_sample, seed_said
 from loopscope_app.command.written_tensors import is_list, split_words, tensors_in_words
+from loopscope_app.describe.input_files import position_keys
 from loopscope_app.describe.random_inputs import (
     has_open_lengths,
     lengths_by_rules,
@@ -60,9 +61,9 @@ def read_inputs(source: str, model: Model) -> Mapping[str | int, object]:
     """Return the input values by input name or by position; nothing for an empty text.
 
     ``source`` is the path of an .npz file, values such as ``number=27 x[2,3]=0 y=[[1,2],[3,4]]``,
-    or ``random`` with an optional seed and descriptions of single inputs. A key such as ``0`` in
-    the file is a position if the model has no input of that name. Generated inputs are reported on
-    standard error. Raise ``InputError`` for any other text.
+    or ``random`` with an optional seed and descriptions of single inputs. A key such as ``0`` or
+    ``arr_0`` in the file is a position if the model has no input of that name. Generated inputs are
+    reported on standard error. Raise ``InputError`` for any other text.
     """
     if not source.split():
         return {}
@@ -156,20 +157,22 @@ def _described(signature: Signature, value: Any) -> str:
 
 
 def _stored(path: str, model: Model) -> Mapping[str | int, object]:
-    """Return the values of an .npz file by input name, or by position for a key such as ``0`` that
-    is not an input name.
+    """Return the values of an .npz file by input name, or by position for a key such as ``0`` or
+    ``arr_0`` that is not an input name.
     """
     names = {
         entry_name(name): name
         for signature in model.inputs
         for name in (signature.name, *signature.names)
     }
-    positions = set(map(str, range(len(model.inputs))))
+    positions = {
+        key: position for position in range(len(model.inputs)) for key in position_keys(position)
+    }
     try:
         values = unpacked(stored_arrays(path))
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     return {
-        int(key) if key in positions and key not in names else names.get(key, key): value
+        positions[key] if key in positions and key not in names else names.get(key, key): value
         for key, value in values.items()
     }

@@ -20,17 +20,11 @@ MOST_BYTES = 1 << 30
 def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arrays of an .npz file by the names of ``signatures``.
 
-    A key may be any name of an input, its position, or ``i0``, ``i1``, ...
+    A key may be any name of an input, or one of its ``position_keys``.
     """
     by_key: dict[str, str] = {}
     for position, (key, signature) in enumerate(signatures(model).items()):
-        for alias in (
-            f"i{position}",
-            f"arr_{position}",
-            str(position),
-            signature.name,
-            *signature.names,
-        ):
+        for alias in (*position_keys(position), signature.name, *signature.names):
             by_key.setdefault(alias, key)
     by_key |= {key: key for key in signatures(model)}
     unknown = [key for key in arrays if key not in by_key]
@@ -38,6 +32,14 @@ def named(model: Model, arrays: Mapping[str, Any]) -> dict[str, Any]:
         expected = listed(list(signatures(model)))
         raise InputError(f"the file contains {listed(unknown)}: expected the inputs {expected}")
     return {by_key[key]: array for key, array in arrays.items()}
+
+
+def position_keys(position: int) -> tuple[str, str, str]:
+    """Return the keys of an .npz file that stand for an input by its position.
+
+    numpy calls arrays that are saved without names ``arr_0``, ``arr_1``, ...
+    """
+    return f"i{position}", f"arr_{position}", str(position)
 
 
 def read_arrays(name: str, data: bytes) -> dict[str, Any]:

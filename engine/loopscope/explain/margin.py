@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ir.element_type import REAL_FLOATS, ElementType
+from loopscope.ir.element_type import is_real_float
 from loopscope.ir.number_text import significant
 from loopscope.ops.narrowing import round_to
 
@@ -54,7 +54,7 @@ def margin(left: np.generic, right: np.generic, sign: str) -> Margin | None:
     'That was decided by 0.0004: bf16 would decide otherwise.'
     """
     operands = [np.asarray(left), np.asarray(right)]
-    if any(ElementType.of_dtype(operand.dtype) not in REAL_FLOATS for operand in operands):
+    if not all(is_real_float(operand.dtype) for operand in operands):
         return None
     values = [float(operand) for operand in operands]
     if not all(map(np.isfinite, values)):

@@ -255,11 +255,11 @@ def _uncomputed_outputs(region: LoopRegion) -> str:
 
 
 def _declared(run: Run, program: Program, row: int, region: LoopRegion) -> int | None:
+    """Return the trip count; None if the loop has none, also from a call that leaves it out."""
     if region.trip_count is None:
         return None
-    return int(
-        np.asarray(run.values.get(run.timeline, program, row, region.trip_count)).reshape(-1)[0]
-    )
+    count = run.values.get(run.timeline, program, row, region.trip_count)
+    return None if count is None else int(np.asarray(count).reshape(-1)[0])
 
 
 def _sentence(

@@ -95,6 +95,11 @@ def type_name(dtype: np.dtype) -> str:
     return str(element_type) if element_type is not None else dtype.name
 
 
+def is_real_float(dtype: np.dtype) -> bool:
+    """Return True if elements are floats with a sign, of at least 16 bits."""
+    return _BY_DTYPE.get(dtype) in REAL_FLOATS
+
+
 @cache
 def is_whole(dtype: np.dtype) -> bool:
     """Return True if elements are integers, including narrow types that the IR lacks.

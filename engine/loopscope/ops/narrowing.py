@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from loopscope.ir.element_type import REAL_FLOATS, ElementType
+from loopscope.ir.element_type import ElementType, is_real_float
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.effects import OPSET
@@ -30,7 +30,7 @@ def round_to(data: Array, /, *, to: str) -> Array:
     in a row. A scale is the largest magnitude of the row or group divided by 127 or 7; a row with
     NaN or an infinity becomes NaN.
     """
-    if data.dtype.kind != "f" and ElementType.of_dtype(data.dtype) not in REAL_FLOATS:
+    if data.dtype.kind != "f" and not is_real_float(data.dtype):
         return data
     with np.errstate(all="ignore"):
         return cast(np.asarray(_ROUNDERS[to](data)), ElementType.of_dtype(data.dtype))

@@ -37,8 +37,12 @@ def main(*words: str) -> int:
             request = compiled.create_infer_request()
             request.infer(feeds)
             names = [output.get_node().get_friendly_name() for output in compiled.outputs]
+            tensors = [request.get_output_tensor(number) for number in range(len(names))]
             results = {
-                str(number): request.get_output_tensor(number).data for number in range(len(names))
+                str(number): tensor.str_data
+                if tensor.element_type == openvino.Type.string
+                else tensor.data
+                for number, tensor in enumerate(tensors)
             }
             np.savez(target, names=np.array(names), **results)
     except Exception as error:

@@ -122,10 +122,11 @@ def sufficient_trip_count(run: Run, program: Program) -> int | None:
         return None
     sufficient = times(run, region) + _TRIP_COUNT_MARGIN
     rows = run.timeline.executions.rows[program.parent.index]
-    trips = [
-        int(np.asarray(run.values.get(run.timeline, program.parent, row, region.trip_count)).item())
-        for row in range(rows)
+    counts = [
+        run.values.get(run.timeline, program.parent, row, region.trip_count) for row in range(rows)
     ]
+    # A call of a function may leave the trip count out.
+    trips = [0 if count is None else int(np.asarray(count).item()) for count in counts]
     return sufficient if min(trips, default=0) > sufficient else None
 
 

@@ -87,7 +87,7 @@ def read_file(path: Path, format: Format, limits: ReadLimits) -> Model:
             if format is Format.SAVED_MODEL:
                 return _read_unpacked(file, str(path), limits)
     if format is Format.SAVED_MODEL:
-        return read_folder(path.parent, limits)
+        return _read_saved_model(path, limits)
     if format is Format.SAVED_MODEL_TEXT:
         return _read_text_saved_model(path, str(path), limits)
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
@@ -172,14 +172,28 @@ def _read_unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
         return _converted(inside, Format.SAVED_MODEL, name, limits)
 
 
+def _read_saved_model(path: Path, limits: ReadLimits) -> Model:
+    """Read the graph of a SavedModel; its file may have another name than TensorFlow gives it."""
+    if path.name == _SAVED_MODEL:
+        return read_folder(path.parent, limits)
+    with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
+        _link_folders(path.parent, Path(folder))
+        (Path(folder) / _SAVED_MODEL).symlink_to(path.resolve())
+        return _converted(Path(folder), Format.SAVED_MODEL, str(path), limits)
+
+
+def _link_folders(source: Path, target: Path) -> None:
+    for entry in source.iterdir():
+        if entry.is_dir():
+            (target / entry.name).symlink_to(entry.resolve())
+
+
 def _read_text_saved_model(text: Path, name: str, limits: ReadLimits) -> Model:
     """Read a SavedModel whose graph is text; the folders beside it contain its variables and
     assets.
     """
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
-        for entry in text.parent.iterdir():
-            if entry.is_dir():
-                (Path(folder) / entry.name).symlink_to(entry.resolve())
+        _link_folders(text.parent, Path(folder))
         _write_binary(text, Format.SAVED_MODEL_TEXT, Path(folder) / _SAVED_MODEL, name, limits)
         return _converted(Path(folder), Format.SAVED_MODEL_TEXT, name, limits)
 

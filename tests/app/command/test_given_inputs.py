@@ -131,6 +131,16 @@ def test_inputs_beyond_any_number_are_told(tmp_path: Path) -> None:
         loopscope.run(model(), read_inputs(str(tmp_path / "given.npz"), model()))
 
 
+@pytest.mark.parametrize("keys", ["arr_{}", "i{}", "{}"])
+def test_arrays_without_names_are_in_the_order_of_the_inputs(keys: str, tmp_path: Path) -> None:
+    values = [np.array(7), np.ones((2, 3), np.float32), np.array(False)]
+    path = tmp_path / "given.npz"
+    write(path, {keys.format(position): value for position, value in enumerate(values)})
+    given = read_inputs(str(path), model())
+    assert list(given) == [0, 1, 2]
+    np.testing.assert_array_equal(loopscope.run(model(), given).outputs[0], 7 * values[1])
+
+
 def test_a_file_goes_before_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "n=5.npz", n=np.array(7))

@@ -42,6 +42,7 @@ def test_margins(
     "pair",
     [
         (np.int32(3), np.int32(4)),
+        (np.complex64(1), np.complex64(1j)),
         (np.float32(np.nan), np.float32(0)),
         (np.float32(np.inf), np.float32(0)),
     ],

@@ -507,3 +507,22 @@ def test_a_tensor_iterator_without_slices(joining: Slice, name: str, count: int 
         f"main/{main.nodes[made.layer].name}",
     )
     assert (found.name, found.trip_count) == (name, count)
+
+
+def test_a_call_may_leave_the_trip_count_out() -> None:
+    model = read("""main (float x) => (float y) {
+      on = Constant <value = bool {1}> ()
+      y = local.halve (, on, x)
+    }
+    <domain: "local", opset_import: ["" : 17]> halve (n, on, x) => (y) {
+      y = Loop (n, on, x) <body = step (int64 i, bool c, float v) => (bool more, float w) {
+        two = Constant <value = float {2.0}> ()
+        w = Div (v, two)
+        one = Constant <value = float {1.0}> ()
+        more = Greater (w, one)
+      }>
+    }""")
+    debugger = loopscope.Debugger(model, {"x": np.float32(5)})
+    debugger.run()
+    address = next(one.address for one in debugger.control_flow if one.kind == "Loop")
+    assert verdict(debugger, address).sentence.startswith("Stopped after 3 iterations because")

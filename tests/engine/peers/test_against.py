@@ -321,3 +321,13 @@ def test_onnx_loops_of_counts_that_vary_are_compared() -> None:
     assert report.values == 1 + 4 * 5 + 6 * 4, (
         "the loop and the constant, the outer body in 4 iterations, the inner one in 6"
     )
+
+
+def test_texts_are_compared() -> None:
+    graph = builder.Graph("texts")
+    texts = graph.parameter("texts", "string", [3])
+    begins, ends, symbols = builder.ops.string_tensor_unpack(texts)
+    model = graph.model(builder.ops.string_tensor_pack(begins, ends, symbols))
+    feed = [np.array(["a", "", "bcd é"], object)]
+    report = against(finished(model, feed), feed)
+    assert report.agrees, report.sentence

@@ -59,6 +59,10 @@ def test_a_folder_is_read_too(tmp_path: Path) -> None:
     folder = next(tmp_path.rglob("saved_model.pb")).parent
     _check_while_loop(loopscope.read_model(folder))
     _check_while_loop(loopscope.read_model(folder / "saved_model.pb"))
+    other = (folder / "saved_model.pb").rename(folder / "before.pb")
+    (folder / "saved_model.pb").write_bytes((FILES / "while_loop.pb").read_bytes()[:100])
+    _check_while_loop(loopscope.read_model(other))
+    assert loopscope.read_model(other).file == str(other)
 
 
 def test_a_tensor_array_of_tensorflow_lite() -> None:

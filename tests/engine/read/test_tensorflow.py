@@ -8,7 +8,7 @@ import functools
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes, graph_conversion
 from loopscope.read.tensorflow.call_scopes import with_call_scopes
+from loopscope.read.tensorflow.case_branches import with_ifs
 from loopscope.read.tensorflow.graph_file import GraphDefFile, read_source
 from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
 from loopscope.view.group_titles import function_calls
@@ -323,6 +324,7 @@ def test_a_graph_that_is_too_long_to_be_counted_opens_and_says_so() -> None:
         ("fibonacci.pb", ["Loop", "Loop"]),
         ("frames_in_functions.zip", ["Loop", "Loop", "If", "If"]),
         ("frames_as_text.zip", ["Loop", "Loop", "If", "If"]),
+        ("case.pb", ["Loop", *["If"] * 6]),
     ],
 )
 def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list[str]) -> None:
@@ -340,10 +342,39 @@ def test_frames_and_branches_of_v1_become_loops_and_ifs(name: str, regions: list
         ("print_in_cond.pb", ["cond"]),
         ("plain_loop.meta", ["while"]),
         ("three_loops_deep.pb", ["while", "while/while", "while/while/while"]),
+        (
+            "case.pb",
+            [
+                "outer",
+                "outer/indexed_case",
+                "outer/indexed_case/inner",
+                "outer/indexed_case/inner/indexed_case",
+                "while",
+                "while/in_loop",
+                "while/in_loop/indexed_case",
+            ],
+        ),
     ],
 )
 def test_loops_and_branches_of_v1_have_their_scope_as_name(name: str, regions: list[str]) -> None:
     assert sorted(node.name for node in _nodes(_read(name).graph) if node.bodies) == regions
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda case: case.attr["branches"].list.ClearField("func"),
+        lambda case: case.input.append("x"),
+        lambda case: setattr(case.attr["branches"].list.func[0], "name", "nowhere"),
+        lambda case: case.attr["Tin"].list.type.append(1),
+    ],
+)
+def test_a_malformed_case_stays(damage: Callable[[Any], object]) -> None:
+    graph = _graph("case.pb")
+    (case,) = (node for node in graph.node if node.op == "StatelessCase")
+    assert with_ifs(graph) is not None
+    damage(case)
+    assert with_ifs(graph) is None
 
 
 def test_nodes_have_the_devices_of_the_file(tmp_path: Path) -> None:

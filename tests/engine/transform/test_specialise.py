@@ -73,6 +73,9 @@ COUNTED = """counted (float[2] x) => (float[2] y, float[K, 2] all) {
     }>
 }
 """
+NEVER_RUN = COUNTED.replace("value_int = 3", "value_int = 0").replace(", float[K, 2] all)", ")")
+NEVER_RUN = NEVER_RUN.replace("y, all = Loop", "y = Loop")
+"""A loop without iterations whose collected output is left out."""
 SCANNED = """scanned (float[N, 2] x) => (float[2] y, float[N, 2] all) {
     zeros = Constant <value_floats = [0.0, 0.0]> ()
     y, all = Scan (zeros, x) <
@@ -95,6 +98,7 @@ SCANNED = """scanned (float[N, 2] x) => (float[2] y, float[N, 2] all) {
         (LENGTHS, {}, {"x": [1, 4]}, False, ["main/If_6 became its then branch; 2 nodes of"]),
         (LENGTHS, {}, {"x": [2, 4]}, False, ["main/If_6 became its else branch; 2 nodes of"]),
         (SCANNED, {}, {"x": [3, 2]}, True, ["main/Scan_1 was unrolled into 3 iterations"]),
+        (NEVER_RUN, {}, {}, 3, ["main/Loop_2 was unrolled into 0 iterations"]),
         (COUNTED, {}, {}, 3, ["main/Loop_2 was unrolled into 3 iterations"]),
     ],
 )

@@ -16,6 +16,7 @@ from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes
 from loopscope.read.tensorflow.call_scopes import with_call_scopes, with_declared_calls
+from loopscope.read.tensorflow.case_branches import with_ifs
 from loopscope.read.tensorflow.control_prints import with_read_prints
 from loopscope.read.tensorflow.graph_file import (
     SAVED_MODEL,
@@ -37,9 +38,10 @@ def convert_graph(path: Path, format: Format, target: Path, limits: ReadLimits) 
     source, missing_note = _read_graph(
         path / SAVED_MODEL if format is Format.SAVED_MODEL else path, format, limits
     )
-    calls = with_call_scopes(source.graph) if source is not None else None
+    graph = (with_ifs(source.graph) or source.graph) if source is not None else None
+    calls = with_call_scopes(graph) if graph is not None else None
     if source is not None:
-        graph = calls.graph if calls is not None else source.graph
+        graph = calls.graph if calls is not None else graph
         graph = with_read_prints(graph) or graph
         if graph is not source.graph:
             path, source = (

@@ -12,6 +12,12 @@ from loopscope.ir.element_type import ElementType
 from loopscope.read.tflite.drafts import DraftValue
 from loopscope.read.tflite.operator_nodes import NUMPY, Operator, declared
 from loopscope.read.tflite.schema import element_type
+from loopscope.read.tflite.window_rules import (
+    average_pooling,
+    convolution,
+    depthwise_convolution,
+    max_pooling,
+)
 
 _TO_END = np.int64(2**31 - 1)
 Rule = Callable[[Operator], list[DraftValue]]
@@ -502,6 +508,10 @@ RULES: Mapping[str, Rule] = {
     "REVERSE_SEQUENCE": _reverse_sequence,
     "BATCH_MATMUL": _batch_matmul,
     "FULLY_CONNECTED": _fully_connected,
+    "CONV_2D": convolution,
+    "DEPTHWISE_CONV_2D": depthwise_convolution,
+    "AVERAGE_POOL_2D": average_pooling,
+    "MAX_POOL_2D": max_pooling,
     "ADD_N": _add_n,
     "DEQUANTIZE": _dequantize,
     "QUANTIZE": _quantize,

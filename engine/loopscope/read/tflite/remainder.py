@@ -81,7 +81,12 @@ class Fragment:
                     (tensor.name for tensor in output_tensors if tensor is not None),
                     f"{tensors[0].name}/{node.type}",
                 )
-                attributes = {key: str(text) for key, text in node.attributes.items()}
+                # The offsets of constants lead into the weights of this fragment alone.
+                attributes = {
+                    key: str(text)
+                    for key, text in node.attributes.items()
+                    if node.constant is None or key not in ("offset", "size")
+                }
                 node_outputs = draft.add(
                     node.type,
                     node.opset,

@@ -115,7 +115,7 @@ class _Unrolling:
                 raise CannotUnroll(f"its input {entry.external} is sliced with bounds")
             if self.node.type == TENSOR_ITERATOR and self._is_converted(parameter, entry):
                 raise CannotUnroll(f"the Parameter {parameter.name!r} converts its value")
-        for index, output in enumerate(self.body.outer_outputs):
+        for index, output in enumerate(self.body.outer_outputs[: len(self.node.outputs)]):
             if output.axis is not None and (self._direction(output) == 0 or output.part_size < 1):
                 raise CannotUnroll(f"its output {index} is concatenated with bounds")
             if output.axis is not None and not output.stacked and self._rank(output) is None:
