@@ -60,48 +60,6 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-QUESTIONS = {
-    "one-more-iteration": (
-        "openvino loop executes one extra iteration",
-        "while loop runs once more after conversion",
-        "tf.while_loop trip count off by one",
-    ),
-    "first-wrong-token": (
-        "onnxruntime output differs from pytorch after a few tokens",
-        "decoder generates different text after export",
-        "onnx and torch inference outputs are not the same",
-    ),
-    "first-nan": ("model output is nan", "Inf in fp16 inference", "occasional nan results"),
-    "model-without-the-if": ("onnx If node remove silero vad", "Unsupported operator If"),
-    "runtime-loops": ("does openvino unroll loop", "LSTM loop slow inference"),
-    "report-a-runtime-bug": ("report onnxruntime bug minimal reproducer",),
-    "longest-runs": (
-        "inference time depends on input",
-        "infinite loop model never terminates",
-        "generate hangs forever",
-    ),
-    "testing-loops": ("number of iterations in pytest", "github action onnx test"),
-    "how-loops-differ": ("onnx Scan vs Loop", "scan output concatenated axis shape"),
-}
-"""Phrases of public threads, by the page that answers them. The site's search shows that page among
-the first four results for each of them.
-"""
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_page_has_the_words_in_which_its_question_is_asked(name: str) -> None:
-    """The search completes words and ignores capital letters, "in", "is" and their like."""
-    page = set(re.findall(r"\w+", (FOLDER / f"questions/{name}.md").read_text("utf-8").lower()))
-    words = {
-        word
-        for phrase in QUESTIONS[name]
-        for word in re.findall(r"[^\W_]+", phrase.lower())
-        if len(word) > 2
-    }
-    missing = [word for word in words if not any(known.startswith(word) for known in page)]
-    assert not missing
-
-
 def test_the_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_bytes()) <= 6 * 1024
 
