@@ -13,9 +13,9 @@ CODE = {
     for name in find_namespace_packages(root, include=["loopscope*"])
 }
 MODELS = {
-    f"loopscope_samples.models.{path.name}": path.as_posix()
-    for path in Path("sample_models").iterdir()
-    if path.is_dir() and path.name != "loopscope_samples"
+    ".".join(("loopscope_samples.models", *path.relative_to("sample_models").parts)): str(path)
+    for path in Path("sample_models").glob("**/")
+    if path.name != "sample_models" and "loopscope_samples" not in path.parts
 }
 
 SOURCE = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]

@@ -26,6 +26,8 @@ GENERATED = {
 }
 """Pages that the product writes about itself, by file name."""
 API = ("loopscope", "loopscope.ops.custom")
+THEME = FOLDER / "api_theme"
+"""Templates of pdoc that differ from its own: pages are dark where the reader's system is."""
 
 
 MAX_MEGABYTES = 25
@@ -54,12 +56,14 @@ def build_pages(target: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         pages = Path(scratch) / "pages"
         shutil.copytree(
-            FOLDER, pages, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__")
+            FOLDER, pages, ignore=shutil.ignore_patterns("*.py", "*.yml", "__pycache__", THEME.name)
         )
         shutil.copytree(SAMPLES / "pictures", pages / gallery.PICTURES)
         write_generated(pages)
         commands = embed_living_pages(pages)
         for path in (pages / "questions").glob("*.md"):
+            if not (FOLDER / "questions" / path.name).exists():
+                continue  # the generated list of faults has the words of nearly every question
             path.write_text(f"{FOUND_FIRST}{path.read_text('utf-8')}", encoding="utf-8")
         # mkdocs checks links between pages; the API pages are written beside them afterwards.
         write_api(pages / "api")
@@ -95,7 +99,9 @@ def embed_living_pages(pages: Path) -> list[str]:
 
 def write_api(target: Path) -> None:
     """Write the reference of every public name of the library."""
-    pdoc.render.configure(docformat="markdown", footer_text=f"Loopscope {VERSION}")
+    pdoc.render.configure(
+        docformat="markdown", footer_text=f"Loopscope {VERSION}", template_directory=THEME
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pdoc.pdoc(*API, output_directory=target)

@@ -1,4 +1,4 @@
-"""Widget of a model or a run, and the still picture of a model for notebooks without widgets."""
+"""Widget of a model or a run for a notebook cell, and the summary of a model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
     ``overlay`` maps addresses or names to numbers or texts, or is the path of a JSON file with such
     a mapping, as for ``loopscope --overlay``. An address with iteration numbers
     (``main/loop[2]/body/add``) holds in that iteration only. Widgets need ``pip install
-    'loopscope[notebook]'``; a still picture has no colours.
+    'loopscope[notebook]'``; a still page has no colours.
 
     Warns about keys that name no node. Raises ``ReadError`` if no key names one, ``InputError`` if
     ``shown`` is neither a model nor a Debugger.
@@ -54,24 +54,6 @@ def widget(shown: Model | Debugger, *, overlay: Given | None = None) -> Widget:
     if words := data.unmatched_words("the overlay"):
         warnings.warn(words, stacklevel=2)
     return Widget(shown, data)
-
-
-def picture(model: Model) -> Mapping[str, Any]:
-    """Return the summary of a model and, if the program ``dot`` is installed, its graph as SVG,
-    by MIME type.
-    """
-    # Imported here because drawing is slow to import.
-    from loopscope.view.build import graph_view
-    from loopscope.view.folding import default_folding
-    from loopscope.view.render import NoPicture, render
-
-    try:
-        svg = render(graph_view(model, default_folding(model)), "svg").decode()
-    except NoPicture as problem:
-        return {"text/plain": f"{summary(model)}\n  no picture: {problem}"}
-    # Limit the width to that of the cell.
-    scaled = svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
-    return {"text/plain": summary(model), "image/svg+xml": scaled}
 
 
 def summary(model: Model) -> str:

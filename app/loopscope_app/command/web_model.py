@@ -11,8 +11,10 @@ import ipaddress
 import re
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -75,19 +77,19 @@ class Download:
             try:
                 connection = self._connected(parts, is_named=_host(parts) == named)
                 target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
-                connection.request("GET", target, headers={"User-Agent": "loopscope"})
-                with connection.getresponse() as response:
-                    if response.status in _REDIRECTS:
+                with _shut_down_at(deadline, connection):
+                    connection.request("GET", target, headers={"User-Agent": "loopscope"})
+                    with connection.getresponse() as response:
+                        if response.status not in _REDIRECTS:
+                            yield from self._bounded(response, address, deadline)
+                            return
                         address = urljoin(address, response.headers.get("Location", ""))
-                        continue
-                    if response.status != 200:
-                        raise EngineError(
-                            f"{shorten(address, 200)}: the server answers {response.status} "
-                            f"{shorten(response.reason, 60)}"
-                        )
-                    yield from self._bounded(response, address, deadline)
-                    return
             except (OSError, http.client.HTTPException) as error:
+                if time.monotonic() >= deadline:
+                    raise EngineError(
+                        f"{shorten(address, 200)}: the download took more than "
+                        f"{self.max_seconds:g} s; download it yourself and open the file"
+                    ) from None
                 reason = str(error) or type(error).__name__
                 raise EngineError(
                     f"{shorten(address, 200)}: it cannot be downloaded ({shorten(reason, 100)})"
@@ -102,6 +104,12 @@ class Download:
     def _bounded(
         self, response: http.client.HTTPResponse, address: str, deadline: float
     ) -> Iterator[bytes]:
+        """Yield the bytes of a response. Raise ``HTTPException`` if it is not complete."""
+        if response.status != 200:
+            raise EngineError(
+                f"{shorten(address, 200)}: the server answers {response.status} "
+                f"{shorten(response.reason, 60)}"
+            )
         size = 0
         while chunk := response.read(_CHUNK):
             size += len(chunk)
@@ -110,12 +118,9 @@ class Download:
                     f"{shorten(address, 200)}: it has more than {self.max_bytes:,} bytes; download "
                     "it yourself and open the file"
                 )
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"{shorten(address, 200)}: the download took more than "
-                    f"{self.max_seconds:g} s; download it yourself and open the file"
-                )
             yield chunk
+        if response.length or time.monotonic() >= deadline:
+            raise http.client.HTTPException(f"it ends after {size:,} bytes")
 
     def _connected(self, parts: SplitResult, *, is_named: bool) -> http.client.HTTPConnection:
         """Return a connection to a host whose address was checked."""
@@ -140,6 +145,27 @@ class Download:
         plain = socket.create_connection((ip, port), _SECONDS_PER_READ)
         secure.sock = context.wrap_socket(plain, server_hostname=host)
         return secure
+
+
+@contextmanager
+def _shut_down_at(deadline: float, connection: http.client.HTTPConnection) -> Iterator[None]:
+    """Shut a connection down at a time of the monotonic clock.
+
+    The timeout of a read does not end a server that sends one byte at a time.
+    """
+
+    def shut_down() -> None:
+        with suppress(OSError):  # the connection ended at the same time
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    sock = connection.sock
+    timer = threading.Timer(max(0.0, deadline - time.monotonic()), shut_down)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _parts(address: str) -> SplitResult:

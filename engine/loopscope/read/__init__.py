@@ -37,6 +37,9 @@ _ALTERNATIVES = {
     " program (.pt2) that it was made from",
     Format.GGUF: "it has weights and no graph: llama.cpp runs it; here, open an export of the"
     " original model (optimum-intel, ONNX)",
+    Format.GIT_LFS: "the model is elsewhere: `git lfs pull` in its repository downloads it",
+    Format.WEB_PAGE: "the model is elsewhere: download the file that the page shows (on GitHub,"
+    " the address of *Raw*)",
     Format.STABLEHLO: "StableHLO's interpreter and XLA run it; here, open a SavedModel or ONNX"
     " export of the same program",
     Format.MLIR: "mlir-opt and IREE open it; here, open a SavedModel or ONNX export of the same"

@@ -38,6 +38,8 @@ class Format(Enum):
     GZIP = "a gzip file"
     NPY = "a numpy array"
     PICKLE = "a Python pickle"
+    GIT_LFS = "a pointer of Git LFS"
+    WEB_PAGE = "a web page"
     EMPTY = "an empty file"
     TEXT = "text that is not XML"
     UNKNOWN = "binary data of an unknown kind"
@@ -59,6 +61,7 @@ _MAGIC_BYTES = (
     (0, b"\x80\x02", Format.PICKLE),
     (0, b"\x80\x04", Format.PICKLE),
     (0, b"\x80\x05", Format.PICKLE),
+    (0, b"version https://git-lfs.github.com/", Format.GIT_LFS),
 )
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -104,8 +107,10 @@ def recognise(head: bytes) -> Format:
     head = head[:HEAD_BYTES]
     if not head:
         return Format.EMPTY
-    if _without_order_mark(head).lstrip().startswith("<"):
-        return Format.OPENVINO
+    text = _without_order_mark(head).lstrip()
+    if text.startswith("<"):
+        is_page = text.lower().startswith(("<!doctype html", "<html"))
+        return Format.WEB_PAGE if is_page else Format.OPENVINO
     for offset, mark, format in _MAGIC_BYTES:
         if head[offset : offset + len(mark)] == mark:
             return format

@@ -44,16 +44,30 @@ class Files(http.server.BaseHTTPRequestHandler):
                         self.wfile.write(bytes(1 << 16))
                 except OSError:
                     return
+            case "/slow":
+                self._answer(200, bytes(1 << 16), pause=0.05)
+            case "/broken":
+                self.send_response(200)
+                self.send_header("Content-Length", "100")
+                self.end_headers()
+                self.wfile.write(bytes(40))
             case "/file":
                 self._redirect("file:///etc/passwd")
             case _:
                 self._answer(404, b"")
 
-    def _answer(self, status: int, data: bytes) -> None:
+    def _answer(self, status: int, data: bytes, pause: float = 0) -> None:
+        """Send data, with a pause in seconds after each byte if there is a pause."""
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        pieces = (data[index : index + 1] for index in range(len(data))) if pause else (data,)
+        try:
+            for piece in pieces:
+                self.wfile.write(piece)
+                time.sleep(pause)
+        except OSError:
+            return
 
     def _redirect(self, target: str) -> None:
         self.send_response(302)
@@ -84,6 +98,7 @@ def test_a_model_comes_with_its_weights(web: str, tmp_path: Path) -> None:
 
 REFUSED = {
     "/none.onnx": "the server answers 404",
+    "/broken": "it cannot be downloaded (it ends after 40 bytes)",
     "/again": "more than 5 redirects",
     "/inside": "10.0.0.1 is the address 10.0.0.1 of a private network: add --allow-host 10.0.0.1",
     "/file": "is not an address, expected https://",
@@ -126,8 +141,9 @@ def test_size_and_time_are_bounded(web: str, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="more than 1,000,000 bytes"):
         Download(tmp_path, max_bytes=1_000_000).model(f"{web}/endless")
     begun = time.monotonic()
-    with pytest.raises(EngineError, match="took more than"):
-        Download(tmp_path, max_seconds=0.2).model(f"{web}/endless")
+    for path in ("/endless", "/slow"):
+        with pytest.raises(EngineError, match="took more than"):
+            Download(tmp_path, max_seconds=0.2).model(f"{web}{path}")
     assert time.monotonic() - begun < 30
 
 

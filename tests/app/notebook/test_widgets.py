@@ -219,14 +219,18 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
     assert "<script" not in RunWidget(debugger).said
 
 
-def test_without_anywidget_a_model_is_a_picture_or_words_and_a_run_a_page(
+def test_without_anywidget_a_cell_is_a_page_that_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, shown: RunWidget
 ) -> None:
     monkeypatch.setattr("loopscope_app.notebook.mime_display.shows_widgets", lambda: False)
-    assert WIDGET not in shown.debugger.model._repr_mimebundle_()
-    run = shown.debugger._repr_mimebundle_()
-    assert set(run) == {"text/plain", "text/html"}
-    assert "Stopped after 7 iterations" in run["text/html"]
+    for subject, words in (
+        (shown.debugger, "Stopped after 7 iterations"),
+        (shown.debugger.model, "output highest"),
+    ):
+        cell = subject._repr_mimebundle_()
+        assert set(cell) == {"text/plain", "text/html"}
+        assert words in cell["text/html"]
+        assert "pip install 'loopscope[notebook]'" in cell["text/html"]
     monkeypatch.setattr("loopscope.plugins.entry_points", lambda group: ())
     assert shown.debugger._repr_mimebundle_() == {"text/plain": repr(shown.debugger)}
 

@@ -146,27 +146,64 @@ def test_a_run_steps_in_its_frame_and_follows_the_scheme_of_the_page(
 
 
 WORDS = {
-    "one-more-iteration": ("looping one more time", "loop runs one extra iteration"),
+    "one-more-iteration": (
+        "looping one more time",
+        "loop runs one extra iteration",
+        "openvino loop executes one extra iteration",
+        "while loop runs once more after conversion",
+        "tf.while_loop trip count off by one",
+    ),
     "first-wrong-token": (
         "wrong onnx output",
         "ONNX and Torch inference outputs are not the same",
         "decoder does not match PyTorch token by token",
+        "decoder generates different text after export",
+        "onnxruntime output differs from pytorch after a few tokens",
     ),
-    "longest-runs": ("decode loop can hang indefinitely", "extremely long repetitive inference"),
-    "runtime-loops": ("unroll TensorIterator", "TensorIterator unrolling takes enormous time"),
-    "runtime-faults": ("what runtimes get wrong about loops",),
+    "longest-runs": (
+        "decode loop can hang indefinitely",
+        "extremely long repetitive inference",
+        "infinite loop model never terminates",
+        "inference time depends on input",
+    ),
+    "runtime-loops": (
+        "unroll TensorIterator",
+        "TensorIterator unrolling takes enormous time",
+        "does openvino unroll loop",
+        "LSTM loop slow inference",
+    ),
+    "runtime-faults": (
+        "what runtimes get wrong about loops",
+        "onnxruntime If branch wrong result",
+    ),
     "first-nan": (
         "occasional NaN results during inference",
         "find out why a model outputs NaN",
         "first node generates NaN",
+        "Inf in fp16 inference",
     ),
-    "testing-loops": ("continuous integration export test", "github action"),
-    "report-a-runtime-bug": ("minimal reproducer", "Exception from CPU Loop node"),
+    "testing-loops": (
+        "continuous integration export test",
+        "github action",
+        "number of iterations in pytest",
+    ),
+    "report-a-runtime-bug": (
+        "minimal reproducer",
+        "Exception from CPU Loop node",
+        "how to report onnxruntime bug",
+    ),
     "model-without-the-if": (
         "Unimplemented: node operation If",
         "If operators with constant condition don't get simplified",
+        "Unsupported operator If",
+        "onnx If node remove silero vad",
     ),
-    "how-loops-differ": ("difference between Loop and Scan", "Scan outputs for onnx.Loop"),
+    "how-loops-differ": (
+        "difference between Loop and Scan",
+        "Scan outputs for onnx.Loop",
+        "scan output concatenated axis shape",
+        "loop zero iterations output shape",
+    ),
 }
 """Words of public threads, by the page that answers them."""
 FIRST = 3

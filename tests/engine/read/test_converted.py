@@ -156,6 +156,11 @@ def test_recognised_by_content(head: bytes, found: Format) -> None:
         (b"module @m {", r"MLIR module; mlir-opt and IREE open it"),
         (b"module @m { stablehlo.add", r"StableHLO module; .*XLA"),
         (b"HloModule f", r"HLO module of XLA; "),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:00",
+            r"Git LFS; .*`git lfs pull`",
+        ),
+        (b"\n<!DOCTYPE html>\n<html lang='en'>", r"a web page; .*download the file"),
     ],
 )
 def test_formats_that_are_not_read_name_what_opens_them(head: bytes, opened_by: str) -> None:

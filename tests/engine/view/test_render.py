@@ -7,8 +7,6 @@ import shutil
 
 import pytest
 
-from loopscope.ir.model import Model
-from loopscope.notebook import picture, summary
 from loopscope.view.build import graph_view
 from loopscope.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
 from tests.engine.view.models import branches, nested, summing_loop
@@ -35,20 +33,6 @@ def test_picture_files(dot: bool, format: PictureFormat) -> None:
         with pytest.raises(NoPicture, match="install graphviz") as caught:
             render(view, format)
         assert str(caught.value) == HOW_TO_GET_DOT
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_what_a_notebook_shows(dot: bool, name: str) -> None:
-    """Where the extra for widgets is not installed."""
-    model: Model = MODELS[name]
-    shown = picture(model)
-    if dot:
-        assert shown["text/plain"] == summary(model)
-        assert re.search(
-            r'<svg style="max-width:100%;height:auto" width="\d+pt"', shown["image/svg+xml"]
-        )
-    else:
-        assert shown == {"text/plain": f"{summary(model)}\n  no picture: {HOW_TO_GET_DOT}"}
 
 
 @pytest.mark.parametrize("name", MODELS)
