@@ -137,3 +137,15 @@ def test_slices_and_parts_go_the_way_of_the_loop(*, backward: bool, tmp_path: Pa
         "s": np.array([1, -1], np.float32),
     }
     compare(model, feeds, tmp_path)
+
+
+def test_the_node_that_computes_the_value_has_the_name_of_the_operation(tmp_path: Path) -> None:
+    """``compare`` pairs nodes by name: NotEqual becomes Equal and Not."""
+    graph = builder.Graph("names")
+    x = graph.parameter("x", "f32", [2])
+    differs = builder.ops.not_equal(x, np.zeros(2, np.float32), name="differs")
+    path = tmp_path / "names.onnx"
+    loopscope.write_model(graph.model({"y": builder.ops.logical_not(differs)}), path)
+    kinds = {node.name: node.type for node in loopscope.read_model(path).graph.nodes}
+    assert kinds["differs"] == "Not"
+    assert kinds["differs_1"] == "Equal"

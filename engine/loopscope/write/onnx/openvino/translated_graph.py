@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from loopscope.errors import WriteError, shorten
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
+from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.onnx.tensor_protos import NUMBERS
 
@@ -122,6 +123,33 @@ class TranslatedGraph:
             for index, (element_type, shape) in enumerate(outputs)
         ]
 
+    @property
+    def count(self) -> int:
+        """Number of nodes so far."""
+        return len(self._nodes)
+
+    def name_value(self, tensor: OnnxTensor, name: str, first: int) -> None:
+        """Give a name to the node that computes a tensor, if a node from ``first`` on has it.
+
+        A rule gives the operation's name to the first node that it adds. Where several nodes stand
+        for the operation, the last one has its value; the two exchange their names.
+        """
+        added = self._nodes[first:]
+        holder = next((node for node in added if node.name == name and not node.constant), None)
+        if holder is None or not first <= tensor.ref.layer or holder.id == tensor.ref.layer:
+            return
+        producer = self._nodes[tensor.ref.layer]
+        names = {holder.name: producer.name, producer.name: holder.name}
+        self._nodes[first:] = [
+            replace(
+                node,
+                name=names.get(node.name, node.name),
+                inputs=tuple(_renamed(port, names) for port in node.inputs),
+                outputs=tuple(_renamed(port, names) for port in node.outputs),
+            )
+            for node in added
+        ]
+
     def result(self, tensor: OnnxTensor, name: str, port: Port | None = None) -> LayerId:
         """Add an output of the graph, and return its layer."""
         layer = self._next()
@@ -146,6 +174,10 @@ class TranslatedGraph:
         self._nodes.append(node)
         port = node.outputs[0]
         return OnnxTensor(OutputRef(node.id, 0), port.element_type, port.shape, value)
+
+
+def _renamed(port: Port, names: Mapping[str, str]) -> Port:
+    return replace(port, names=tuple(names.get(name, name) for name in port.names))
 
 
 @dataclass(frozen=True, slots=True)

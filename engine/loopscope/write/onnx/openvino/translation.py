@@ -98,10 +98,12 @@ def _translate_graph(
             results[node.id] = inputs[0]
             continue
         request = Request(target, node, inputs)
-        region = _REGIONS.get(node.type)
-        outputs = (
-            region(request, _translate_graph) if region is not None else _RULES[node.type](request)
-        )
+        region, first = _REGIONS.get(node.type), target.count
+        if region is not None:
+            outputs = region(request, _translate_graph)
+        else:
+            outputs = _RULES[node.type](request)
+            target.name_value(outputs[0], node.name, first)
         for index, (tensor, port) in enumerate(zip(outputs, node.outputs, strict=False)):
             shape = (
                 port.shape
