@@ -28,10 +28,8 @@ def lines(
     """
     executions: list[tuple[int, Program, int, int]] = []
     for program, number in _print_instructions(timeline.machine.plan):
-        count, max_shown = (
-            _executions(timeline, program, number, before),
-            program.instructions[number].shows_first,
-        )
+        count = _executions(timeline, program, number, before)
+        max_shown = program.instructions[number].shows_first
         count = count if max_shown < 0 else min(count, max_shown)
         first = 0 if limit is None else max(0, count - limit)
         executions += [

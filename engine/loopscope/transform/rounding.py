@@ -151,12 +151,10 @@ class _Rounding:
             )
             types = dict(self._rounded_outputs(node))
             if node.constant is not None and types:
-                inner, types = (
-                    replace(
-                        inner, constant=Constant.of(round_to(node.constant.array(), to=types[0]))
-                    ),
-                    {},
+                inner = replace(
+                    inner, constant=Constant.of(round_to(node.constant.array(), to=types[0]))
                 )
+                types = {}
             elif types and self._passes_on_its_name(node):
                 renumbered[node.id] = next(unused_ids)
                 inner = _rename_before_rounding(

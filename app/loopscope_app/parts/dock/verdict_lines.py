@@ -111,10 +111,8 @@ def _to_the_first_odd(debugger: loopscope.Debugger) -> None:
     searches = {kind: first_odd(debugger, kind) for kind in SEARCHES}
     for kind, result in searches.items():
         if result.step is not None:
-            first, indefinite = (
-                f"First {result.noun}",
-                f"{'An' if kind == 'infinity' else 'A'} {result.noun}",
-            )
+            first = f"First {result.noun}"
+            indefinite = f"{'An' if kind == 'infinity' else 'A'} {result.noun}"
             what = first if result.is_certain else f"{indefinite}, perhaps not the first"
             st.button(
                 first if result.is_certain else indefinite,

@@ -58,11 +58,9 @@ def prelu(node: Reverse, /) -> Adjoints:
 
 
 def selu(node: Reverse, /) -> Adjoints:
-    gamma, alpha, data = (
-        float(node.attributes["gamma"]),
-        float(node.attributes["alpha"]),
-        node.inputs[0],
-    )
+    gamma = float(node.attributes["gamma"])
+    alpha = float(node.attributes["alpha"])
+    data = node.inputs[0]
     return (
         node.adjoint
         * gamma

@@ -23,10 +23,8 @@ def pad(node: Reverse, /) -> Mapping[int, Value | None]:
     if node.attributes["mode"] == "wrap":
         raise ValueError("its mode is wrap, which has no derivative")
     rank = np.array([data.rank])
-    begin, end = (
-        node.ops.slice(pads, np.array([0]), rank, _ONE),
-        node.ops.slice(pads, rank, 2 * rank, _ONE),
-    )
+    begin = node.ops.slice(pads, np.array([0]), rank, _ONE)
+    end = node.ops.slice(pads, rank, 2 * rank, _ONE)
     inputs = (
         (data, begin, end) if value is None else (data, begin, end, node.reshaped_to(value, ()))
     )

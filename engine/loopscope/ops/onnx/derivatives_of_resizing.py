@@ -28,10 +28,8 @@ def resize(node: Reverse, /) -> Mapping[int, Value | None]:
     """
     data = node.input_at(_DATA)
     assert data is not None
-    mode, coordinates = (
-        str(node.attributes["mode"]),
-        str(node.attributes["coordinate_transformation_mode"]),
-    )
+    mode = str(node.attributes["mode"])
+    coordinates = str(node.attributes["coordinate_transformation_mode"])
     if mode not in _MODES or coordinates not in _COORDINATES:
         raise ValueError(
             f"its mode is {mode} and its coordinates are {coordinates}: "

@@ -80,10 +80,8 @@ def _bias_adjoint(node: Reverse, bias: list[Value]) -> Adjoints:
 def max_pool(node: Reverse, /) -> Adjoints:
     """Return the adjoint of the first of the greatest elements of each window."""
     window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
-    kernel, rounding = (
-        tuple(node.attributes["kernel_shape"]),
-        "ceil_torch" if node.attributes.get("ceil_mode") else "floor",
-    )
+    kernel = tuple(node.attributes["kernel_shape"])
+    rounding = "ceil_torch" if node.attributes.get("ceil_mode") else "floor"
     return by("MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
 
 
@@ -116,10 +114,8 @@ def lp_pool(node: Reverse, /) -> Adjoints:
     """
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    kernel, window = (
-        tuple(node.attributes["kernel_shape"]),
-        window_of(node.attributes, _rank(node.inputs[0]) - 2),
-    )
+    kernel = tuple(node.attributes["kernel_shape"])
+    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
     inner = replace(node, adjoints=(_root(node) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
     of_powers = through("AvgPool", inner, node.inputs, attributes)[0]
