@@ -24,7 +24,7 @@ _MAX_CONSTANT = 1 << 16
 """Maximum number of elements of a recorded value that becomes a constant of a body."""
 
 
-def fewer_parts(search: ReductionSearch) -> None:
+def remove_unused_parts(search: ReductionSearch) -> None:
     """Remove outputs, carried values and inputs of loops and branches that nothing needs."""
     smaller = without_unused(search.best)
     if _size(smaller.model) < _size(search.best.model):
@@ -44,7 +44,7 @@ def _size(model: Model) -> int:
     )
 
 
-def fewer_iterations(search: ReductionSearch) -> None:
+def reduce_iterations(search: ReductionSearch) -> None:
     """Replace the trip counts of the outermost loops by the smallest that shows the fault."""
     for node in search.best.model.graph.nodes:
         if node.type != LOOP or not node.is_loop:
@@ -112,7 +112,7 @@ def _with_input_fed(candidate: Candidate, layer: LayerId, index: int, node: Node
     return without_dead_nodes(candidate.changed(replace(candidate.model, graph=fed)))
 
 
-def bypassed_nodes(search: ReductionSearch) -> None:
+def bypass_nodes(search: ReductionSearch) -> None:
     """Bypass operations: each is replaced by one of its inputs, in a body also by a constant."""
     for address in [place.address for place in graphs(search.best.model)]:
         tried: set[LayerId] = set()

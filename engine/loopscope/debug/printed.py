@@ -36,12 +36,9 @@ def lines(
             (timeline.step_at(program, row, number), program, number, row)
             for row in range(first, count)
         ]
-    latest = (
-        sorted(executions, key=_step)
-        if limit is None
-        else sorted(heapq.nlargest(limit, executions, key=_step), key=_step)
-    )
-    return tuple(_line(timeline, values, *execution) for execution in latest)
+    if limit is not None:
+        executions = heapq.nlargest(limit, executions, key=_step)
+    return tuple(_line(timeline, values, *execution) for execution in sorted(executions, key=_step))
 
 
 def _step(execution: tuple[int, Program, int, int]) -> int:

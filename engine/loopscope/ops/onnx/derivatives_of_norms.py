@@ -8,13 +8,15 @@ import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 from loopscope.ops.gradients.neighbourhoods import Neighbourhood, of_normalized
-from loopscope.ops.onnx.openvino_rules import by
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule
 
 
 def batch_normalization(node: Reverse, /) -> Adjoints:
     if node.attributes.get("training_mode"):
         raise ValueError("its training_mode computes mean and variance of the batch")
-    return by("BatchNormInference", node, node.inputs, {"epsilon": node.attributes["epsilon"]})
+    return by_openvino_rule(
+        "BatchNormInference", node, node.inputs, {"epsilon": node.attributes["epsilon"]}
+    )
 
 
 def layer_normalization(node: Reverse, /) -> Adjoints:
@@ -52,7 +54,7 @@ def instance_normalization(node: Reverse, /) -> Adjoints:
 
 
 def group_normalization(node: Reverse, /) -> Adjoints:
-    return by(
+    return by_openvino_rule(
         "GroupNormalization",
         node,
         node.inputs,

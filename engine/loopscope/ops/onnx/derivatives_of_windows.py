@@ -13,9 +13,11 @@ import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 from loopscope.ops.gradients.region_samples import Corners, of_means
-from loopscope.ops.onnx.openvino_rules import by, through
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
 from loopscope.ops.onnx.windows import window_of
 from loopscope.ops.window import per_axis
+
+_ROI_ALIGN_DEFAULTS = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))
 
 
 def _rank(value: Value) -> int:
@@ -61,14 +63,14 @@ def _in_groups(node: Reverse, openvino: str, filters: Value, window: Mapping[str
     """
     data, groups = node.inputs[0], int(node.attributes["group"])
     if groups == 1:
-        return through(openvino, node, (data, filters), window)[:2]
+        return openvino_adjoints(openvino, node, (data, filters), window)[:2]
     if not filters.shape.is_static:
         raise ValueError("the shape of its filters is not known")
     first, *rest = filters.shape.lengths
     apart = node.ops.reshape(
         filters, np.array([groups, first // groups, *rest]), special_zero=False
     )
-    of_data, of_filters = through(f"Group{openvino}", node, (data, apart), window)[:2]
+    of_data, of_filters = openvino_adjoints(f"Group{openvino}", node, (data, apart), window)[:2]
     return [of_data, None if of_filters is None else node.reshaped(of_filters, filters)]
 
 
@@ -82,7 +84,9 @@ def max_pool(node: Reverse, /) -> Adjoints:
     window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
     kernel = tuple(node.attributes["kernel_shape"])
     rounding = "ceil_torch" if node.attributes.get("ceil_mode") else "floor"
-    return by("MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
+    return by_openvino_rule(
+        "MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding}
+    )
 
 
 def average_pool(node: Reverse, /) -> Adjoints:
@@ -90,7 +94,7 @@ def average_pool(node: Reverse, /) -> Adjoints:
     with_padding = bool(node.attributes.get("count_include_pad"))
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    return by(
+    return by_openvino_rule(
         "AvgPool",
         node,
         node.inputs,
@@ -105,7 +109,7 @@ def average_pool(node: Reverse, /) -> Adjoints:
 def over_all_places(openvino: str, node: Reverse) -> Adjoints:
     """Return the adjoint for GlobalAveragePool or GlobalMaxPool."""
     axes = node.constant(np.arange(2, _rank(node.inputs[0])))
-    return by(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
+    return by_openvino_rule(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
 
 
 def lp_pool(node: Reverse, /) -> Adjoints:
@@ -118,7 +122,7 @@ def lp_pool(node: Reverse, /) -> Adjoints:
     window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
     inner = replace(node, adjoints=(_root(node) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
-    of_powers = through("AvgPool", inner, node.inputs, attributes)[0]
+    of_powers = openvino_adjoints("AvgPool", inner, node.inputs, attributes)[0]
     return (None if of_powers is None else of_powers * _power(node),)
 
 
@@ -145,7 +149,7 @@ def _power(node: Reverse) -> Value:
 def roi_align(node: Reverse, /) -> Adjoints:
     """Return the adjoints of the images and the regions."""
     mode, coordinates = (
-        str(node.attributes.get(name) or usual).lower() for name, usual in _ALIGNED
+        str(node.attributes.get(name) or usual).lower() for name, usual in _ROI_ALIGN_DEFAULTS
     )
     if mode != "avg":
         raise ValueError(f"its mode is {mode}: only avg has a derivative")
@@ -155,6 +159,3 @@ def roi_align(node: Reverse, /) -> Adjoints:
     )
     bins = int(node.attributes["output_height"]), int(node.attributes["output_width"])
     return of_means(node, bins, int(node.attributes["sampling_ratio"]), corners)
-
-
-_ALIGNED = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))
