@@ -18,7 +18,7 @@ from loopscope.ir.replace import replace
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.transform.extract import constant_node
 from loopscope.transform.graph_edits import fed_by, with_graph
-from loopscope.transform.unused_parts import without_unused_parts
+from loopscope.transform.unused_parts import count_parts, without_unused_parts
 
 _MAX_CONSTANT = 1 << 16
 """Maximum number of elements of a recorded value that becomes a constant of a body."""
@@ -27,21 +27,13 @@ _MAX_CONSTANT = 1 << 16
 def remove_unused_parts(search: ReductionSearch) -> None:
     """Remove outputs, carried values and inputs of loops and branches that nothing needs."""
     smaller = without_unused(search.best)
-    if _size(smaller.model) < _size(search.best.model):
+    if count_parts(smaller.model) < count_parts(search.best.model):
         search.accepts(smaller)
 
 
 def without_unused(candidate: Candidate) -> Candidate:
     """Return the candidate without parts of its regions and inputs that no output needs."""
     return without_dead_nodes(candidate.changed(without_unused_parts(candidate.model)))
-
-
-def _size(model: Model) -> int:
-    return sum(
-        1 + len(node.inputs) + len(node.outputs)
-        for place in graphs(model)
-        for node in place.graph.nodes
-    )
 
 
 def reduce_iterations(search: ReductionSearch) -> None:

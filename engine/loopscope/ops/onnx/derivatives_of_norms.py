@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.neighbourhoods import Neighbourhood, of_normalized
 from loopscope.ops.onnx.openvino_rules import by_openvino_rule
 
@@ -42,7 +42,7 @@ def rms_normalization(node: Reverse, /) -> Adjoints:
 
 def instance_normalization(node: Reverse, /) -> Adjoints:
     data, scale, _ = node.inputs
-    rank = _rank(data)
+    rank = known_rank(data)
     each, others = np.array([1, -1, *[1] * (rank - 2)]), np.array([0, *range(2, rank)])
     weights = node.ops.reshape(scale, each, special_zero=False)
     of_data, standard = _standardize(node, data, range(2, rank), node.adjoint * weights)
@@ -129,14 +129,8 @@ def _mean(node: Reverse, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _trailing_axes(data: Value, axis: int) -> range:
-    rank = _rank(data)
+    rank = known_rank(data)
     return range(axis % rank, rank)
-
-
-def _rank(data: Value) -> int:
-    if data.rank is None:
-        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    return data.rank
 
 
 def _require_first_output(node: Reverse) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.region_samples import Corners, of_means
 from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
 from loopscope.ops.onnx.windows import window_of
@@ -20,23 +20,17 @@ from loopscope.ops.window import per_axis
 _ROI_ALIGN_DEFAULTS = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))
 
 
-def _rank(value: Value) -> int:
-    if value.rank is None:
-        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    return value.rank
-
-
 def conv(node: Reverse, /) -> Adjoints:
     _, filters, *bias = node.inputs
-    node = _with_rank(node, _rank(filters))
-    window = window_of(node.attributes, _rank(filters) - 2)
+    node = _with_rank(node, known_rank(filters))
+    window = window_of(node.attributes, known_rank(filters) - 2)
     return [*_in_groups(node, "Convolution", filters, window), *_bias_adjoint(node, bias)]
 
 
 def conv_transpose(node: Reverse, /) -> Adjoints:
     _, filters, *bias = node.inputs
-    node = _with_rank(node, _rank(filters))
-    axes = _rank(filters) - 2
+    node = _with_rank(node, known_rank(filters))
+    axes = known_rank(filters) - 2
     if node.attributes["output_shape"] or str(node.attributes["auto_pad"]).startswith("SAME"):
         raise ValueError("its padding follows from output_shape or auto_pad: write it as pads")
     extra = per_axis(node.attributes["output_padding"] or (), axes, 0, "output_padding")
@@ -75,13 +69,13 @@ def _in_groups(node: Reverse, openvino: str, filters: Value, window: Mapping[str
 
 
 def _bias_adjoint(node: Reverse, bias: list[Value]) -> Adjoints:
-    others = np.array([0, *range(2, _rank(node.inputs[0]))])
+    others = np.array([0, *range(2, known_rank(node.inputs[0]))])
     return [node.ops.reduce_sum(node.adjoint, others, keep_dims=False) for _ in bias]
 
 
 def max_pool(node: Reverse, /) -> Adjoints:
     """Return the adjoint of the first of the greatest elements of each window."""
-    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
     kernel = tuple(node.attributes["kernel_shape"])
     rounding = "ceil_torch" if node.attributes.get("ceil_mode") else "floor"
     return by_openvino_rule(
@@ -90,7 +84,7 @@ def max_pool(node: Reverse, /) -> Adjoints:
 
 
 def average_pool(node: Reverse, /) -> Adjoints:
-    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
     with_padding = bool(node.attributes.get("count_include_pad"))
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
@@ -108,7 +102,7 @@ def average_pool(node: Reverse, /) -> Adjoints:
 
 def over_all_places(openvino: str, node: Reverse) -> Adjoints:
     """Return the adjoint for GlobalAveragePool or GlobalMaxPool."""
-    axes = node.constant(np.arange(2, _rank(node.inputs[0])))
+    axes = node.constant(np.arange(2, known_rank(node.inputs[0])))
     return by_openvino_rule(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
 
 
@@ -119,7 +113,7 @@ def lp_pool(node: Reverse, /) -> Adjoints:
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
     kernel = tuple(node.attributes["kernel_shape"])
-    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
     inner = replace(node, adjoints=(_root(node) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
     of_powers = openvino_adjoints("AvgPool", inner, node.inputs, attributes)[0]
