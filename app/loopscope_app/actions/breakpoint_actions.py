@@ -62,11 +62,9 @@ def switch_at(view: GraphView, address: str) -> None:
 
 def _discard_prefetched(session: UserSession) -> None:
     """Discard prefetched steps, because they pause at the old breakpoints."""
-    session.canvas.playing, session.canvas.prefetch_from, session.canvas.prefetched = (
-        False,
-        None,
-        None,
-    )
+    session.canvas.playing = False
+    session.canvas.prefetch_from = None
+    session.canvas.prefetched = None
 
 
 @report_errors.clear_and_show_errors

@@ -13,7 +13,7 @@ from loopscope.debug import model_bytes
 from loopscope.errors import EngineError
 from loopscope_app.actions import runs
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.state.freed_memory import give_back_freed_memory
+from loopscope_app.state.freed_memory import return_freed_memory
 from loopscope_app.state.memory_limit import machine_bytes
 from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.user_session import Message, UserSession, every
@@ -98,7 +98,7 @@ def make_room() -> None:
     """Drop the values of all runs that do not compute."""
     _within(0)
     # Also if no run lost values: the memory of the failed work is free only now.
-    give_back_freed_memory()
+    return_freed_memory()
 
 
 def _within(limit: int) -> dict[UserSession, int]:
@@ -110,7 +110,7 @@ def _within(limit: int) -> dict[UserSession, int]:
             if sum(sizes.values()) > limit and _drop_values(session, seconds):
                 sizes[session] = held_bytes(session)
     if sum(sizes.values()) < before:
-        give_back_freed_memory()
+        return_freed_memory()
     return sizes
 
 

@@ -124,11 +124,6 @@ def stop_if_running(session: UserSession) -> None:
         session.run.running.stop()
 
 
-def note_panels(session: UserSession) -> None:
-    """Record whether a long run hides the panels around the picture."""
-    session.canvas.panels_gone = session.run.running is not None
-
-
 @show_errors
 def seek(place: str | int) -> None:
     """Seek to an address or a step number; the inspector follows the cursor again."""

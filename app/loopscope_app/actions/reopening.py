@@ -103,10 +103,8 @@ def _as_recorded(session: UserSession, link: Link) -> Link:
     recorded.seek(0)  # a link to the first step names no step
     runs.put(session, recorded)
     if saved.changes:
-        session.run.original, session.run.changes = (
-            original,
-            {change.address: change.value for change in recorded.changes},
-        )
+        session.run.original = original
+        session.run.changes = {change.address: change.value for change in recorded.changes}
     return replace(link, changes={})
 
 

@@ -123,10 +123,8 @@ def compare_rounded(to: str) -> None:
 @clear_and_show_errors
 def compare_model(key: str) -> None:
     """Compare with the same inputs in an uploaded model."""
-    sweeping, files = (
-        current().many.sweeping,
-        [(file.name, file.getvalue()) for file in widget(key) or []],
-    )
+    sweeping = current().many.sweeping
+    files = [(file.name, file.getvalue()) for file in widget(key) or []]
     if sweeping is None or not has_model(files):
         return
     opened = open_upload(files)
@@ -145,10 +143,8 @@ def _compare(
     """Start a second sweep with as many runs as the first one has."""
     session.many.forget_comparison()
     limits = replace(bounds(), rows=len(sweeping.rows))
-    session.many.against, session.many.against_title = (
-        Sweeping(model, sweeping.samples, limits, rounding),
-        title,
-    )
+    session.many.against = Sweeping(model, sweeping.samples, limits, rounding)
+    session.many.against_title = title
     session.many.against.done(PATIENCE)
 
 

@@ -44,11 +44,9 @@ def start(session: UserSession) -> None:
     if opened is None:
         return
     _forget(session)
-    session.model.draft, session.run.changes, session.run.original = (
-        dict(session.model.inputs),
-        {},
-        None,
-    )
+    session.model.draft = dict(session.model.inputs)
+    session.run.changes = {}
+    session.run.original = None
     before, session.run.debugger = session.run.debugger, None
     if not opened.report.ok:
         return

@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from loopscope_app.actions import memory_budget
-from loopscope_app.state.freed_memory import give_back_freed_memory, leave_out_of_collections
+from loopscope_app.state.freed_memory import leave_out_of_collections, return_freed_memory
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.model_cache import MODEL_CACHE
 from loopscope_app.state.user_session import end, every
@@ -108,7 +108,7 @@ async def _watch_sessions(closed: ClosedSessions) -> None:
 def _free_memory() -> None:
     """Shrink the model cache and return freed memory to the operating system."""
     MODEL_CACHE.trim()
-    give_back_freed_memory()
+    return_freed_memory()
 
 
 def _idle_seconds() -> float:

@@ -18,7 +18,6 @@ from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import (
     BEFORE,
-    BY_ITERATION,
     CHOICE,
     INPUTS,
     KIND,
@@ -155,14 +154,6 @@ def words_here(session: UserSession, opened: Opened) -> str:
 
 
 @clear_and_show_errors
-def show_beside(name: str) -> None:
-    """Show Compare with another input set of the model."""
-    place(KIND, INPUTS)
-    place(CHOICE, name)
-    views.show("compare")
-
-
-@clear_and_show_errors
 def round_this(pattern: str, to: str) -> None:
     """Compare the run with itself, with the values that a pattern names rounded."""
     other_runs.show_rounded(pattern, to)
@@ -190,11 +181,6 @@ def show_cell(address: str, step: int, spot: Spot) -> None:
 def show_table() -> None:
     """Show the table of first differences."""
     place(SHOWN, TABLE)
-
-
-def show_iterations() -> None:
-    """Show the errors by iteration."""
-    place(SHOWN, BY_ITERATION)
 
 
 @show_errors

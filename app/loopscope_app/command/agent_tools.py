@@ -242,10 +242,8 @@ class AgentTools:
         if bool(other) == bool(rounding):
             raise InputError("drift needs either `other`, a second model, or `rounding`")
         bindings = self._runs.inputs_of(self._runs.named(model), inputs, values)
-        run, other_run = (
-            self._runs.recorded(model, bindings, {}),
-            self._runs.recorded(other or model, bindings, rounding or {}),
-        )
+        run = self._runs.recorded(model, bindings, {})
+        other_run = self._runs.recorded(other or model, bindings, rounding or {})
         result = loopscope.drift(run, other_run)
         pairs = sorted(result.pairs, key=lambda pair: -pair.worst.relative)
         shortened = replace(

@@ -25,14 +25,16 @@ _BAR_WIDTH = 20
 
 
 @contextmanager
-def doing(what: str, far: Callable[[], str] = str) -> Iterator[None]:
-    """Show what a command does, how far it is and the elapsed time, until the block ends.
+def doing(what: str, progress: Callable[[], str] = str) -> Iterator[None]:
+    """Show what a command does, its progress and the elapsed time, until the block ends.
 
-    ``what`` is such as "reading the model"; ``far`` returns the progress. A ``KeyboardInterrupt``
+    ``what`` is such as "reading the model"; ``progress`` returns how far it is. A ``KeyboardInterrupt``
     gets a message that names ``what``.
     """
     start, ended = time.monotonic(), threading.Event()
-    thread = threading.Thread(target=_show_progress, args=(what, far, start, ended), daemon=True)
+    thread = threading.Thread(
+        target=_show_progress, args=(what, progress, start, ended), daemon=True
+    )
     if sys.stderr.isatty():
         thread.start()
     try:
@@ -47,13 +49,18 @@ def doing(what: str, far: Callable[[], str] = str) -> Iterator[None]:
             thread.join()
 
 
-def _show_progress(what: str, far: Callable[[], str], start: float, ended: threading.Event) -> None:
+def _show_progress(
+    what: str, progress: Callable[[], str], start: float, ended: threading.Event
+) -> None:
     if ended.wait(_DELAY):
         return
     while not ended.wait(_INTERVAL):
         show(
             " · ".join(
-                filter(None, (what, far(), f"{time.monotonic() - start:,.0f} s", "Ctrl+C stops it"))
+                filter(
+                    None,
+                    (what, progress(), f"{time.monotonic() - start:,.0f} s", "Ctrl+C stops it"),
+                )
             )
         )
     clear()
@@ -90,7 +97,7 @@ def sweeping(sweep: Sweep) -> Iterator[None]:
     """Show the progress of a sweep: finished runs, rate and remaining time."""
     start = time.monotonic()
 
-    def far() -> str:
+    def progress() -> str:
         done = sweep.summary.rows
         if not done:
             return f"{sweep.count:,} inputs"
@@ -99,7 +106,7 @@ def sweeping(sweep: Sweep) -> Iterator[None]:
         part = f"{bar(done, sweep.count)} {done:,} of {sweep.count:,} inputs"
         return f"{part} · {rate:,.0f} a second, {left:,.0f} s left"
 
-    with doing("running the model", far):
+    with doing("running the model", progress):
         yield
 
 
@@ -131,10 +138,10 @@ def read_operations(path: str, opened: Sequence[str] = ()) -> Model:
 def run_whole(debugger: loopscope.Debugger, what: str = "running the model") -> loopscope.Debugger:
     """Run to the end, or as far as possible, and show the number of iterations meanwhile."""
 
-    def far() -> str:
+    def progress() -> str:
         reached = debugger.machine.control.reached
         return f"{reached:,} iterations" if reached else ""
 
-    with doing(what, far):
+    with doing(what, progress):
         debugger.run()
     return debugger

@@ -27,10 +27,8 @@ def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Nam
             "--against compares the runs and stores no rows: to store rows, sweep each model with "
             "its own --out"
         )
-    sweep, other_sweep = (
-        begin(options.model, {}),
-        begin(options.against or options.model, parse_rounding(options.round)),
-    )
+    sweep = begin(options.model, {})
+    other_sweep = begin(options.against or options.model, parse_rounding(options.round))
 
     def stop() -> None:
         sweep.stop()

@@ -363,11 +363,6 @@ def _cells(values: np.ndarray) -> tuple[np.ndarray, list[float]]:
 _OPENS = {"field": "sample", "title": "click to open run"}
 
 
-def height_of_branches(chart: Chart) -> int:
-    """Return the height in pixels: a bar for each If."""
-    return 110 + 34 * len({bar["branch"] for bar in chart["data"]["values"]})
-
-
 def _chart(
     data: list[dict[str, Any]], mark: Chart, encoding: Chart, *, nearest: bool = False
 ) -> Chart:

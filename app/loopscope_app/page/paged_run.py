@@ -82,10 +82,8 @@ class PagedRun:
         """
         thinner = self.moments.thinned(self.step)
         fewer = self.pictures.first((len(self.pictures.views) + 1) // 2)
-        can_thin, can_fold_less = (
-            len(thinner.steps) < len(self.moments.steps),
-            len(fewer.views) < len(self.pictures.views),
-        )
+        can_thin = len(thinner.steps) < len(self.moments.steps)
+        can_fold_less = len(fewer.views) < len(self.pictures.views)
         if can_fold_less and (
             not can_thin
             or len(packed(self.pictures.as_data())) > len(packed(self.moments.as_data()))

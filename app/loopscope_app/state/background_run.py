@@ -51,9 +51,9 @@ class Running:
         ) as error:  # an error of the engine or of Loopscope itself: the page shows which
             self.error = error
         if LAUNCH.server:
-            self._give_back()
+            self._free_exhausted()
 
-    def _give_back(self) -> None:
+    def _free_exhausted(self) -> None:
         """If this run exhausted the shared memory budget, free its values at once."""
         exhausted = [
             debugger

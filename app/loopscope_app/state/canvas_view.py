@@ -43,5 +43,3 @@ class CanvasView:
     """True while the canvas plays, according to its last report."""
     plays: int = 0
     """Number of requests to start or stop playing."""
-    panels_gone: bool = False
-    """True if a long run hid the panels around the picture."""

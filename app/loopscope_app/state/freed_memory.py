@@ -7,7 +7,7 @@ import gc
 import sys
 from functools import cache
 
-from loopscope.native import give_back
+from loopscope.native import trim_heap
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameter numbers of glibc's ``mallopt``."""
@@ -38,7 +38,7 @@ def leave_out_of_collections() -> None:
     gc.freeze()
 
 
-def give_back_freed_memory() -> None:
+def return_freed_memory() -> None:
     """Return unused memory to the system; called after a session ended."""
     gc.collect()
-    give_back()
+    trim_heap()

@@ -97,10 +97,8 @@ class RaggedArray(Composite):
         table = arithmetic.grow_to_indices(self.shapes, where) if self.dynamic else self.shapes
         begin, end = self._span(table, where)
         flat = graph.apply("Reshape", (element, np.array([-1])), {"special_zero": False})[0]
-        before, after = (
-            self._part(np.array([0]), begin),
-            self._part(end, np.array([np.iinfo(np.int64).max])),
-        )
+        before = self._part(np.array([0]), begin)
+        after = self._part(end, np.array([np.iinfo(np.int64).max]))
         values = graph.apply("Concat", (before, flat, after), {"axis": 0})[0]
         lengths = graph.apply("ShapeOf", (element,), {})[0]
         row = graph.apply("Unsqueeze", (lengths, np.array([0])), {})[0]
@@ -118,10 +116,8 @@ class RaggedArray(Composite):
         """Return the array with the slices of ``value`` along its first axis at ``indices``. The
         number of indices must be known.
         """
-        where, parts = (
-            arithmetic.places(self._graph, indices, "scatter"),
-            self._lift_value(value, "scatter"),
-        )
+        where = arithmetic.places(self._graph, indices, "scatter")
+        parts = self._lift_value(value, "scatter")
         if where.rank is None or not where.shape.at(0).is_static:
             raise BuildError(
                 f"TensorArray.scatter(): indices is {where!r}, expected a known number of indices "

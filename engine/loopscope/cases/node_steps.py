@@ -25,7 +25,7 @@ _MAX_ITERATIONS = 256
 """Maximum number of iterations of a loop whose body is tried alone."""
 
 
-def into_bodies(search: ReductionSearch) -> None:
+def enter_bodies(search: ReductionSearch) -> None:
     """Replace the model by a body in one iteration, as long as one shows the fault."""
     while any(
         _into_body(search, place)
@@ -58,7 +58,7 @@ def _iterations(candidate: Candidate, place: PlacedGraph) -> Sequence[int]:
     return sorted(range(count), key=lambda number: min(number, count - 1 - number))
 
 
-def to_one_output(search: ReductionSearch) -> None:
+def keep_one_output(search: ReductionSearch) -> None:
     """Reduce the outputs to one if that shows the fault; otherwise remove what is not needed."""
     results = search.best.model.graph.results
     if len(results) < 2:
@@ -93,7 +93,7 @@ def without_dead_nodes(candidate: Candidate) -> Candidate:
     return candidate.changed(smaller, inputs)
 
 
-def fewer_nodes(search: ReductionSearch) -> None:
+def remove_nodes(search: ReductionSearch) -> None:
     """Remove nodes of the outermost graph, the largest chunks first."""
     chunk = len(computing_layers(search.best.model.graph)) // 2
     while chunk:

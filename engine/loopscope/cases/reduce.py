@@ -10,28 +10,28 @@ from typing import Any
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.faults import Fault
-from loopscope.cases.node_steps import fewer_nodes, into_bodies, to_one_output
-from loopscope.cases.region_steps import bypassed_nodes, fewer_iterations, fewer_parts
+from loopscope.cases.node_steps import enter_bodies, keep_one_output, remove_nodes
+from loopscope.cases.region_steps import bypass_nodes, reduce_iterations, remove_unused_parts
 from loopscope.cases.search import ReductionSearch, TimeUp
-from loopscope.cases.value_steps import random_weights, shorter_axes, simpler_inputs
+from loopscope.cases.value_steps import randomise_weights, shorten_axes, simplify_inputs
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.ir.model import Model
 from loopscope.native.run_once import CallStopped
 
 Step = Callable[[ReductionSearch], None]
 STRUCTURE: Mapping[str, Step] = {
-    "entering bodies": into_bodies,
-    "removing outputs": to_one_output,
-    "removing unused parts": fewer_parts,
-    "removing operations": fewer_nodes,
-    "removing iterations": fewer_iterations,
-    "bypassing operations": bypassed_nodes,
-    "shortening axes": shorter_axes,
+    "entering bodies": enter_bodies,
+    "removing outputs": keep_one_output,
+    "removing unused parts": remove_unused_parts,
+    "removing operations": remove_nodes,
+    "removing iterations": reduce_iterations,
+    "bypassing operations": bypass_nodes,
+    "shortening axes": shorten_axes,
 }
 """Steps that are repeated in this order until none makes the model smaller."""
 VALUES: Mapping[str, Step] = {
-    "replacing weights by random numbers": random_weights,
-    "simplifying inputs": simpler_inputs,
+    "replacing weights by random numbers": randomise_weights,
+    "simplifying inputs": simplify_inputs,
 }
 """Steps that follow once."""
 

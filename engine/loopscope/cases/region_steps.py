@@ -18,16 +18,16 @@ from loopscope.ir.replace import replace
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.transform.extract import constant_node
 from loopscope.transform.graph_edits import fed_by, with_graph
-from loopscope.transform.unused_parts import without_unused_parts
+from loopscope.transform.unused_parts import count_parts, without_unused_parts
 
 _MAX_CONSTANT = 1 << 16
 """Maximum number of elements of a recorded value that becomes a constant of a body."""
 
 
-def fewer_parts(search: ReductionSearch) -> None:
+def remove_unused_parts(search: ReductionSearch) -> None:
     """Remove outputs, carried values and inputs of loops and branches that nothing needs."""
     smaller = without_unused(search.best)
-    if _size(smaller.model) < _size(search.best.model):
+    if count_parts(smaller.model) < count_parts(search.best.model):
         search.accepts(smaller)
 
 
@@ -36,15 +36,7 @@ def without_unused(candidate: Candidate) -> Candidate:
     return without_dead_nodes(candidate.changed(without_unused_parts(candidate.model)))
 
 
-def _size(model: Model) -> int:
-    return sum(
-        1 + len(node.inputs) + len(node.outputs)
-        for place in graphs(model)
-        for node in place.graph.nodes
-    )
-
-
-def fewer_iterations(search: ReductionSearch) -> None:
+def reduce_iterations(search: ReductionSearch) -> None:
     """Replace the trip counts of the outermost loops by the smallest that shows the fault."""
     for node in search.best.model.graph.nodes:
         if node.type != LOOP or not node.is_loop:
@@ -112,7 +104,7 @@ def _with_input_fed(candidate: Candidate, layer: LayerId, index: int, node: Node
     return without_dead_nodes(candidate.changed(replace(candidate.model, graph=fed)))
 
 
-def bypassed_nodes(search: ReductionSearch) -> None:
+def bypass_nodes(search: ReductionSearch) -> None:
     """Bypass operations: each is replaced by one of its inputs, in a body also by a constant."""
     for address in [place.address for place in graphs(search.best.model)]:
         tried: set[LayerId] = set()

@@ -22,7 +22,7 @@ _MAX_INDICES = 8
 _SEED = 0
 
 
-def shorter_axes(search: ReductionSearch) -> None:
+def shorten_axes(search: ReductionSearch) -> None:
     """Shorten all axes of one length together, the longest first: to 1, 2, half the length."""
     lengths = sorted(_lengths(search.best), reverse=True)
     for length in lengths:
@@ -97,7 +97,7 @@ def _with_constant(model: Model, node: Node, array: np.ndarray) -> Node:
     )
 
 
-def random_weights(search: ReductionSearch) -> None:
+def randomise_weights(search: ReductionSearch) -> None:
     """Replace float constants by random numbers of the same magnitude: all, or else each."""
     weights = {
         (place.address, node.id): node
@@ -130,7 +130,7 @@ def _with_random(candidate: Candidate, weights: Mapping[tuple[str, LayerId], Nod
     return candidate.changed(model)
 
 
-def simpler_inputs(search: ReductionSearch) -> None:
+def simplify_inputs(search: ReductionSearch) -> None:
     """Replace inputs by small or rounded numbers, where the fault remains."""
     for position, value in enumerate(search.best.inputs):
         if not isinstance(value, np.ndarray) or not value.size:

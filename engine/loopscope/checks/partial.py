@@ -113,11 +113,9 @@ def _with_bounds(known: Known, lower: Any, upper: Any) -> Known:
     """Return an output with bounds in its own type: as a value if they are equal, as intervals if
     they narrow the type.
     """
-    element_type, lower, upper = (
-        known.element_type,
-        np.asarray(lower, np.float64),
-        np.asarray(upper, np.float64),
-    )
+    element_type = known.element_type
+    lower = np.asarray(lower, np.float64)
+    upper = np.asarray(upper, np.float64)
     if element_type not in _FOLLOWED_TYPES or known.shape.lengths != lower.shape:
         return known
     if element_type in _FLOATS:

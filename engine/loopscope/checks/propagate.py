@@ -237,10 +237,8 @@ class _Walk:
         self, address: GraphAddress, row: _Row, inputs: Sequence[Known]
     ) -> list[Known]:
         """Return the declared outputs, with the element types that ONNX's schema determines."""
-        declared, operation = (
-            [self._declared_output(port) for port in row.node.outputs],
-            row.operation,
-        )
+        declared = [self._declared_output(port) for port in row.node.outputs]
+        operation = row.operation
         if operation is not None and operation.alike:
             inputs = self._operands(address, row.node, operation, inputs)
         types = (

@@ -96,11 +96,9 @@ def _large_row_deviation(left: np.ndarray, right: np.ndarray) -> Deviations | No
     squares = [0.0, 0.0]
     for begin in range(0, left.size, _PIECE_ELEMENTS):
         count = min(_PIECE_ELEMENTS, left.size - begin)
-        left_piece, right_piece, distance = (
-            left_buffer[:count],
-            right_buffer[:count],
-            distance_buffer[:count],
-        )
+        left_piece = left_buffer[:count]
+        right_piece = right_buffer[:count]
+        distance = distance_buffer[:count]
         left_piece[...], right_piece[...] = (
             left[begin : begin + count],
             right[begin : begin + count],

@@ -218,10 +218,8 @@ def _align_loop(
     rows = AlignedRows(left, right, execution, iteration)
     divergences = []
     for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
-        row, words = (
-            int(outer.left[place]),
-            [_iteration_words(int(count[place])) for count in counts],
-        )
+        row = int(outer.left[place])
+        words = [_iteration_words(int(count[place])) for count in counts]
         step = _step_of(runs[0], graph, pair, row)
         if common[place]:
             last = int(rows.left[np.cumsum(common)[place] - 1])
@@ -316,10 +314,8 @@ def _align_branches(
         )
     divergences = []
     for place in np.flatnonzero(taken[0] != taken[1])[:1].tolist():
-        row, words = (
-            int(outer.left[place]),
-            ["the then branch" if side[place] else "the else branch" for side in taken],
-        )
+        row = int(outer.left[place])
+        words = ["the then branch" if side[place] else "the else branch" for side in taken]
         address = _address(runs[0], graph, pair, row)
         divergences.append(
             Divergence(

@@ -37,8 +37,8 @@ from loopscope.ir.model import Model
 from loopscope.ir.number_text import significant
 from loopscope.ir.readable import readable
 from loopscope.ir.recorded_rows import is_trace
+from loopscope.native import trim_heap
 from loopscope.native.run_once import never
-from loopscope.native.trim_memory import give_back
 from loopscope.ops.values import NO_VALUE, is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 
@@ -168,7 +168,7 @@ def drift(
                 f"only runs that have finished can be compared, and one is {run.state}: "
                 f"{run.failure or 'run() runs it'}"
             )
-    give_back()
+    trim_heap()
     graphs = match(left, right, pairs)
     rows, divergences = align(left, right, graphs, alignment)
     comparing = _Comparing((left, right), tolerance, stopped)

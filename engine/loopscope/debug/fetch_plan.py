@@ -22,16 +22,6 @@ from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.walk import graphs
 
 
-class BuiltIn(Protocol):
-    """Graph or body in which a tensor was built, with its nodes and its parent."""
-
-    @property
-    def nodes(self) -> Sequence[Node]: ...
-
-    @property
-    def parent(self) -> object: ...
-
-
 @runtime_checkable
 class TensorLike(Protocol):
     """A tensor of ``loopscope.builder``."""

@@ -28,22 +28,17 @@ def lines(
     """
     executions: list[tuple[int, Program, int, int]] = []
     for program, number in _print_instructions(timeline.machine.plan):
-        count, max_shown = (
-            _executions(timeline, program, number, before),
-            program.instructions[number].shows_first,
-        )
+        count = _executions(timeline, program, number, before)
+        max_shown = program.instructions[number].shows_first
         count = count if max_shown < 0 else min(count, max_shown)
         first = 0 if limit is None else max(0, count - limit)
         executions += [
             (timeline.step_at(program, row, number), program, number, row)
             for row in range(first, count)
         ]
-    latest = (
-        sorted(executions, key=_step)
-        if limit is None
-        else sorted(heapq.nlargest(limit, executions, key=_step), key=_step)
-    )
-    return tuple(_line(timeline, values, *execution) for execution in latest)
+    if limit is not None:
+        executions = heapq.nlargest(limit, executions, key=_step)
+    return tuple(_line(timeline, values, *execution) for execution in sorted(executions, key=_step))
 
 
 def _step(execution: tuple[int, Program, int, int]) -> int:

@@ -111,10 +111,8 @@ def walks_of(run: Run) -> tuple[WalkedBack, ...]:
     backward loops.
     """
     expect_run(run, "loopscope.adjoints")
-    calls, outermost = (
-        run.timeline.executions.calls,
-        [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None],
-    )
+    calls = run.timeline.executions.calls
+    outermost = [tie for tie in ties(run.plan) if tie.loops and tie.program.parent is None]
     pairs = [
         tie for tie in outermost if calls(tie.program, tie.program.instructions.index(tie.backward))
     ]

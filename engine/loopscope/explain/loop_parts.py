@@ -93,10 +93,8 @@ def pieces(
     if starts is None:
         return Pieces(rows, None, output, part, rows.start)
     begin, end = part.ranges[output.axis % len(part.ranges)]
-    first, last = (
-        int(np.searchsorted(starts, begin, side="right")) - 1,
-        int(np.searchsorted(starts, end, side="left")),
-    )
+    first = int(np.searchsorted(starts, begin, side="right")) - 1
+    last = int(np.searchsorted(starts, end, side="left"))
     if output.reverse:
         first, last = len(rows) - last, len(rows) - first
     return Pieces(rows[first:last], starts, output, part, rows.start)

@@ -163,10 +163,8 @@ def _lead(
     """Return the largest lead of ``leader``, in iterations, over all ticks at which ``other``
     finishes one.
     """
-    leader_ticks, other_ticks = (
-        _finish_ticks(leader, dependences, result),
-        _finish_ticks(other, dependences, result),
-    )
+    leader_ticks = _finish_ticks(leader, dependences, result)
+    other_ticks = _finish_ticks(other, dependences, result)
     largest = max(
         0,
         *(bisect_right(leader_ticks, tick) - 1 - number for number, tick in enumerate(other_ticks)),

@@ -85,7 +85,7 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
             array = raw.view(element_type.dtype)
         else:
             array = _copy_aligned(raw, element_type.dtype)
-            mapped.give_back(data)
+            mapped.release_pages(data)
         return (
             raw != 0
             if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1

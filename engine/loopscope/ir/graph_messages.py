@@ -94,10 +94,8 @@ def _add_message(file: Any, message: str, fields: str) -> None:
             entry.options.map_entry = True
             _set_type(entry.field.add(name="key", number=1, label=1), "string")
             _set_type(entry.field.add(name="value", number=2, label=1), kind[1:])
-            member.type, member.type_name = (
-                member.TYPE_MESSAGE,
-                f".{_PACKAGE}.{message}.{entry.name}",
-            )
+            member.type = member.TYPE_MESSAGE
+            member.type_name = f".{_PACKAGE}.{message}.{entry.name}"
         else:
             _set_type(member, kind.lstrip("*"))
 

@@ -84,10 +84,8 @@ def _layer_of(graph: ModelGraph, address: Address) -> LayerId:
             if label == address.segments[1].label:
                 return layer
     expected = "a tensor name, the name of a node of the outermost graph, or an address"
-    inputs, outputs = (
-        listed([node.name for node in graph.parameters]),
-        listed([_display_name(graph, node) for node in graph.results]),
-    )
+    inputs = listed([node.name for node in graph.parameters])
+    outputs = listed([_display_name(graph, node) for node in graph.results])
     available = f"the model's inputs are {inputs or 'none'}, its outputs {outputs or 'none'}"
     raise AddressError(
         f"there is no tensor {elided(str(address), 200)!r}: give {expected}; {available}"

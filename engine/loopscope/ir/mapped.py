@@ -10,7 +10,7 @@ import mmap
 import numpy as np
 
 
-def give_back(data: memoryview | bytes) -> None:
+def release_pages(data: memoryview | bytes) -> None:
     """Release the memory pages that lie wholly inside ``data``, if that is a view of a mapped file.
 
     The next read of these bytes loads the pages again. Without this call, weights that were copied

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loopscope.errors import MOST_OF_A_SENTENCE, elided, without_places
-from loopscope.native.trim_memory import give_back
+from loopscope.native.trim_memory import trim_heap
 
 _POLL_SECONDS = 0.1
 """Seconds between two checks whether the caller still waits."""
@@ -52,7 +52,7 @@ def run_alone(
 
     ``TimeoutError`` after ``seconds``, ``CallStopped`` when ``stopped`` returns True.
     """
-    give_back()
+    trim_heap()
     # -P: the folder of the file may contain modules with the names of packages that it imports.
     command = [sys.executable, "-P", str(file), *arguments]
     deadline, pipe = time.monotonic() + seconds, subprocess.PIPE

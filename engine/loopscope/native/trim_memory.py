@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 
-def give_back() -> None:
-    """Trim the heap, which takes some milliseconds; only glibc retains much freed memory."""
+def trim_heap() -> None:
+    """Return freed memory of the heap to the system, which takes some milliseconds; only glibc retains much freed memory."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

@@ -35,10 +35,8 @@ def select(
         shapes = f"shapes {list(condition.shape)}, {list(then.shape)} and {list(otherwise.shape)}"
         raise ValueError(f"{shapes} differ, and auto_broadcast is '{auto_broadcast}'")
     if auto_broadcast == "pdpd":
-        condition, otherwise = (
-            fit_operand(then, condition, "pdpd"),
-            fit_operand(then, otherwise, "pdpd"),
-        )
+        condition = fit_operand(then, condition, "pdpd")
+        otherwise = fit_operand(then, otherwise, "pdpd")
     if then.dtype.names or then.dtype != otherwise.dtype:
         return _select_packed(condition, then, otherwise)
     if condition.ndim == 0 and then.shape == otherwise.shape:

@@ -53,6 +53,15 @@ class Value(Protocol):
     def __ge__(self, other: Any, /) -> Value: ...
 
 
+def known_rank(value: Value, name: str = "data") -> int:
+    """Return the rank of a tensor; raise ``ValueError`` with its name if it is not known."""
+    if value.rank is None:
+        raise ValueError(
+            f"the rank of the {name} is not known: give the model's inputs their ranks"
+        )
+    return value.rank
+
+
 class Functions(Protocol):
     """The operations with one output, as functions in snake_case: inputs by position, attributes by
     keyword.

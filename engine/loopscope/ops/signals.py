@@ -204,10 +204,8 @@ def _overlap_add(frames: np.ndarray, step: int) -> np.ndarray:
 
 
 def _frame(frame_size: Array, frame_step: Array) -> tuple[int, int]:
-    size, step = (
-        int(np.asarray(frame_size).reshape(-1)[0]),
-        int(np.asarray(frame_step).reshape(-1)[0]),
-    )
+    size = int(np.asarray(frame_size).reshape(-1)[0])
+    step = int(np.asarray(frame_step).reshape(-1)[0])
     if size < 1 or step < 1:
         raise ValueError(f"frames of {size} every {step} samples: both must be at least 1")
     return size, step

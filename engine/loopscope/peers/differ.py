@@ -388,10 +388,8 @@ def _judge(run: Run, answer: RuntimeAnswer, tolerance: float) -> _Judgement:
         if first is not None and first.step <= step:
             break
         if count == _MAX_EXPLAINED or not rounding.explain_difference(probe, row):
-            first, location = (
-                _value_difference(run, probe, row, rows[probe], rounding),
-                (probe, row),
-            )
+            first = _value_difference(run, probe, row, rows[probe], rounding)
+            location = (probe, row)
             break
     return _Judgement(
         rounding, first, *_output_differences(run, answer, rounding, first), location, len(joined)

@@ -34,11 +34,11 @@ def main(model: str, device: str, target: str) -> int:
     )
     try:
         onnxruntime.InferenceSession(model, options, providers=[provider])
-        runs = onnx.load(optimized, load_external_data=False)
+        optimized_model = onnx.load(optimized, load_external_data=False)
     except Exception as error:
         sys.stderr.write("\n" + " ".join(str(error).split())[-20_000:] + "\n")
         return 1
-    Path(target).write_text(json.dumps(layers(runs.graph)), encoding="utf-8")
+    Path(target).write_text(json.dumps(layers(optimized_model.graph)), encoding="utf-8")
     sys.stdout.write(f"ONNX Runtime {onnxruntime.__version__}\n")
     return 0
 

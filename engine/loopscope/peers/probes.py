@@ -279,10 +279,8 @@ class ProbeSelection:
         if region is None:  # a function, which runs once per row
             return outer
         if isinstance(region, LoopRegion):
-            maximum, counts = (
-                times(self.run, region),
-                np.asarray(_counts(self.run, region), np.int64),
-            )
+            maximum = times(self.run, region)
+            counts = np.asarray(_counts(self.run, region), np.int64)
             first = np.repeat(np.cumsum(counts) - counts, counts)
             return np.asarray(np.repeat(outer * maximum, counts) + np.arange(counts.sum()) - first)
         taken = self.run.timeline.executions.taken(region).astype(bool)
@@ -297,10 +295,8 @@ class ProbeSelection:
             for candidate in program.around()
             if isinstance(loop := owner(candidate), LoopRegion)
         ]
-        lengths, places = (
-            tuple(times(self.run, loop) for loop in reversed(loops)),
-            self._places(program),
-        )
+        lengths = tuple(times(self.run, loop) for loop in reversed(loops))
+        places = self._places(program)
         whole = [
             candidate
             for candidate in candidates

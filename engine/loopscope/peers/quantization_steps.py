@@ -68,10 +68,8 @@ class RoundingAnalysis:
         """Return True if a difference is one quantisation step, or follows from inputs with such
         steps.
         """
-        program, peer = (
-            probe.program,
-            np.asarray(self.replay.peer_value(probe.program, row, probe.slot)),
-        )
+        program = probe.program
+        peer = np.asarray(self.replay.peer_value(probe.program, row, probe.slot))
         may_follow = bool(self.steps) or self.is_quantizing(probe)
         if not (
             may_follow and self._explains(probe, row, probe.expected[row], peer)

@@ -101,10 +101,8 @@ def _tables(machine: Machine, entries: Mapping[str, Any]) -> None:
                 raise ValueError("its recording has a branch that is neither then nor else")
             machine.recording.tables[number] = BranchLog.of(branches.tobytes())
             continue
-        counts, endings = (
-            _numbers(entries, f"counts.{number}", np.int64),
-            _numbers(entries, f"endings.{number}", np.uint8),
-        )
+        counts = _numbers(entries, f"counts.{number}", np.int64)
+        endings = _numbers(entries, f"endings.{number}", np.uint8)
         if (
             len(counts) != len(endings)
             or counts.min(initial=0) < 0

@@ -70,10 +70,8 @@ class Separation:
                 "no input, by itself or with others, tells which."
             )
         conditions = " or ".join(" and ".join(rule.conditions) for rule in self.rules)
-        matching, right = (
-            sum(rule.runs for rule in self.rules),
-            sum(rule.more for rule in self.rules),
-        )
+        matching = sum(rule.runs for rule in self.rules)
+        right = sum(rule.more for rule in self.rules)
         coverage = (
             "Most of them are" if 2 * right > self.more else "No rule tells most of them; some are"
         )

@@ -175,11 +175,9 @@ class Lanes:
             for port in region.carried
         ]
         fixed = self._fixed(region, running)
-        inside, first_bound, iteration = (
-            lanes[running],
-            bound.min(initial=_NO_BOUND, where=bound != 0),
-            0,
-        )
+        inside = lanes[running]
+        first_bound = bound.min(initial=_NO_BOUND, where=bound != 0)
+        iteration = 0
         while len(running):
             self._stop.check()
             self.values.update(fixed)
@@ -210,10 +208,8 @@ class Lanes:
                     )
                 )
                 carried, running = [port.at(continuing) for port in carried], running[continuing]
-                inside, fixed = (
-                    lanes[running],
-                    {slot: port.at(continuing) for slot, port in fixed.items()},
-                )
+                inside = lanes[running]
+                fixed = {slot: port.at(continuing) for slot, port in fixed.items()}
         self.loops[region.table].add(lanes, count, endings)
         for number, output in enumerate(region.outputs):
             self.values[output.slot] = merged(

@@ -49,10 +49,8 @@ class ReplayPlanner:
         while program.parent is not None:
             outer_row, iteration = timeline.executions.parent_row(program, row)
             replays.append(self._row_replay(program, row, iteration, slots, before))
-            slots, before = (
-                _outer_slots(program),
-                program.owner if replays[-1].from_outside else None,
-            )
+            slots = _outer_slots(program)
+            before = program.owner if replays[-1].from_outside else None
             program, row = program.parent, outer_row
         replays.append(RowReplay(program, 0, None, slots, [], 0, before))
         return replays

@@ -49,7 +49,6 @@ CLOSED: Final = 10
 EXHAUSTED, LEFT, REASON = "exhausted", "left", "reason"
 """Endings of a loop: its iterable has ended, the program left it, or ``ended`` named the reason."""
 
-MOST_NAME_CHARACTERS: Final = 200
 MOST_DIMENSIONS: Final = 32
 BY_NAME: Mapping[str, ElementType] = {
     str(element_type): element_type

@@ -79,3 +79,14 @@ def live_layers(graph: ModelGraph, roots: Collection[LayerId]) -> set[LayerId]:
                 live.add(source.layer)
                 waiting.append(source.layer)
     return live
+
+
+def unused_name(name: str, names: set[str]) -> str:
+    """Return a name that is not among the names of a graph, and add it to them.
+
+    The addresses of existing nodes do not change.
+    """
+    while name in names:
+        name += "_"
+    names.add(name)
+    return name

@@ -18,11 +18,9 @@ _TYPES = frozenset(str(element_type) for element_type in REAL_FLOATS)
 
 IR attributes have such a value only where they name an element type.
 """
-_ONNX_TYPES, _ONNX_DOUBLE, _TYPE_ATTRIBUTES = (
-    frozenset({1, 10, 16}),
-    11,
-    frozenset({"to", "dtype", "stash_type"}),
-)
+_ONNX_TYPES = frozenset({1, 10, 16})
+_ONNX_DOUBLE = 11
+_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "stash_type"})
 """TensorProto numbers of narrower floats and of double, and attributes for types."""
 
 

@@ -17,6 +17,7 @@ from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import AttributeProblem, Known, typed
 from loopscope.ops.dialect import catalogue_for, to_build_beside
+from loopscope.transform.graph_edits import unused_name
 from loopscope.transform.recurrences.full_lengths import span_all_steps
 from loopscope.transform.recurrences.opening import Opening
 from loopscope.transform.recurrences.row import Recurrence
@@ -252,7 +253,7 @@ class _Splice:
                 id=self._ids[node.id],
                 name=operator.name
                 if node.id == loop
-                else _unused_name(f"{operator.name}/{node.name}", names),
+                else unused_name(f"{operator.name}/{node.name}", names),
                 line=operator.line,
                 outputs=tuple(
                     replace(port, names=tensor_names.get((node.id, port.id), ()))
@@ -304,10 +305,3 @@ class _Splice:
                 yield edge._replace(from_layer=self._ids[layer], from_port=port)
             else:
                 yield edge
-
-
-def _unused_name(name: str, names: set[str]) -> str:
-    while name in names:
-        name += "_"
-    names.add(name)
-    return name

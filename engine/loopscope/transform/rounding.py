@@ -20,6 +20,7 @@ from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
 from loopscope.ops.narrowing import NARROWER, ROUND_TO, round_to
+from loopscope.transform.graph_edits import unused_name
 from loopscope.transform.index_arithmetic import Value, index_arithmetic
 
 
@@ -151,16 +152,14 @@ class _Rounding:
             )
             types = dict(self._rounded_outputs(node))
             if node.constant is not None and types:
-                inner, types = (
-                    replace(
-                        inner, constant=Constant.of(round_to(node.constant.array(), to=types[0]))
-                    ),
-                    {},
+                inner = replace(
+                    inner, constant=Constant.of(round_to(node.constant.array(), to=types[0]))
                 )
+                types = {}
             elif types and self._passes_on_its_name(node):
                 renumbered[node.id] = next(unused_ids)
                 inner = _rename_before_rounding(
-                    inner, renumbered[node.id], _unused_name(f"{node.name} before rounding", names)
+                    inner, renumbered[node.id], unused_name(f"{node.name} before rounding", names)
                 )
             nodes.append(inner)
             for output, to in types.items():
@@ -168,7 +167,7 @@ class _Rounding:
                 name = (
                     node.name
                     if node.id in renumbered
-                    else _unused_name(_rounded_name(node, output), names)
+                    else unused_name(_rounded_name(node, output), names)
                 )
                 nodes.append(_round_node(layer, name, node.outputs[output], to))
                 rounded_layers[node.id, node.outputs[output].id] = layer
@@ -215,14 +214,6 @@ class _Rounding:
 
 def _rounded_name(node: Node, output: int) -> str:
     return f"{node.name}{f':{output}' if output else ''} rounded"
-
-
-def _unused_name(name: str, names: set[str]) -> str:
-    """Return a name that no node of the graph has, so that existing addresses do not change."""
-    while name in names:
-        name += "_"
-    names.add(name)
-    return name
 
 
 def _rename_before_rounding(node: Node, layer: LayerId, name: str) -> Node:

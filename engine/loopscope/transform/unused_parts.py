@@ -29,7 +29,7 @@ def without_unused_parts(model: Model) -> Model:
     Inputs and outputs of the model remain. Functions and unknown operations remain whole.
     """
     size = -1
-    while size != (size := _size(model)):
+    while size != (size := count_parts(model)):
         for address in [place.address for place in graphs(model)]:
             place = next((place for place in graphs(model) if place.address == address), None)
             if place is not None:
@@ -37,7 +37,8 @@ def without_unused_parts(model: Model) -> Model:
     return model
 
 
-def _size(model: Model) -> int:
+def count_parts(model: Model) -> int:
+    """Return the number of nodes, inputs and outputs in all graphs of a model."""
     return sum(
         1 + len(node.inputs) + len(node.outputs)
         for place in graphs(model)

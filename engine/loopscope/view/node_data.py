@@ -247,10 +247,8 @@ def _names_through(model: Model) -> Iterator[tuple[str, str]]:
     before = {ROOT: ""}
     for place in graphs(model):
         for node in place.graph.nodes:
-            address, name = (
-                f"{place.address}/{place.labels[node.id]}",
-                f"{before[place.address]}{node.name}",
-            )
+            address = f"{place.address}/{place.labels[node.id]}"
+            name = f"{before[place.address]}{node.name}"
             yield name, address
             for body in node.bodies:
                 before[f"{address}/{body.name}"] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import BinaryIO
 
-from loopscope.ir.mapped import give_back
+from loopscope.ir.mapped import release_pages
 
 # Sufficient for every element type and for the vector units that read them.
 _ALIGNMENT = 64
@@ -28,6 +28,6 @@ class WeightsWriter:
             self._file.write(bytes(padding))
             offset = self._offsets[digest] = self._size + padding
             self._file.write(data)
-            give_back(data)
+            release_pages(data)
             self._size = offset + len(data)
         return offset

@@ -193,7 +193,7 @@ def test_pages_of_a_mapped_file_are_given_back_and_come_again(tmp_path: Path) ->
     for _ in range(2):
         np.testing.assert_array_equal(constant.array(), values)
         assert _resident(tmp_path / "weights.bin") < values.nbytes // 4
-    mapped.give_back(b"bytes of our own")
+    mapped.release_pages(b"bytes of our own")
     assert bytes(whole[:3]) == b"odd"
 
 

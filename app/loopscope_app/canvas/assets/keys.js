@@ -1,4 +1,4 @@
-// Keys and buttons of the transport bar: the canvas takes them before Streamlit does, wherever the focus of the page is.
+// Keys and buttons of the transport bar. The canvas handles them before Streamlit does, wherever the focus of the page is.
 
 import { host } from "./host.js";
 
@@ -20,7 +20,7 @@ const KEYS = {
   "Shift+ArrowRight": "next",
   End: "run",
 };
-const ACTS = ["click", "keydown", "change", "focusout"]; // events by which a person's action reaches Python
+const ACTS = ["click", "keydown", "change", "focusout"]; // events of actions that reach Python
 const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
 /** Where arrow keys scroll, once keys have led there; after a click they move the run. */
 const SCROLLED = "[role=region][tabindex]";
@@ -34,10 +34,10 @@ const COMES_BACK = 1500; // milliseconds in which the page may give the focus ba
 let clickedRadio = -Infinity; // when the last click was on one
 
 /**
- * Has a playback hear what is meant for it, until the signal ends that; of all else that is done, only that it was.
+ * Passes the keys and clicks that move the run to a playback, and notes the time of every other action, until the signal aborts.
  * @param {Playback} playback
  * @param {AbortSignal} signal
- * @param {Document | ShadowRoot} around what is heard: all of the page, unless other things than this run are on it
+ * @param {Document | ShadowRoot} around the part of the page whose events count
  */
 export function listen(playback, signal, around = document) {
   const options = { capture: true, signal };

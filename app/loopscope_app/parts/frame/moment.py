@@ -6,14 +6,12 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from loopscope_app.actions import moves
 from loopscope_app.state.user_session import UserSession, current, keep
 from loopscope_app.state.view_choices import KEPT
 
 
 def show(session: UserSession, draw: Callable[[UserSession], None]) -> None:
     """Draw ``draw`` again with every step, and nothing else of the page."""
-    moves.note_panels(session)
     st.fragment(_moment)(draw, _around(session))
 
 

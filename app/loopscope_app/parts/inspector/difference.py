@@ -85,10 +85,8 @@ def between(before: np.ndarray, now: np.ndarray) -> np.ndarray | None:
     """
     if np.shape(before) != np.shape(now) or np.size(now) > tensor_summary.SCANNED:
         return None
-    left, right = (
-        tensor_summary.numbers(np.asarray(before)),
-        tensor_summary.numbers(np.asarray(now)),
-    )
+    left = tensor_summary.numbers(np.asarray(before))
+    right = tensor_summary.numbers(np.asarray(now))
     if left is None or right is None:
         return None
     with np.errstate(all="ignore"):
@@ -102,10 +100,8 @@ def largest(before: np.ndarray, now: np.ndarray) -> list[tuple[tuple[int, ...], 
     finite come first.
     """
     change = between(before, now)
-    left, right = (
-        tensor_summary.numbers(np.asarray(before)),
-        tensor_summary.numbers(np.asarray(now)),
-    )
+    left = tensor_summary.numbers(np.asarray(before))
+    right = tensor_summary.numbers(np.asarray(now))
     if change is None or left is None or right is None:
         return []
     size = np.where(np.isfinite(change), np.abs(change), np.inf).reshape(-1)

@@ -14,8 +14,10 @@ def show(opened: Opened, place: IndexedNode) -> None:
     """Show the entry for an operator that is a loop, and for a loop that was opened."""
     if place.address in opened.operators:
         words, action = "Fold", opened_operators.fold
+        explanation = "Show the loop as one operator again"
     elif recurrence_of(place.node, opened.model.dialect) is not None:
         words, action = "Open as a loop", opened_operators.open_loop
+        explanation = "Step through the operator's iterations"
     else:
         return
     st.button(
@@ -24,7 +26,5 @@ def show(opened: Opened, place: IndexedNode) -> None:
         on_click=action,
         args=(place.address,),
         width="stretch",
-        help="Step through the operator's iterations"
-        if words != "Fold"
-        else "Show the loop as one operator again",
+        help=explanation,
     )

@@ -40,10 +40,8 @@ def _back(opened: Opened) -> None:
 
 def _choice(session: UserSession, opened: Opened) -> None:
     wanted, by = targets(opened.model), sources(opened.model)
-    target, chosen = (
-        f"backward_of_{session.run.generation}",
-        f"backward_by_{session.run.generation}",
-    )
+    target = f"backward_of_{session.run.generation}"
+    chosen = f"backward_by_{session.run.generation}"
     markup.show("How does", "quiet nowrap")
     st.selectbox(
         "Differentiate",

@@ -22,7 +22,7 @@ from loopscope_app.state.view_choices import CLOCK_OF
 
 KEY, COSTS = "clock", "clock_costs"
 MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 5, 12
-_ROWS = 11.0
+_HEADER_REM = 11.0
 """Height in rem of header, controls and a line."""
 
 _charts: WeakKeyDictionary[Clock, dict[str, tuple[lanes.Chart, int]]] = WeakKeyDictionary()
@@ -39,7 +39,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         markup.show("Times of the run without values set by hand.", "quiet")
     clock = session.run.clock
     if clock is None:
-        view_room.leave(None, _ROWS)
+        view_room.leave(None, _HEADER_REM)
         markup.show(
             "Measure runs the model again and times each operation; the boxes on the canvas are "
             "tinted by their share.",

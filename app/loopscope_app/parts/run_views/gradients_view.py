@@ -22,7 +22,7 @@ from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.user_session import UserSession
 
 PAIR, TABLE = "gradient_pair", "gradient_table"
-_ROWS = 10.5
+_HEADER_REM = 10.5
 """Height in rem of header, controls and a line."""
 _BAD = ("vanishes", "explodes", "is cut off", "does not flow", "is not a number")
 
@@ -36,10 +36,10 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
     walk = _chosen(pairs, bar)
     if walk is None:
-        view_room.leave(None, _ROWS)
+        view_room.leave(None, _HEADER_REM)
         _without_pair(session, debugger, branch_headline(branches))
     else:
-        words = headline(walk) or _paired(walk)
+        words = headline(walk) or walk.sentence
         is_bad = any(adjoint.fate.kind in _BAD for adjoint in walk.adjoints)
         compared_page.show_verdict(words, "bad" if is_bad else "good")
         cursor = adjoint_view.cursor_of(walk, loop_in_focus(session))
@@ -50,7 +50,7 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="gradient_left"):
         if walk is not None:
-            lines = [*sentences(walk), _paired(walk)]
+            lines = [*sentences(walk), walk.sentence]
             lines += _changed_words(session)
             markup.show("<br>".join(map(markup.prose, lines)), "walked_back prose")
         _results(debugger)
@@ -89,10 +89,6 @@ def _without_pair(session: UserSession, debugger: loopscope.Debugger, words: str
 
 def _is_gradient(session: UserSession) -> bool:
     return session.model.opened is not None and session.model.opened.backward is not None
-
-
-def _paired(walk: WalkedBack) -> str:
-    return walk.sentence
 
 
 def _without_changes(session: UserSession, walk: WalkedBack) -> WalkedBack | None:

@@ -43,7 +43,7 @@ _HOW = (
     "behind it runs first."
 )
 _WINDOW = "Iterations that may run at the same time (parallel_iterations)"
-_ROWS = 30.0
+_HEADER_REM = 30.0
 """Height in rem of header, controls, headline and schedule."""
 _PLAIN, _PART, _MOST_PARTS = 18, 12, 4
 """Height of a lane; height of one of several blocks at a tick; largest number of blocks at a tick
@@ -115,7 +115,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         slow = _slow_operation(graph)
     drawn = _picture(graph, window, workers, slow)
     markup.show(markup.prose(" ".join(drawn.words)), "headline")
-    view_room.leave(None, _ROWS)
+    view_room.leave(None, _HEADER_REM)
     with st.container(key="schedule_room"):
         lanes.show(
             drawn.chart,

@@ -21,7 +21,7 @@ from loopscope_app.state.user_session import UserSession, current
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
 BRANCH = "iterations and branches"
-_ROWS = 10.5
+_HEADER_REM = 10.5
 """Height in rem of header, controls and a line."""
 
 Colour = tuple[int, Slot, str]
@@ -37,7 +37,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     """Show the run. ``bar`` is the container for the legend and the choice of colours."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
-        view_room.leave(None, _ROWS)
+        view_room.leave(None, _HEADER_REM)
         with bar:
             markup.show("Run the model to draw its timeline.", "quiet")
             st.button("Run", key="timeline_run", type="primary", on_click=_run)
@@ -64,7 +64,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
         if debugger is not None:
             moves.seek(body_begin(debugger, int(pick.at), pick.lane))
 
-    view_room.leave(chart, _ROWS)
+    view_room.leave(chart, _HEADER_REM)
     lanes.show(chart, key=KEY, cursor=debugger.cursor.step, on_pick=picked)
     if run.deeper:
         markup.show(f"The run is nested deeper than the {len(run.lanes)} lanes shown.", "quiet")

@@ -136,10 +136,8 @@ class ForwardValues:
         """
         assert known.shape.dimensions is not None
         rank = len(known.shape.dimensions)
-        flat, shapes = (
-            RecordRequest("flat", parameter.id, known),
-            RecordRequest("shape", parameter.id, known),
-        )
+        flat = RecordRequest("flat", parameter.id, known)
+        shapes = RecordRequest("shape", parameter.id, known)
         all_elements = self.frame.parameter(
             f"{parameter.name}_all", Known(known.element_type, PartialShape((UNKNOWN,)))
         )

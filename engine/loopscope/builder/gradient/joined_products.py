@@ -55,11 +55,9 @@ class Products:
         # The axis of each factor that the product sums over; the second axis is its rows or
         # columns.
         left_axis, right_axis = int(not transposes["transpose_a"]), int(transposes["transpose_b"])
-        shared, rows, columns = (
-            _length(left, left_axis),
-            _length(left, 1 - left_axis),
-            _length(right, 1 - right_axis),
-        )
+        shared = _length(left, left_axis)
+        rows = _length(left, 1 - left_axis)
+        columns = _length(right, 1 - right_axis)
         if (
             shared is None
             or rows is None

@@ -171,10 +171,8 @@ def _differing_types(
     entry = region.entry_of.get(edge.to_layer)
     if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
         return None
-    first, carried = (
-        outer[entry.external].element_type,
-        subject.parameter(region, edge.from_layer).element_type,
-    )
+    first = outer[entry.external].element_type
+    carried = subject.parameter(region, edge.from_layer).element_type
     return (
         (str(first), str(carried))
         if first is not None and carried is not None and first is not carried
@@ -252,10 +250,8 @@ def back_edge_rank(subject: Subject) -> Iterator[Finding]:
             entry = region.entry_of.get(edge.to_layer)
             if entry is None or entry.axis is not None or not 0 <= entry.external < len(outer):
                 continue
-            first, carried = (
-                outer[entry.external].shape,
-                subject.parameter(region, edge.from_layer).shape,
-            )
+            first = outer[entry.external].shape
+            carried = subject.parameter(region, edge.from_layer).shape
             if first.rank is not None and carried.rank is not None and first.rank != carried.rank:
                 yield Finding(
                     _where(subject, region, edge),

@@ -57,10 +57,8 @@ def _operation_over_slice(subject: Subject, region: CheckedRegion, result: Layer
     if operation is None or operation.type not in _IN_PLACE_TYPES:
         return None
     first, second = (*region.body.graph.sources.get(operation.id, ()), None, None)[:2]
-    slice_node, other = (
-        _single_reader_origin(region, first, _RESHAPING),
-        None if second is None else region.body.graph.by_id.get(second.layer),
-    )
+    slice_node = _single_reader_origin(region, first, _RESHAPING)
+    other = None if second is None else region.body.graph.by_id.get(second.layer)
     if (
         slice_node is None
         or slice_node.type != "Parameter"

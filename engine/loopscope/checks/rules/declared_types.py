@@ -286,15 +286,11 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         for node in region.body.graph.parameters:
-            known, port = (
-                subject.parameter(region, node.id),
-                node.outputs[0] if node.outputs else Port(0),
-            )
+            known = subject.parameter(region, node.id)
+            port = node.outputs[0] if node.outputs else Port(0)
             if _contradicts(port, known):
-                declared, received = (
-                    f"{port.element_type or '?'} {port.shape}",
-                    f"{known.element_type or '?'} {known.shape}",
-                )
+                declared = f"{port.element_type or '?'} {port.shape}"
+                received = f"{known.element_type or '?'} {known.shape}"
                 yield Finding(
                     subject.where(region.within, node),
                     f"The Parameter is declared {declared}, but receives {received}.",

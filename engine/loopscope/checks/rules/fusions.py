@@ -191,11 +191,9 @@ def while_as_do_while(subject: Subject) -> Iterator[Finding]:
         i < n as initial condition too
     """
     for region in subject.loops:
-        count, starts, condition = (
-            trip_count(subject, region),
-            scalar_value(subject.outer(region)[1]),
-            execution_condition(subject, region),
-        )
+        count = trip_count(subject, region)
+        starts = scalar_value(subject.outer(region)[1])
+        condition = execution_condition(subject, region)
         if (
             count is None
             or 0 <= count < _NO_LIMIT

@@ -77,10 +77,8 @@ def _finding(
     subject: Subject, region: CheckedRegion, result: LayerId, parameter: LayerId, consequence: str
 ) -> Finding:
     graph = region.body.graph
-    name, output = (
-        graph.by_id[parameter].name,
-        next(number for number, node in enumerate(graph.results) if node.id == result),
-    )
+    name = graph.by_id[parameter].name
+    output = next(number for number, node in enumerate(graph.results) if node.id == result)
     return Finding(
         subject.where(region.place, region.node),
         f"Output {output} of the body is its unchanged input {name}: {consequence}.",

@@ -110,10 +110,8 @@ def half_used_result(subject: Subject) -> Iterator[Finding]:
         edges from both outputs, or a separate Result for each
     """
     for region in subject.iterating if subject.is_openvino else ():
-        consumers, back = (
-            region.place.graph.consumers,
-            {edge.from_layer for edge in region.body.back_edges},
-        )
+        consumers = region.place.graph.consumers
+        back = {edge.from_layer for edge in region.body.back_edges}
         for result, outputs in _outputs_by_result(region).items():
             unused = [
                 entry.external

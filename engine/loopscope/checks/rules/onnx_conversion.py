@@ -195,10 +195,8 @@ def _border_problem(place: PlacedGraph, node: Node) -> str:
     ports = node.outputs if node.type == "Parameter" else node.inputs
     if place.owner is not None or not ports or ports[0].form == "tensor":
         return ""
-    kind, side = (
-        "an optional" if ports[0].form.startswith("optional") else f"a {ports[0].form}",
-        "input" if node.outputs else "output",
-    )
+    kind = "an optional" if ports[0].form.startswith("optional") else f"a {ports[0].form}"
+    side = "input" if node.outputs else "output"
     return f"{kind} as {side} of the model, {shorten(node.name, 60)!r}"
 
 

@@ -35,10 +35,8 @@ def slices_run_out(subject: Subject) -> Iterator[Finding]:
         trip count 4 and a tensor of 4 slices
     """
     for region in subject.loops:
-        count, parts = (
-            trip_count(subject, region),
-            trips.of_slices(region.body, subject.outer(region)),
-        )
+        count = trip_count(subject, region)
+        parts = trips.of_slices(region.body, subject.outer(region))
         if count is not None and parts.most is not None and count > parts.most:
             yield Finding(
                 subject.where(region.place, region.node),

@@ -148,10 +148,8 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
                 or not node.outputs[0].shape.is_static
             ):
                 continue
-            declared, carried = (
-                node.outputs[0].shape,
-                subject.parameter(region, edge.from_layer).shape,
-            )
+            declared = node.outputs[0].shape
+            carried = subject.parameter(region, edge.from_layer).shape
             if carried.dimensions is not None and declared.intersect(carried) != carried:
                 yield Finding(
                     subject.where(region.within, node),
@@ -190,10 +188,8 @@ def impossible_declared_length(subject: Subject) -> Iterator[Finding]:
                 port.element_type,
             )
             if differs or port.shape.intersect(known.shape) is None:
-                declared, follows = (
-                    f"{port.element_type or '?'} {port.shape}",
-                    f"{known.element_type or '?'} {known.shape}",
-                )
+                declared = f"{port.element_type or '?'} {port.shape}"
+                follows = f"{known.element_type or '?'} {known.shape}"
                 yield Finding(
                     subject.where(region.place, region.node, f"output {index}"),
                     f"Output {index} is declared {declared}, but it is {follows}.",

@@ -131,11 +131,9 @@ def _return_iterations(machine: Machine, place: CodePlace, variables: dict[str, 
 
 def _fill_frame(frame: Frame, region: LoopRegion, variables: dict[str, Any]) -> None:
     names = LoopNames(region.table)
-    frame.iteration, frame.bound, frame.bound_ending = (
-        variables[names.iteration],
-        variables[names.bound],
-        variables[names.bound_ending],
-    )
+    frame.iteration = variables[names.iteration]
+    frame.bound = variables[names.bound]
+    frame.bound_ending = variables[names.bound_ending]
     frame.collected = tuple(
         variables[names.pieces(number)] for number in range(len(concatenated(region)))
     )

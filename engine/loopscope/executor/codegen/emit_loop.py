@@ -431,11 +431,9 @@ class Writer(CodeLines):
         Inside a loop only the rarer branch is logged; the executions of the second branch follow
         from it.
         """
-        table, rarer, log = (
-            region.table,
-            self.recording.branch_log(region.table).rarer,
-            generated_names.log_of(region.table),
-        )
+        table = region.table
+        rarer = self.recording.branch_log(region.table).rarer
+        log = generated_names.log_of(region.table)
         if outer.region is None:
             self.head.append(f"{log} = {TABLES}[{table}].pending")
             return {taken: f"{log}.append({taken})" for taken in (0, 1)}

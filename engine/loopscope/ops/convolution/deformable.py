@@ -51,10 +51,8 @@ def deformable_convolution(
             f"offsets of shape {list(offsets.shape)} do not fit {channels} channels, "
             f"kernel {kernel} and {deformable_group} groups"
         )
-    wide, shifts = (
-        computable(data),
-        computable(offsets).reshape(batch, deformable_group, prod(kernel), 2, *counts),
-    )
+    wide = computable(data)
+    shifts = computable(offsets).reshape(batch, deformable_group, prod(kernel), 2, *counts)
     weight = (
         None
         if mask is None

@@ -139,14 +139,10 @@ def window_placement(
     The result is cached, because a model uses few placements many times.
     """
     axes = len(kernel)
-    strides, dilations = (
-        per_axis(strides, axes, 1, "strides"),
-        per_axis(dilations, axes, 1, "dilations"),
-    )
-    begin, end = (
-        per_axis(pads_begin, axes, 0, "pads_begin"),
-        per_axis(pads_end, axes, 0, "pads_end"),
-    )
+    strides = per_axis(strides, axes, 1, "strides")
+    dilations = per_axis(dilations, axes, 1, "dilations")
+    begin = per_axis(pads_begin, axes, 0, "pads_begin")
+    end = per_axis(pads_end, axes, 0, "pads_end")
     begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
     each = zip(lengths, kernel, dilations, strides, begin, end, strict=True)
     counts = tuple(
@@ -400,14 +396,10 @@ def _infer(
     if filters.dimensions is not None and data.at(1).intersect(expected) is None:
         raise ValueError(f"the data has {data.at(1)} channels, the filters expect {expected}")
     channels = filters.at(0) if not grouped else groups_of(data, filters, 2) * filters.at(1)
-    strides, dilations = (
-        per_axis(attributes["strides"], axes, 1, "strides"),
-        per_axis(attributes["dilations"], axes, 1, "dilations"),
-    )
-    begin, end = (
-        per_axis(attributes["pads_begin"], axes, 0, "pads_begin"),
-        per_axis(attributes["pads_end"], axes, 0, "pads_end"),
-    )
+    strides = per_axis(attributes["strides"], axes, 1, "strides")
+    dilations = per_axis(attributes["dilations"], axes, 1, "dilations")
+    begin = per_axis(attributes["pads_begin"], axes, 0, "pads_begin")
+    end = per_axis(attributes["pads_end"], axes, 0, "pads_end")
     result: list[Dimension] = [data.at(0), channels if filters.dimensions is not None else UNKNOWN]
     for axis in range(axes):
         kernel = filters.at(leading + axis)

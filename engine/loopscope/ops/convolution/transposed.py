@@ -78,10 +78,8 @@ def group_convolution_backprop_data(
         raise ValueError(
             f"the data has {data.shape[1]} channels, the filters expect {groups * inputs}"
         )
-    strides, dilations = (
-        per_axis(strides, axes, 1, "strides"),
-        per_axis(dilations, axes, 1, "dilations"),
-    )
+    strides = per_axis(strides, axes, 1, "strides")
+    dilations = per_axis(dilations, axes, 1, "dilations")
     lengths, begin = [], []
     requested = (
         None

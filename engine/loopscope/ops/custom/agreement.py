@@ -60,12 +60,10 @@ class Agreeing:
     def __init__(
         self, operation: Operation, kernel: Kernel, attributes: Mapping[str, Any], *, several: bool
     ) -> None:
-        self._operation, self._kernel, self._attributes, self._several = (
-            operation,
-            kernel,
-            attributes,
-            several,
-        )
+        self._operation = operation
+        self._kernel = kernel
+        self._attributes = attributes
+        self._several = several
         self._answers: dict[tuple[object, ...], tuple[Known, ...] | None] = {}
 
     def __call__(self, *arguments: Any, **state: Any) -> Any:

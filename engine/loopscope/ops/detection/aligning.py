@@ -230,10 +230,8 @@ def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 
 def _infer_align(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    features, regions = (
-        shape_of_rank(inputs[0], 4, "the feature map"),
-        shape_of_rank(inputs[1], 2, "the table of regions"),
-    )
+    features = shape_of_rank(inputs[0], 4, "the feature map")
+    regions = shape_of_rank(inputs[1], 2, "the table of regions")
     images = shape_of_rank(inputs[2], 1, "the list of images")
     count = regions.at(0).intersect(images.at(0))
     if count is None:
@@ -247,14 +245,10 @@ def _infer_align(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> t
 def _infer_extractor(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
-    count, size = (
-        shape_of_rank(inputs[0], 2, "the table of regions").at(0),
-        static(attributes["output_size"]),
-    )
-    channels, element_type = (
-        shape_of_rank(inputs[1], 4, "the first level").at(1),
-        inputs[0].element_type,
-    )
+    count = shape_of_rank(inputs[0], 2, "the table of regions").at(0)
+    size = static(attributes["output_size"])
+    channels = shape_of_rank(inputs[1], 4, "the first level").at(1)
+    element_type = inputs[0].element_type
     return Known(element_type, PartialShape((count, channels, size, size))), Known(
         element_type, PartialShape((count, static(4)))
     )

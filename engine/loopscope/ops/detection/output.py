@@ -337,10 +337,8 @@ def detectron_output(
     if len(detections.labels) > max_detections_per_image:
         detections = detections.best(max_detections_per_image)
     corners = np.zeros((max_detections_per_image, 4), _F32)
-    labels, values = (
-        np.zeros(max_detections_per_image, np.int32),
-        np.zeros(max_detections_per_image, _F32),
-    )
+    labels = np.zeros(max_detections_per_image, np.int32)
+    values = np.zeros(max_detections_per_image, _F32)
     filled = len(detections.labels)
     corners[:filled], labels[:filled], values[:filled] = (
         boxes[detections.priors, detections.labels],
@@ -386,10 +384,8 @@ def _refine(
 
 def _infer(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     keep, top = attributes["keep_top_k"][0] if attributes["keep_top_k"] else -1, attributes["top_k"]
-    images, boxes = (
-        shape_of_rank(inputs[0], 2, "the table of offsets").at(0),
-        shape_of_rank(inputs[2], 3, "the priors"),
-    )
+    images = shape_of_rank(inputs[0], 2, "the table of offsets").at(0)
+    boxes = shape_of_rank(inputs[2], 3, "the priors")
     rows: Dimension = UNKNOWN
     if keep > 0:
         rows = images * keep

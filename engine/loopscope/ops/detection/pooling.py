@@ -326,10 +326,8 @@ def _deformed_means(
 def _infer(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /, *, grouped: bool
 ) -> tuple[Known, ...]:
-    channels, count = (
-        shape_of_rank(inputs[0], 4, "the feature map").at(1),
-        shape_of_rank(inputs[1], 2, "the table of regions").at(0),
-    )
+    channels = shape_of_rank(inputs[0], 4, "the feature map").at(1)
+    count = shape_of_rank(inputs[1], 2, "the table of regions").at(0)
     if grouped:
         group = static(attributes["group_size"])
         shape = PartialShape((count, static(attributes["output_dim"]), group, group))

@@ -71,10 +71,8 @@ def prior_box(
     ]
     check_elements(8 * height * width * len(boxes), "the prior boxes")
     if step == 0:
-        xs, ys = (
-            _centres(width, 0.5, image_width / max(width, 1)),
-            _centres(height, 0.5, image_height / max(height, 1)),
-        )
+        xs = _centres(width, 0.5, image_width / max(width, 1))
+        ys = _centres(height, 0.5, image_height / max(height, 1))
     else:
         xs, ys = _centres(width, offset, step), _centres(height, offset, step)
     placed = _place_boxes(boxes, xs, ys, image_width, image_height)
@@ -290,10 +288,8 @@ def _boxes_per_point(attributes: Mapping[str, Any]) -> int:
 
 
 def _infer_grid(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
-    priors, features = (
-        shape_of_rank(inputs[0], 2, "the table of priors"),
-        shape_of_rank(inputs[1], 4, "the feature map"),
-    )
+    priors = shape_of_rank(inputs[0], 2, "the table of priors")
+    features = shape_of_rank(inputs[1], 4, "the feature map")
     height, width, count = features.at(2), features.at(3), priors.at(0)
     flat = (height * width * count, static(4))
     return (

@@ -77,10 +77,8 @@ def proposal_4(
     )
     anchors = np.clip(anchors, 0, limits) if tensorflow else anchors
     growth = np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, _F32)
-    regions, chances = (
-        np.zeros((batch, post_nms_topn, 5), _F32),
-        np.zeros((batch, post_nms_topn), _F32),
-    )
+    regions = np.zeros((batch, post_nms_topn, 5), _F32)
+    chances = np.zeros((batch, post_nms_topn), _F32)
     for number in range(batch):
         boxes = _move(anchors, _by_cell(widened(np.asarray(deltas))[number], 4) / growth, edge, 0)
         boxes = np.clip(boxes, 0, limits - edge) if clip_before_nms else boxes

@@ -34,10 +34,8 @@ def philox(key: int, counter: int, first: int, groups: int) -> np.ndarray:
             (even >> _HALF) ^ lanes[3] ^ np.uint64(high_key),
             even & _LOW,
         ]
-        low_key, high_key = (
-            (low_key + _KEY_STEPS[0]) & 0xFFFFFFFF,
-            (high_key + _KEY_STEPS[1]) & 0xFFFFFFFF,
-        )
+        low_key = (low_key + _KEY_STEPS[0]) & 0xFFFFFFFF
+        high_key = (high_key + _KEY_STEPS[1]) & 0xFFFFFFFF
     return np.stack(lanes, axis=1)
 
 

@@ -51,11 +51,9 @@ def selu(node: Reverse, /) -> Adjoints:
 
     The adjoints of ``alpha`` and ``scale`` are sums over all elements.
     """
-    data, alpha, scale = (
-        node.inputs[0],
-        _scalar(node, node.inputs[1]),
-        _scalar(node, node.inputs[2]),
-    )
+    data = node.inputs[0]
+    alpha = _scalar(node, node.inputs[1])
+    scale = _scalar(node, node.inputs[2])
     positive, shrunk = data > 0.0, node.ops.elu(data, alpha=1.0)
     slope = node.ops.select(positive, node.filled(1, data), alpha * (shrunk + 1.0))
     scaled = node.adjoint * scale

@@ -107,10 +107,8 @@ def _to_slices(
     """Sum the adjoint of a Gather over all copies of each slice of ``data``."""
     rank, indices_rank = _rank_of(data), _rank_of(indices)
     batch = node.attributes.get("batch_dims", 0)
-    axis, batch = (
-        whole_number(axis_input, "axis") % rank,
-        batch % indices_rank if batch < 0 else batch,
-    )
+    axis = whole_number(axis_input, "axis") % rank
+    batch = batch % indices_rank if batch < 0 else batch
     if axis == batch == 0:
         rows = node.ops.unsqueeze(indices, np.array([-1]))
         return node.ops.scatter_nd_update(node.zeros_like(data), rows, adjoint, reduction="sum")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.element_places import numbered, sent_back, whole_number
 
 _FIRST = np.array(0)
@@ -18,7 +18,7 @@ def dft(node: Reverse, /) -> Adjoints:
     """Return the IDFT of the adjoint times the number of elements."""
     data, axes, *sizes = node.inputs
     transformed = node.ops.idft(node.adjoint, axes) * _count(
-        node, node.adjoint, axes, _rank(data) - 1
+        node, node.adjoint, axes, known_rank(data) - 1
     )
     return (_fit(node, transformed, data), None, *[None] * len(sizes))
 
@@ -27,7 +27,7 @@ def idft(node: Reverse, /) -> Adjoints:
     """Return the DFT of the adjoint divided by the number of elements."""
     data, axes, *sizes = node.inputs
     transformed = node.ops.dft(node.adjoint, axes) / _count(
-        node, node.adjoint, axes, _rank(data) - 1
+        node, node.adjoint, axes, known_rank(data) - 1
     )
     return (_fit(node, transformed, data), None, *[None] * len(sizes))
 
@@ -38,7 +38,7 @@ def rdft(node: Reverse, /) -> Adjoints:
     The adjoint of the omitted half of the spectrum is zero.
     """
     data, axes, *sizes = node.inputs
-    rank = _rank(data)
+    rank = known_rank(data)
     last = _last_axis(axes, rank)
     length = _length_of(node, data, last)
     if sizes:
@@ -68,7 +68,7 @@ def irdft(node: Reverse, /) -> Adjoints:
     Elements that represent two halves of the spectrum count twice.
     """
     data, axes, *sizes = node.inputs
-    rank = _rank(data) - 1
+    rank = known_rank(data) - 1
     last = _last_axis(axes, rank)
     transformed = node.ops.rdft(node.adjoint, axes) / _count(node, node.adjoint, axes, rank)
     length, half = _length_of(node, node.adjoint, last), _length_of(node, transformed, last)
@@ -88,7 +88,7 @@ def stft(node: Reverse, /) -> Adjoints:
     """Transform the adjoint of each frame back, and sum the frames where they overlap."""
     signal, window, frame_size, frame_step = node.inputs
     size, step = whole_number(frame_size, "frame_size"), whole_number(frame_step, "frame_step")
-    rank = _rank(signal)
+    rank = known_rank(signal)
     spectra = node.adjoint
     if node.attributes["transpose_frames"]:
         spectra = node.ops.transpose(
@@ -106,7 +106,7 @@ def frames_back(
 
     ``spectra`` are the adjoints of whole spectra of frames ``[..., size, 2]``.
     """
-    rank = _rank(signal)
+    rank = known_rank(signal)
     if not window.shape.is_static:
         raise ValueError(
             f"the length of the window is not known ({window.shape}): make it a constant"
@@ -131,15 +131,6 @@ def frames_back(
     return of_signal, node.ops.slice(
         of_weights, np.array([before]), np.array([before + length]), _STEP
     )
-
-
-def _rank(value: Value) -> int:
-    if value.rank is None:
-        raise ValueError(
-            f"the rank of the data is not known ({value.shape}): "
-            "give the model's inputs their ranks"
-        )
-    return value.rank
 
 
 def _last_axis(axes: Value, rank: int) -> int:
@@ -177,7 +168,7 @@ def _fit(node: Reverse, adjoint: Value, data: Value) -> Value:
         return adjoint
     return node.ops.pad(
         adjoint,
-        np.zeros(_rank(data), np.int64),
+        np.zeros(known_rank(data), np.int64),
         node.shape_of(data) - node.shape_of(adjoint),
         pad_mode="constant",
     )

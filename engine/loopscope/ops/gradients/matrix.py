@@ -20,22 +20,16 @@ def matmul(node: Reverse, /) -> Adjoints:
             f"the ranks of the operands are not known ({left.shape} and {right.shape}): "
             "give the model's inputs their ranks"
         )
-    transpose_left, transpose_right = (
-        node.attributes["transpose_a"] and left.rank > 1,
-        node.attributes["transpose_b"] and right.rank > 1,
-    )
+    transpose_left = node.attributes["transpose_a"] and left.rank > 1
+    transpose_right = node.attributes["transpose_b"] and right.rank > 1
     adjoint = node.adjoint
     left_matrix, right_matrix = left, right
     if right.rank == 1:
-        right_matrix, adjoint = (
-            node.ops.unsqueeze(right, np.array([1])),
-            node.ops.unsqueeze(adjoint, np.array([-1])),
-        )
+        right_matrix = node.ops.unsqueeze(right, np.array([1]))
+        adjoint = node.ops.unsqueeze(adjoint, np.array([-1]))
     if left.rank == 1:
-        left_matrix, adjoint = (
-            node.ops.unsqueeze(left, np.array([0])),
-            node.ops.unsqueeze(adjoint, np.array([-2])),
-        )
+        left_matrix = node.ops.unsqueeze(left, np.array([0]))
+        adjoint = node.ops.unsqueeze(adjoint, np.array([-2]))
     if transpose_left:
         of_left = _product(
             node, adjoint, right_matrix, (False, not transpose_right), transposed=True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.element_places import whole_numbers
 
 _FIRST, _STEP = np.array([0]), np.array([1])
@@ -31,7 +31,7 @@ class Neighbourhood:
 def lrn(node: Reverse, /) -> Adjoints:
     """Return the adjoint for normalization along the axes of the second input."""
     data, axes = node.inputs
-    rank, size = _rank(data), int(node.attributes["size"])
+    rank, size = known_rank(data), int(node.attributes["size"])
     normalized_axes = sorted({axis % rank for axis in whole_numbers(axes, "axes")})
     reach, alpha = (size - 1) // 2, float(node.attributes["alpha"]) / size ** len(normalized_axes)
     neighbourhood = Neighbourhood(
@@ -76,7 +76,7 @@ def _sum_neighbours(
 
 
 def _sum_along(node: Reverse, value: Value, axis: int, before: int, after: int) -> Value:
-    rest = [0] * (_rank(value) - axis - 1)
+    rest = [0] * (known_rank(value) - axis - 1)
     padded = node.ops.pad(
         value,
         np.array([*[0] * axis, before, *rest]),
@@ -96,9 +96,3 @@ def _sum_along(node: Reverse, value: Value, axis: int, before: int, after: int) 
         columns, window, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1)
     )
     return node.reshaped(sums, value)
-
-
-def _rank(data: Value) -> int:
-    if data.rank is None:
-        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    return data.rank

@@ -64,10 +64,8 @@ def normalize_l2(node: Reverse, /) -> Adjoints:
     data, axes = node.inputs
     if axes.shape.is_static and 0 in axes.shape.lengths:
         return None, None
-    epsilon, squares = (
-        float(node.attributes["eps"]),
-        node.ops.reduce_sum(data * data, axes, keep_dims=True),
-    )
+    epsilon = float(node.attributes["eps"])
+    squares = node.ops.reduce_sum(data * data, axes, keep_dims=True)
     if node.attributes["eps_mode"] == "add":
         return _by_length(node, node.ops.sqrt(squares + epsilon), axes), None
     is_regular = squares >= epsilon
@@ -150,10 +148,8 @@ def group_normalization(node: Reverse, /) -> Adjoints:
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     others, row = np.array([axis for axis in range(rank) if axis != 1]), np.array([2])
-    channel_shape, groups = (
-        np.array([1, -1, *[1] * (rank - 2)]),
-        np.array([0, node.attributes["num_groups"], -1]),
-    )
+    channel_shape = np.array([1, -1, *[1] * (rank - 2)])
+    groups = np.array([0, node.attributes["num_groups"], -1])
 
     def mean(value: Value) -> Value:
         return node.ops.reduce_mean(value, row, keep_dims=True)

@@ -46,10 +46,8 @@ def _product(node: Reverse, places: Places, updates: Value) -> tuple[Value, Valu
         node.ops.select(zero, node.filled(1, operand), operand)
         for zero, operand in zip(zeros, operands, strict=True)
     ]
-    product, count = (
-        places.put(factors[0], factors[1], "prod"),
-        places.put(zero_counts[0], zero_counts[1], "sum"),
-    )
+    product = places.put(factors[0], factors[1], "prod")
+    count = places.put(zero_counts[0], zero_counts[1], "sum")
     others = product, places.take(product)
     counts = count, places.take(count)
     adjoints = node.adjoint, places.take(node.adjoint)

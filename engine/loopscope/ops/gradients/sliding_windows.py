@@ -99,10 +99,8 @@ def group_convolution_backprop_data(node: Reverse, /) -> Adjoints:
 def _transposed(node: Reverse, convolution: str) -> Adjoints:
     data, filters, *shape = node.inputs
     axes = _axes(data)
-    steps, extra = (
-        _Steps.of(node, axes),
-        per_axis(node.attributes["output_padding"], axes, 0, "output_padding"),
-    )
+    steps = _Steps.of(node, axes)
+    extra = per_axis(node.attributes["output_padding"], axes, 0, "output_padding")
     adjoint = node.adjoint
     if shape or any(extra):
         # Pad the adjoint to the length that all filters cover; the output is a part of it.
@@ -229,10 +227,10 @@ def _crop_to(node: Reverse, result: Value, filters: Value, axes: int) -> Value:
     """
     if result.shape.is_static and result.shape == filters.shape:
         return result
-    kernel, axes_cropped = (
-        _lengths(node, filters, filters.rank or 0, result if filters.rank == axes + 2 else None),
-        range(-axes, 0),
+    kernel = _lengths(
+        node, filters, filters.rank or 0, result if filters.rank == axes + 2 else None
     )
+    axes_cropped = range(-axes, 0)
     if filters.rank != axes + 2:
         kernel = _lengths(node, filters, 3)
     return node.ops.slice(

@@ -126,10 +126,8 @@ def _bilinear(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
 
 def _bicubic(sample: _Sampler, ys: np.ndarray, xs: np.ndarray) -> np.ndarray:
     top, left = np.floor(ys), np.floor(xs)
-    down, right = (
-        cubic_weights(ys - top, -0.75)[:, :, None],
-        cubic_weights(xs - left, -0.75)[:, :, None],
-    )
+    down = cubic_weights(ys - top, -0.75)[:, :, None]
+    right = cubic_weights(xs - left, -0.75)[:, :, None]
     rows = [
         sum(right[column] * sample(top + row - 1, left + column - 1) for column in range(4))
         for row in range(4)

@@ -129,10 +129,8 @@ def _weights(
         raise ValueError(f"the scales have shape {list(scales.shape)}, expected [{N}, {blocks}]")
     check_elements(N * blocks * block_size, "the unpacked weights")
     levels = _unpack_floats(packed, bits).reshape(N, blocks, block_size)
-    offsets, factors = (
-        _zero_points(zeros, N, blocks, bits),
-        computable(scales).reshape(N, blocks, 1),
-    )
+    offsets = _zero_points(zeros, N, blocks, bits)
+    factors = computable(scales).reshape(N, blocks, 1)
     if groups is not None:
         offsets, factors = (_by_group(parameter, groups, K) for parameter in (offsets, factors))
         return (levels.reshape(N, -1)[:, :K] - offsets) * factors

@@ -14,7 +14,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elements import means
-from loopscope.ops.infer import common_type
+from loopscope.ops.infer import common_type, same
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.along_axes import layer_normalization
 from loopscope.ops.precision import computable
@@ -213,13 +213,6 @@ def infer_embedding(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -
     return result, Known(ElementType.I32, PartialShape((words.at(0),))), result
 
 
-def infer_normalized(
-    inputs: Sequence[Known], attributes: Mapping[str, Any], /
-) -> tuple[Known, ...]:
-    """Infer the shape and type of the data."""
-    return (Known(inputs[0].element_type, inputs[0].shape),)
-
-
 _EPSILON = Attribute("epsilon", "float", 1e-12)
 OPERATIONS: tuple[Operation, ...] = (
     row(
@@ -266,7 +259,7 @@ IN_ONNX: tuple[Operation, ...] = (
     row(
         "LayerNormalization",
         layer_normalization,
-        infer=infer_normalized,
+        infer=same,
         inputs=(2, 3),
         outputs=3,
         attributes=_SIMPLE_ATTRIBUTES,
@@ -275,7 +268,7 @@ IN_ONNX: tuple[Operation, ...] = (
     row(
         "SimplifiedLayerNormalization",
         simplified_layer_normalization,
-        infer=infer_normalized,
+        infer=same,
         inputs=(2, 2),
         outputs=2,
         attributes=_SIMPLE_ATTRIBUTES,

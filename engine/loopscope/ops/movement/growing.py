@@ -68,10 +68,8 @@ def _infer_broadcast(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     data, target = inputs[:2]
-    shape, source = (
-        spelled(target) if target.value is None else PartialShape.of(_lengths(target.value)),
-        data.shape,
-    )
+    shape = spelled(target) if target.value is None else PartialShape.of(_lengths(target.value))
+    source = data.shape
     if attributes["mode"] == "bidirectional":
         return (Known(data.element_type, broadcast_shapes(source, shape)),)
     if not shape.is_static:

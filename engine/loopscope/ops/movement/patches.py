@@ -51,10 +51,8 @@ def extract_image_patches(
     result = np.empty((batch, *sizes, depth, *counts), data.dtype)
     for row in range(sizes[0]):
         for column in range(sizes[1]):
-            rows, columns = (
-                _strided(row * rates[0], strides[0], counts[0]),
-                _strided(column * rates[1], strides[1], counts[1]),
-            )
+            rows = _strided(row * rates[0], strides[0], counts[0])
+            columns = _strided(column * rates[1], strides[1], counts[1])
             result[:, row, column] = framed[:, :, rows, columns]
     return result.reshape(shape)
 

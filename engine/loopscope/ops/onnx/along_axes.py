@@ -62,11 +62,9 @@ def _gemm(
     same_type(first, second)
     dtype = first.dtype
     if dtype.char not in "fd":
-        first, second, third = (
-            computable(first),
-            computable(second),
-            None if third is None else computable(third),
-        )
+        first = computable(first)
+        second = computable(second)
+        third = None if third is None else computable(third)
     result = multiply(first, second)
     if result.dtype.kind in "iu" and (alpha, beta) != (1, 1):
         result = result.astype(np.float64)

@@ -24,11 +24,9 @@ _TARGETS: Mapping[int, np.dtype] = {
     for name, number in TensorProto.DataType.items()
     if not name.startswith(("UNDEFINED", "COMPLEX"))
 }
-_TEXT, _F8E8M0, _F4E2M1 = (
-    np.dtype(object),
-    np.dtype(ml_dtypes.float8_e8m0fnu),
-    np.dtype(ml_dtypes.float4_e2m1fn),
-)
+_TEXT = np.dtype(object)
+_F8E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
+_F4E2M1 = np.dtype(ml_dtypes.float4_e2m1fn)
 _F8 = frozenset(
     np.dtype(kind)
     for kind in (

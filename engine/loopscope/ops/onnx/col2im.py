@@ -58,10 +58,8 @@ def col2im(
         if whole_rows and 0 < abs(offsets[-1]) < image[-1]:
             cuts[-1] = (slice(None), slice(None))
         targets, sources = zip(*cuts, strict=True)
-        target, source = (
-            result[(..., *targets)],
-            parts[(slice(None), slice(None), *place, *sources)],
-        )
+        target = result[(..., *targets)]
+        source = parts[(slice(None), slice(None), *place, *sources)]
         if whole_rows and 0 < abs(offsets[-1]) < image[-1]:
             _add_shifted(target, source, offsets[-1])
         else:

@@ -240,10 +240,8 @@ def _check_col2im(arguments: Arguments, attributes: Attributes) -> None:
         )
         raise ValueError(f"{numbers}, expected {axes}, {axes} and {2 * axes} numbers")
     windows = (image + pads[:axes] + pads[axes:] - dilations * (block - 1) - 1) // strides + 1
-    rows, columns = (
-        math.prod(block.tolist()),
-        math.prod(max(count, 0) for count in windows.tolist()),
-    )
+    rows = math.prod(block.tolist())
+    columns = math.prod(max(count, 0) for count in windows.tolist())
     if data.shape[1] % rows or data.shape[2] != columns:
         raise ValueError(
             f"the data has shape {list(data.shape)}, "

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse
-from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by_openvino_rule
 
 
 def same_as(openvino: str) -> Gradient:
@@ -16,7 +16,7 @@ def same_as(openvino: str) -> Gradient:
     def gradient(node: Reverse, /) -> Adjoints:
         if openvino in ("Maximum", "Minimum") and len(node.inputs) != 2:
             raise ValueError(f"it has {len(node.inputs)} inputs, only two inputs have a derivative")
-        return by(
+        return by_openvino_rule(
             openvino,
             node,
             node.inputs,
@@ -44,8 +44,8 @@ def power(node: Reverse, /) -> Adjoints:
     base, exponent = node.inputs
     if base.element_type is not exponent.element_type:
         exponent = node.ops.convert_like(exponent, base)
-        return [*by("Power", node, (base, exponent), {})[:1], None]
-    return by("Power", node, node.inputs, {})
+        return [*by_openvino_rule("Power", node, (base, exponent), {})[:1], None]
+    return by_openvino_rule("Power", node, node.inputs, {})
 
 
 def reciprocal(node: Reverse, /) -> Adjoints:
@@ -53,7 +53,9 @@ def reciprocal(node: Reverse, /) -> Adjoints:
 
 
 def matmul(node: Reverse, /) -> Adjoints:
-    return by("MatMul", node, node.inputs, {"transpose_a": False, "transpose_b": False})
+    return by_openvino_rule(
+        "MatMul", node, node.inputs, {"transpose_a": False, "transpose_b": False}
+    )
 
 
 def gemm(node: Reverse, /) -> Adjoints:
@@ -63,7 +65,7 @@ def gemm(node: Reverse, /) -> Adjoints:
         "transpose_a": bool(node.attributes["transA"]),
         "transpose_b": bool(node.attributes["transB"]),
     }
-    factors = by(
+    factors = by_openvino_rule(
         "MatMul", replace(node, adjoints=(node.adjoint * alpha,)), node.inputs[:2], transposes
     )[:2]
     return [*factors, *(node.sum_to(node.adjoint * beta, term) for term in node.inputs[2:])]
@@ -83,11 +85,11 @@ def cast(node: Reverse, /) -> Adjoints:
 
 def transpose(node: Reverse, /) -> Adjoints:
     order = node.constant(np.array(node.attributes["perm"] or (), np.int64))
-    return by("Transpose", node, (*node.inputs, order), {})
+    return by_openvino_rule("Transpose", node, (*node.inputs, order), {})
 
 
 def concat(node: Reverse, /) -> Adjoints:
-    return by("Concat", node, node.inputs, {"axis": node.attributes["axis"]})
+    return by_openvino_rule("Concat", node, node.inputs, {"axis": node.attributes["axis"]})
 
 
 def split(node: Reverse, /) -> Adjoints:
@@ -99,7 +101,7 @@ def split(node: Reverse, /) -> Adjoints:
 
 
 def gather(node: Reverse, /) -> Adjoints:
-    return by(
+    return by_openvino_rule(
         "Gather",
         node,
         (*node.inputs, node.constant(np.array(node.attributes["axis"] or 0, np.int64))),
@@ -109,7 +111,9 @@ def gather(node: Reverse, /) -> Adjoints:
 
 
 def gather_elements(node: Reverse, /) -> Adjoints:
-    return by("GatherElements", node, node.inputs, {"axis": node.attributes["axis"] or 0})
+    return by_openvino_rule(
+        "GatherElements", node, node.inputs, {"axis": node.attributes["axis"] or 0}
+    )
 
 
 def slice_(node: Reverse, /) -> Adjoints:
@@ -120,13 +124,13 @@ def slice_(node: Reverse, /) -> Adjoints:
     axes = rest[0] if rest else node.constant(np.arange(count))
     steps = rest[1] if len(rest) > 1 else node.constant(np.ones(count, np.int64))
     return [
-        by("Slice", node, (data, starts, ends, steps, axes), {})[0],
+        by_openvino_rule("Slice", node, (data, starts, ends, steps, axes), {})[0],
         *[None] * (len(node.inputs) - 1),
     ]
 
 
 def where(node: Reverse, /) -> Adjoints:
-    return by("Select", node, node.inputs, {})
+    return by_openvino_rule("Select", node, node.inputs, {})
 
 
 def expand(node: Reverse, /) -> Adjoints:
@@ -135,7 +139,7 @@ def expand(node: Reverse, /) -> Adjoints:
 
 def along_an_axis(openvino: str) -> Gradient:
     """Return the derivative of an OpenVINO operation along the node's axis (default: the last)."""
-    return lambda node: by(
+    return lambda node: by_openvino_rule(
         openvino,
         node,
         node.inputs,
@@ -161,7 +165,7 @@ def reduction(openvino: str) -> Gradient:
             axes = node.ops.range(np.array(0), rank, np.array(1), output_type="i64")
         else:
             axes = node.constant(np.arange(data.rank))
-        adjoints = by(
+        adjoints = by_openvino_rule(
             openvino, node, (data, axes), {"keep_dims": bool(node.attributes["keepdims"])}
         )
         return [adjoints[0], *[None] * (len(node.inputs) - 1)]

@@ -16,7 +16,7 @@ from loopscope.ops.gradients.attention_weights import (
     scale_of,
     weights_of_seen,
 )
-from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, through
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, openvino_adjoints
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
 _RESULT, _KEYS, _VALUES, _SCORES = range(4)
@@ -328,7 +328,7 @@ def _cache_adjoint(node: Reverse, adjoint: Value, place: int) -> Value | None:
     if positions is None:
         return node.sum_to(rows, cache)
     inner = replace(node, outputs=(), adjoints=(rows,))
-    return through(
+    return openvino_adjoints(
         "Gather",
         inner,
         (cache, positions, node.constant(np.array(0, np.int64))),

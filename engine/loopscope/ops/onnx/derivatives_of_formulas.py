@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
-from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by, through
+from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by_openvino_rule, openvino_adjoints
 
 
 def clip(node: Reverse, /) -> Mapping[int, Value | None]:
@@ -58,11 +58,9 @@ def prelu(node: Reverse, /) -> Adjoints:
 
 
 def selu(node: Reverse, /) -> Adjoints:
-    gamma, alpha, data = (
-        float(node.attributes["gamma"]),
-        float(node.attributes["alpha"]),
-        node.inputs[0],
-    )
+    gamma = float(node.attributes["gamma"])
+    alpha = float(node.attributes["alpha"])
+    data = node.inputs[0]
     return (
         node.adjoint
         * gamma
@@ -77,7 +75,7 @@ def celu(node: Reverse, /) -> Adjoints:
 
 def gelu(node: Reverse, /) -> Adjoints:
     mode = {"none": "erf", "tanh": "tanh"}[node.attributes["approximate"]]
-    return by("Gelu", node, node.inputs, {"approximation_mode": mode})
+    return by_openvino_rule("Gelu", node, node.inputs, {"approximation_mode": mode})
 
 
 def swish(node: Reverse, /) -> Adjoints:
@@ -125,7 +123,7 @@ def along_the_rest(logarithm: bool, node: Reverse) -> Adjoints:
 
 
 def einsum(node: Reverse, /) -> Adjoints:
-    return by("Einsum", node, node.inputs, {"equation": node.attributes["equation"]})
+    return by_openvino_rule("Einsum", node, node.inputs, {"equation": node.attributes["equation"]})
 
 
 def sum_of_squares(spread: Gradient) -> Gradient:
@@ -217,7 +215,7 @@ def modulo(node: Reverse, /) -> Adjoints:
     """Return the adjoints for a remainder with the sign of the dividend (``fmod``) or of the
     divisor.
     """
-    return by("Mod" if node.attributes["fmod"] else "FloorMod", node, node.inputs, {})
+    return by_openvino_rule("Mod" if node.attributes["fmod"] else "FloorMod", node, node.inputs, {})
 
 
 def one_hot(node: Reverse, /) -> Adjoints:
@@ -250,7 +248,7 @@ def compress(node: Reverse, /) -> Adjoints:
     places = node.ops.squeeze(node.ops.non_zero(chosen), np.array([0]))
     axis = node.attributes["axis"]
     line = data if axis is not None else node.ops.reshape(data, np.array([-1]), special_zero=False)
-    of_line = through(
+    of_line = openvino_adjoints(
         "Gather",
         node,
         (line, places, node.constant(np.array(axis or 0, np.int64))),

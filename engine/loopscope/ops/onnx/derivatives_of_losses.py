@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ops.derivative import Reverse, Value
+from loopscope.ops.derivative import Reverse, Value, known_rank
 
 _SCORES, _LABELS, _WEIGHTS = range(3)
 _CLASSES = np.array([1])
@@ -69,7 +69,7 @@ def _loss_adjoints(node: Reverse, scores: Value) -> tuple[Value, Value | None]:
     if weights is None:
         return of_scores, None
     by_class = elements.hot * (pull * each)
-    rest = np.array([axis for axis in range(_rank(scores)) if axis != 1], np.int64)
+    rest = np.array([axis for axis in range(known_rank(scores, "scores")) if axis != 1], np.int64)
     return of_scores, node.ops.reduce_sum(by_class, rest, keep_dims=False)
 
 
@@ -98,7 +98,9 @@ def _elements(node: Reverse, scores: Value, weights: Value | None) -> _Elements:
         hot
         if weights is None
         else hot
-        * node.ops.reshape(weights, np.array([-1, *[1] * (_rank(scores) - 2)]), special_zero=False)
+        * node.ops.reshape(
+            weights, np.array([-1, *[1] * (known_rank(scores, "scores") - 2)]), special_zero=False
+        )
     )
     return _Elements(hot, node.ops.reduce_sum(weighed, _CLASSES, keep_dims=True), chosen)
 
@@ -107,9 +109,3 @@ def _total(node: Reverse, weight: Value) -> Value:
     return node.ops.reduce_sum(
         node.ops.reshape(weight, np.array([-1]), special_zero=False), np.array([0]), keep_dims=False
     )
-
-
-def _rank(scores: Value) -> int:
-    if scores.rank is None:
-        raise ValueError("the rank of the scores is not known: give the model's inputs their ranks")
-    return scores.rank

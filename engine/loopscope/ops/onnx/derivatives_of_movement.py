@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
-from loopscope.ops.onnx.openvino_rules import by, through
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
 
 _ONE = np.array([1])
 
@@ -23,14 +23,12 @@ def pad(node: Reverse, /) -> Mapping[int, Value | None]:
     if node.attributes["mode"] == "wrap":
         raise ValueError("its mode is wrap, which has no derivative")
     rank = np.array([data.rank])
-    begin, end = (
-        node.ops.slice(pads, np.array([0]), rank, _ONE),
-        node.ops.slice(pads, rank, 2 * rank, _ONE),
-    )
+    begin = node.ops.slice(pads, np.array([0]), rank, _ONE)
+    end = node.ops.slice(pads, rank, 2 * rank, _ONE)
     inputs = (
         (data, begin, end) if value is None else (data, begin, end, node.reshaped_to(value, ()))
     )
-    adjoints = through("Pad", node, inputs, {"pad_mode": node.attributes["mode"]})
+    adjoints = openvino_adjoints("Pad", node, inputs, {"pad_mode": node.attributes["mode"]})
     of_value = adjoints[3] if value is not None and len(adjoints) > 3 else None
     return {
         0: adjoints[0],
@@ -39,12 +37,12 @@ def pad(node: Reverse, /) -> Mapping[int, Value | None]:
 
 
 def tile(node: Reverse, /) -> Adjoints:
-    return by("Tile", node, node.inputs, {})
+    return by_openvino_rule("Tile", node, node.inputs, {})
 
 
 def depth_to_space(node: Reverse, /) -> Adjoints:
     mode = {"DCR": "blocks_first", "CRD": "depth_first"}[node.attributes["mode"]]
-    return by(
+    return by_openvino_rule(
         "DepthToSpace",
         node,
         node.inputs,
@@ -53,7 +51,7 @@ def depth_to_space(node: Reverse, /) -> Adjoints:
 
 
 def space_to_depth(node: Reverse, /) -> Adjoints:
-    return by(
+    return by_openvino_rule(
         "SpaceToDepth",
         node,
         node.inputs,
@@ -62,7 +60,9 @@ def space_to_depth(node: Reverse, /) -> Adjoints:
 
 
 def gather_nd(node: Reverse, /) -> Adjoints:
-    return by("GatherND", node, node.inputs, {"batch_dims": node.attributes["batch_dims"]})
+    return by_openvino_rule(
+        "GatherND", node, node.inputs, {"batch_dims": node.attributes["batch_dims"]}
+    )
 
 
 _REDUCTIONS = {"none": "none", "add": "sum", "mul": "prod", "min": "min", "max": "max"}
@@ -75,11 +75,11 @@ def _reduction(node: Reverse) -> str:
 def scatter_elements(node: Reverse, /) -> Adjoints:
     axis = node.constant(np.array(node.attributes["axis"] or 0, np.int64))
     attributes = {"reduction": _reduction(node), "use_init_val": True}
-    return by("ScatterElementsUpdate", node, (*node.inputs, axis), attributes)
+    return by_openvino_rule("ScatterElementsUpdate", node, (*node.inputs, axis), attributes)
 
 
 def scatter_nd(node: Reverse, /) -> Adjoints:
-    return by("ScatterNDUpdate", node, node.inputs, {"reduction": _reduction(node)})
+    return by_openvino_rule("ScatterNDUpdate", node, node.inputs, {"reduction": _reduction(node)})
 
 
 def reverse_sequence(node: Reverse, /) -> Adjoints:
@@ -87,18 +87,24 @@ def reverse_sequence(node: Reverse, /) -> Adjoints:
         "batch_axis": node.attributes["batch_axis"],
         "seq_axis": node.attributes["time_axis"],
     }
-    return by("ReverseSequence", node, node.inputs, attributes)
+    return by_openvino_rule("ReverseSequence", node, node.inputs, attributes)
 
 
 def cumulative_sum(node: Reverse, /) -> Adjoints:
     data, axis = node.inputs
     attributes = {name: bool(node.attributes[name]) for name in ("exclusive", "reverse")}
-    return [through("CumSum", node, (data, node.reshaped_to(axis, ())), attributes)[0], None]
+    return [
+        openvino_adjoints("CumSum", node, (data, node.reshaped_to(axis, ())), attributes)[0],
+        None,
+    ]
 
 
 def top_k(node: Reverse, /) -> Adjoints:
     axis = -1 if node.attributes["axis"] is None else node.attributes["axis"]
-    return [by("TopK", node, node.inputs, {"axis": axis})[0], *[None] * (len(node.inputs) - 1)]
+    return [
+        by_openvino_rule("TopK", node, node.inputs, {"axis": axis})[0],
+        *[None] * (len(node.inputs) - 1),
+    ]
 
 
 def triangle(node: Reverse, /) -> Adjoints:
@@ -140,7 +146,7 @@ def grid_sample(node: Reverse, /) -> Adjoints:
         )
     mode = str(node.attributes["mode"])
     attributes = {"mode": _SAMPLED.get(mode, mode), "padding_mode": node.attributes["padding_mode"]}
-    return by(
+    return by_openvino_rule(
         "GridSample",
         node,
         node.inputs,
@@ -157,8 +163,10 @@ def blocks_laid(node: Reverse, /) -> Adjoints:
         )
     pads = tuple(node.attributes["pads"] or (0, 0, 0, 0))
     steps = {name: tuple(node.attributes[name] or (1, 1)) for name in ("strides", "dilations")}
-    return by("Col2Im", node, node.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]})
+    return by_openvino_rule(
+        "Col2Im", node, node.inputs, steps | {"pads_begin": pads[:2], "pads_end": pads[2:]}
+    )
 
 
 def numbers_between(node: Reverse, /) -> Adjoints:
-    return by("Range", node, node.inputs, {})
+    return by_openvino_rule("Range", node, node.inputs, {})

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.neighbourhoods import Neighbourhood, of_normalized
-from loopscope.ops.onnx.openvino_rules import by
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule
 
 
 def batch_normalization(node: Reverse, /) -> Adjoints:
     if node.attributes.get("training_mode"):
         raise ValueError("its training_mode computes mean and variance of the batch")
-    return by("BatchNormInference", node, node.inputs, {"epsilon": node.attributes["epsilon"]})
+    return by_openvino_rule(
+        "BatchNormInference", node, node.inputs, {"epsilon": node.attributes["epsilon"]}
+    )
 
 
 def layer_normalization(node: Reverse, /) -> Adjoints:
@@ -40,7 +42,7 @@ def rms_normalization(node: Reverse, /) -> Adjoints:
 
 def instance_normalization(node: Reverse, /) -> Adjoints:
     data, scale, _ = node.inputs
-    rank = _rank(data)
+    rank = known_rank(data)
     each, others = np.array([1, -1, *[1] * (rank - 2)]), np.array([0, *range(2, rank)])
     weights = node.ops.reshape(scale, each, special_zero=False)
     of_data, standard = _standardize(node, data, range(2, rank), node.adjoint * weights)
@@ -52,7 +54,7 @@ def instance_normalization(node: Reverse, /) -> Adjoints:
 
 
 def group_normalization(node: Reverse, /) -> Adjoints:
-    return by(
+    return by_openvino_rule(
         "GroupNormalization",
         node,
         node.inputs,
@@ -127,14 +129,8 @@ def _mean(node: Reverse, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _trailing_axes(data: Value, axis: int) -> range:
-    rank = _rank(data)
+    rank = known_rank(data)
     return range(axis % rank, rank)
-
-
-def _rank(data: Value) -> int:
-    if data.rank is None:
-        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    return data.rank
 
 
 def _require_first_output(node: Reverse) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loopscope.ops.derivative import Reverse, Value
-from loopscope.ops.onnx.openvino_rules import through
+from loopscope.ops.onnx.openvino_rules import openvino_adjoints
 
 _FIRST, _ONE = np.array(0), np.array([1])
 _DATA, _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _HIDDEN, _CELL, _PEEPHOLES = range(8)
@@ -59,7 +59,7 @@ def _sequence_adjoints(node: Reverse, kind: _Kind) -> Mapping[int, Value | None]
     if kind.openvino == "GRUSequence":
         attributes["linear_before_reset"] = kind.linear_before_reset
     inner = replace(node, outputs=(), adjoints=form.adjoints())
-    adjoints = through(kind.openvino, inner, inputs, attributes)
+    adjoints = openvino_adjoints(kind.openvino, inner, inputs, attributes)
     return form.back(adjoints)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
-from loopscope.ops.onnx.openvino_rules import by, through
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
 
 _DATA, _SCALES, _SIZES = 0, 2, 3
 _MODES = {"nearest": "nearest", "linear": "linear_onnx", "cubic": "cubic"}
@@ -28,10 +28,8 @@ def resize(node: Reverse, /) -> Mapping[int, Value | None]:
     """
     data = node.input_at(_DATA)
     assert data is not None
-    mode, coordinates = (
-        str(node.attributes["mode"]),
-        str(node.attributes["coordinate_transformation_mode"]),
-    )
+    mode = str(node.attributes["mode"])
+    coordinates = str(node.attributes["coordinate_transformation_mode"])
     if mode not in _MODES or coordinates not in _COORDINATES:
         raise ValueError(
             f"its mode is {mode} and its coordinates are {coordinates}: "
@@ -57,7 +55,7 @@ def resize(node: Reverse, /) -> Mapping[int, Value | None]:
     }
     axes = node.attributes.get("axes")
     chosen = () if axes is None else (node.constant(np.array(axes, np.int64)),)
-    return {_DATA: through("Interpolate", node, (data, lengths, *chosen), attributes)[0]}
+    return {_DATA: openvino_adjoints("Interpolate", node, (data, lengths, *chosen), attributes)[0]}
 
 
 def _scales_or_sizes(node: Reverse) -> tuple[Value, bool]:
@@ -96,4 +94,4 @@ def upsample(node: Reverse, /) -> Adjoints:
         "pads_begin": (),
         "pads_end": (),
     }
-    return by("Interpolate", node, (node.inputs[0], scales), attributes)
+    return by_openvino_rule("Interpolate", node, (node.inputs[0], scales), attributes)

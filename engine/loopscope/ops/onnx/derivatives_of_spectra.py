@@ -12,7 +12,7 @@ import numpy as np
 from loopscope.ops.derivative import Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
 from loopscope.ops.gradients.fourier import frames_back
-from loopscope.ops.onnx.openvino_rules import through
+from loopscope.ops.onnx.openvino_rules import openvino_adjoints
 
 _LAST = np.array([-1])
 
@@ -42,14 +42,16 @@ def dft(node: Reverse, /) -> Mapping[int, Value | None]:
     if onesided and not inverse:
         return {
             0: node.ops.unsqueeze(
-                _present(through("RDFT", node, (node.ops.squeeze(data, _LAST), *rest), {})[0]),
+                _present(
+                    openvino_adjoints("RDFT", node, (node.ops.squeeze(data, _LAST), *rest), {})[0]
+                ),
                 _LAST,
             )
         }
     numbers = data if pairs else _with_zeros(node, data, rank)
     if onesided:
         adjoint = _present(
-            through(
+            openvino_adjoints(
                 "IRDFT",
                 replace(node, adjoints=(node.ops.squeeze(node.adjoint, _LAST),)),
                 (numbers, *rest),
@@ -57,7 +59,9 @@ def dft(node: Reverse, /) -> Mapping[int, Value | None]:
             )[0]
         )
     else:
-        adjoint = _present(through("IDFT" if inverse else "DFT", node, (numbers, *rest), {})[0])
+        adjoint = _present(
+            openvino_adjoints("IDFT" if inverse else "DFT", node, (numbers, *rest), {})[0]
+        )
     return {0: _real_part(node, adjoint, pairs)}
 
 

@@ -11,30 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.derivative import Adjoints, Reverse, Value
+from loopscope.ops.derivative import Adjoints, Reverse, Value, known_rank
 from loopscope.ops.gradients.region_samples import Corners, of_means
-from loopscope.ops.onnx.openvino_rules import by, through
+from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
 from loopscope.ops.onnx.windows import window_of
 from loopscope.ops.window import per_axis
 
-
-def _rank(value: Value) -> int:
-    if value.rank is None:
-        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
-    return value.rank
+_ROI_ALIGN_DEFAULTS = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))
 
 
 def conv(node: Reverse, /) -> Adjoints:
     _, filters, *bias = node.inputs
-    node = _with_rank(node, _rank(filters))
-    window = window_of(node.attributes, _rank(filters) - 2)
+    node = _with_rank(node, known_rank(filters))
+    window = window_of(node.attributes, known_rank(filters) - 2)
     return [*_in_groups(node, "Convolution", filters, window), *_bias_adjoint(node, bias)]
 
 
 def conv_transpose(node: Reverse, /) -> Adjoints:
     _, filters, *bias = node.inputs
-    node = _with_rank(node, _rank(filters))
-    axes = _rank(filters) - 2
+    node = _with_rank(node, known_rank(filters))
+    axes = known_rank(filters) - 2
     if node.attributes["output_shape"] or str(node.attributes["auto_pad"]).startswith("SAME"):
         raise ValueError("its padding follows from output_shape or auto_pad: write it as pads")
     extra = per_axis(node.attributes["output_padding"] or (), axes, 0, "output_padding")
@@ -61,38 +57,38 @@ def _in_groups(node: Reverse, openvino: str, filters: Value, window: Mapping[str
     """
     data, groups = node.inputs[0], int(node.attributes["group"])
     if groups == 1:
-        return through(openvino, node, (data, filters), window)[:2]
+        return openvino_adjoints(openvino, node, (data, filters), window)[:2]
     if not filters.shape.is_static:
         raise ValueError("the shape of its filters is not known")
     first, *rest = filters.shape.lengths
     apart = node.ops.reshape(
         filters, np.array([groups, first // groups, *rest]), special_zero=False
     )
-    of_data, of_filters = through(f"Group{openvino}", node, (data, apart), window)[:2]
+    of_data, of_filters = openvino_adjoints(f"Group{openvino}", node, (data, apart), window)[:2]
     return [of_data, None if of_filters is None else node.reshaped(of_filters, filters)]
 
 
 def _bias_adjoint(node: Reverse, bias: list[Value]) -> Adjoints:
-    others = np.array([0, *range(2, _rank(node.inputs[0]))])
+    others = np.array([0, *range(2, known_rank(node.inputs[0]))])
     return [node.ops.reduce_sum(node.adjoint, others, keep_dims=False) for _ in bias]
 
 
 def max_pool(node: Reverse, /) -> Adjoints:
     """Return the adjoint of the first of the greatest elements of each window."""
-    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
-    kernel, rounding = (
-        tuple(node.attributes["kernel_shape"]),
-        "ceil_torch" if node.attributes.get("ceil_mode") else "floor",
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
+    kernel = tuple(node.attributes["kernel_shape"])
+    rounding = "ceil_torch" if node.attributes.get("ceil_mode") else "floor"
+    return by_openvino_rule(
+        "MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding}
     )
-    return by("MaxPool", node, node.inputs, {**window, "kernel": kernel, "rounding_type": rounding})
 
 
 def average_pool(node: Reverse, /) -> Adjoints:
-    window = window_of(node.attributes, _rank(node.inputs[0]) - 2)
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
     with_padding = bool(node.attributes.get("count_include_pad"))
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    return by(
+    return by_openvino_rule(
         "AvgPool",
         node,
         node.inputs,
@@ -106,8 +102,8 @@ def average_pool(node: Reverse, /) -> Adjoints:
 
 def over_all_places(openvino: str, node: Reverse) -> Adjoints:
     """Return the adjoint for GlobalAveragePool or GlobalMaxPool."""
-    axes = node.constant(np.arange(2, _rank(node.inputs[0])))
-    return by(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
+    axes = node.constant(np.arange(2, known_rank(node.inputs[0])))
+    return by_openvino_rule(openvino, node, (node.inputs[0], axes), {"keep_dims": True})
 
 
 def lp_pool(node: Reverse, /) -> Adjoints:
@@ -116,13 +112,11 @@ def lp_pool(node: Reverse, /) -> Adjoints:
     """
     if node.attributes.get("ceil_mode"):
         raise ValueError("with ceil_mode its last windows reach beyond the padding")
-    kernel, window = (
-        tuple(node.attributes["kernel_shape"]),
-        window_of(node.attributes, _rank(node.inputs[0]) - 2),
-    )
+    kernel = tuple(node.attributes["kernel_shape"])
+    window = window_of(node.attributes, known_rank(node.inputs[0]) - 2)
     inner = replace(node, adjoints=(_root(node) * float(math.prod(kernel)),))
     attributes = {**window, "kernel": kernel, "rounding_type": "floor", "exclude_pad": False}
-    of_powers = through("AvgPool", inner, node.inputs, attributes)[0]
+    of_powers = openvino_adjoints("AvgPool", inner, node.inputs, attributes)[0]
     return (None if of_powers is None else of_powers * _power(node),)
 
 
@@ -149,7 +143,7 @@ def _power(node: Reverse) -> Value:
 def roi_align(node: Reverse, /) -> Adjoints:
     """Return the adjoints of the images and the regions."""
     mode, coordinates = (
-        str(node.attributes.get(name) or usual).lower() for name, usual in _ALIGNED
+        str(node.attributes.get(name) or usual).lower() for name, usual in _ROI_ALIGN_DEFAULTS
     )
     if mode != "avg":
         raise ValueError(f"its mode is {mode}: only avg has a derivative")
@@ -159,6 +153,3 @@ def roi_align(node: Reverse, /) -> Adjoints:
     )
     bins = int(node.attributes["output_height"]), int(node.attributes["output_width"])
     return of_means(node, bins, int(node.attributes["sampling_ratio"]), corners)
-
-
-_ALIGNED = (("mode", "avg"), ("coordinate_transformation_mode", "output_half_pixel"))

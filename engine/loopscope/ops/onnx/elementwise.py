@@ -97,10 +97,8 @@ def clip(
     """Return each element moved between two bounds, which are inputs or (before opset 11)
     attributes. The default bounds are the limits of finite numbers.
     """
-    low, high = (
-        bounds.get("min") if lower is None else lower,
-        bounds.get("max") if upper is None else upper,
-    )
+    low = bounds.get("min") if lower is None else lower
+    high = bounds.get("max") if upper is None else upper
     if data.dtype.kind != "f" and low is None and high is None:
         return data
     if data.dtype.kind == "f":

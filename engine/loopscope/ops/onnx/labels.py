@@ -21,10 +21,8 @@ def label_encoder(data: Array, /, **attributes: Any) -> Array:
     """
     if "classes_strings" in attributes:
         return _encode_first_version(data, attributes)
-    keys, values = (
-        _attribute_values(attributes, "keys").tolist(),
-        _attribute_values(attributes, "values"),
-    )
+    keys = _attribute_values(attributes, "keys").tolist()
+    values = _attribute_values(attributes, "values")
     if len(keys) != len(values):
         raise ValueError(f"there are {len(keys)} keys and {len(values)} values, expected pairs")
     if any(isinstance(key, str) != (data.dtype == object) for key in keys):

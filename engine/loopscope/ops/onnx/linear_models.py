@@ -48,10 +48,8 @@ def linear_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
     known = len(texts or numbers or ())
     intercepts = len(attributes.get("intercepts") or ())
     targets = intercepts or max(len(attributes["coefficients"]) // max(rows.shape[1], 1), 1)
-    scores, transform = (
-        _scores(rows, attributes, targets),
-        attributes.get("post_transform") or "NONE",
-    )
+    scores = _scores(rows, attributes, targets)
+    transform = attributes.get("post_transform") or "NONE"
     if targets == 1 and known == 2:
         return labels_at((scores[:, 0] > 0).astype(np.int64), texts, numbers), of_two_classes(
             scores[:, 0], transform, chance=True

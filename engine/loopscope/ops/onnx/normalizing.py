@@ -69,11 +69,9 @@ def group_normalized(
 
     Version 18 has a scale and a bias for each group, 21 for each channel.
     """
-    otherwise, groups, epsilon = (
-        slow(attributes, outputs),
-        attributes["num_groups"],
-        attributes["epsilon"],
-    )
+    otherwise = slow(attributes, outputs)
+    groups = attributes["num_groups"]
+    epsilon = attributes["epsilon"]
 
     def normalized(data: Any, scale: Any, bias: Any) -> Any:
         fits = (

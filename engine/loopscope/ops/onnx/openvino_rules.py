@@ -13,7 +13,7 @@ from loopscope.ops.declare import REQUIRED
 from loopscope.ops.derivative import Adjoints, Reverse, Value
 
 
-def through(
+def openvino_adjoints(
     openvino: str,
     node: Reverse,
     inputs: tuple[Value, ...],
@@ -45,7 +45,7 @@ def through(
     )
 
 
-def by(
+def by_openvino_rule(
     openvino: str,
     node: Reverse,
     inputs: tuple[Value, ...],
@@ -55,7 +55,7 @@ def by(
     """Return the adjoints of the node's inputs. The first of them are ``inputs``; the adjoints of
     inputs beyond those are None.
     """
-    adjoints = through(openvino, node, inputs, attributes, version)
+    adjoints = openvino_adjoints(openvino, node, inputs, attributes, version)
     return [*adjoints, *[None] * len(node.inputs)][: len(node.inputs)]
 
 

@@ -73,10 +73,8 @@ def svm_classifier(data: Array, /, **attributes: Any) -> tuple[Array, Array]:
     """
     rows = rows_of(data)
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_ints")
-    classes, transform = (
-        max(len(texts or numbers or ()), 1),
-        attributes.get("post_transform") or "NONE",
-    )
+    classes = max(len(texts or numbers or ()), 1)
+    transform = attributes.get("post_transform") or "NONE"
     if not sum(attributes.get("vectors_per_class") or ()):
         linear = _linear_scores(rows, attributes, classes)
         return labels_at(linear.argmax(axis=1), texts, numbers), transformed(linear, transform)
@@ -185,10 +183,8 @@ def _pair_decisions(rows: np.ndarray, classes: int, attributes: Mapping[str, Any
     ends = [0, *itertools.accumulate(counts)]
     decisions = []
     for number, (first, second) in enumerate(itertools.combinations(range(classes), 2)):
-        of_first, of_second = (
-            slice(ends[first], ends[first + 1]),
-            slice(ends[second], ends[second + 1]),
-        )
+        of_first = slice(ends[first], ends[first + 1])
+        of_second = slice(ends[second], ends[second + 1])
         both = (
             alike[:, of_first] @ weights[second - 1, of_first]
             + alike[:, of_second] @ weights[first, of_second]

@@ -167,10 +167,8 @@ def _tree_classifier(attributes: Attributes, outputs: int) -> Kernel:
 
     def compute(data: np.ndarray, /) -> tuple[Any, ...]:
         scores, added = summed(forest(), _features(np.asarray(data)), classes, "SUM")
-        base, transform = (
-            _floats(attributes, "base_values"),
-            attributes.get("post_transform") or "NONE",
-        )
+        base = _floats(attributes, "base_values")
+        transform = attributes.get("post_transform") or "NONE"
         only = np.unique(forest().targets)
         if classes <= 2 and len(only) == 1 and base.size < 2:
             return _one_class_scores(scores, int(only[0]), attributes)[:outputs]
@@ -196,10 +194,8 @@ def _one_class_scores(
     to a probability, other weights to a score around 0.
     """
     texts, numbers = attributes.get("classlabels_strings"), attributes.get("classlabels_int64s")
-    base, transform = (
-        _floats(attributes, "base_values"),
-        attributes.get("post_transform") or "NONE",
-    )
+    base = _floats(attributes, "base_values")
+    transform = attributes.get("post_transform") or "NONE"
     score = (scores[:, only] + (base[0] if base.size and only == 0 else 0)).astype(np.float32)
     chance = bool((_floats(attributes, "class_weights") >= 0).all())
     if scores.shape[1] == 1:
@@ -284,10 +280,8 @@ def _forest_by_positions(attributes: Attributes, targets: int) -> Forest:
         }
     )
     of_one_length({"nodes_featureids": features, "nodes_missing_value_tracks_true": missing})
-    added, weights = (
-        _integers(attributes, "leaf_targetids"),
-        np.ravel(attributes["leaf_weights"]).astype(np.float64),
-    )
+    added = _integers(attributes, "leaf_targetids")
+    weights = np.ravel(attributes["leaf_weights"]).astype(np.float64)
     of_one_length({"leaf_targetids": added, "leaf_weights": weights})
     if (np.concatenate([yes, no]) < 0).any():
         raise ValueError("a node leads to a node or leaf that does not exist")

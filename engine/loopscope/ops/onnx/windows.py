@@ -50,10 +50,8 @@ def window_of(attributes: Attributes, axes: int) -> Mapping[str, Any]:
 def _window(
     axes: int, auto_pad: str, strides: Lengths, dilations: Lengths, padding: Lengths
 ) -> Mapping[str, Any]:
-    strides, dilations = (
-        per_axis(strides, axes, 1, "strides"),
-        per_axis(dilations, axes, 1, "dilations"),
-    )
+    strides = per_axis(strides, axes, 1, "strides")
+    dilations = per_axis(dilations, axes, 1, "dilations")
     if min(*strides, *dilations) < 1:
         raise ValueError(
             f"the strides are {list(strides)} and the dilations {list(dilations)}, "
@@ -166,10 +164,8 @@ def conv_transpose(
     for axis in range(axes):
         whole = result.shape[axis + 2] + more[axis]
         if lengths is None:
-            begin, length = (
-                window["pads_begin"][axis],
-                whole - window["pads_begin"][axis] - window["pads_end"][axis],
-            )
+            begin = window["pads_begin"][axis]
+            length = whole - window["pads_begin"][axis] - window["pads_end"][axis]
         else:
             length = int(lengths[len(lengths) - axes + axis])
             spare = max(whole - length, 0)

@@ -206,10 +206,8 @@ def frame_of(
     if not 1 <= axes <= 3 or len(shape) != axes + 2:
         raise ValueError(f"a kernel of {axes} axes does not fit data of shape {list(shape)[:8]}")
     lengths = tuple(shape[2:])
-    strides, dilations = (
-        per_axis(strides, axes, 1, "strides"),
-        per_axis(dilations, axes, 1, "dilations"),
-    )
+    strides = per_axis(strides, axes, 1, "strides")
+    dilations = per_axis(dilations, axes, 1, "dilations")
     begin, end = per_axis(begin, axes, 0, "pads_begin"), per_axis(end, axes, 0, "pads_end")
     begin, end = pads(lengths, kernel, strides, dilations, begin, end, auto_pad)
     counts, overhang = [], []
@@ -239,14 +237,10 @@ def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialSh
         return PartialShape.unknown(axes + 2)
     if len(data.dimensions) != axes + 2:
         raise ValueError(f"a kernel of {axes} axes does not fit data of shape {data}")
-    strides, dilations = (
-        per_axis(attributes["strides"], axes, 1, "strides"),
-        per_axis(attributes.get("dilations", ()), axes, 1, "dilations"),
-    )
-    begin, end = (
-        per_axis(attributes["pads_begin"], axes, 0, "pads_begin"),
-        per_axis(attributes["pads_end"], axes, 0, "pads_end"),
-    )
+    strides = per_axis(attributes["strides"], axes, 1, "strides")
+    dilations = per_axis(attributes.get("dilations", ()), axes, 1, "dilations")
+    begin = per_axis(attributes["pads_begin"], axes, 0, "pads_begin")
+    end = per_axis(attributes["pads_end"], axes, 0, "pads_end")
     rounding, auto_pad = attributes["rounding_type"], attributes["auto_pad"]
     spatial = [
         inferred(

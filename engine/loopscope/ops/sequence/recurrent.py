@@ -166,12 +166,10 @@ def _walk_whole(
 ) -> None:
     """Run all steps for all elements; a batch of one drops its axis, which is faster."""
     if len(hidden) == 1:
-        projected, output, last, cell = (
-            projected[:, 0],
-            output[:, 0],
-            hidden[0],
-            None if cell is None else cell[0],
-        )
+        projected = projected[:, 0]
+        output = output[:, 0]
+        last = hidden[0]
+        cell = None if cell is None else cell[0]
     else:
         last = hidden
     current = last
@@ -314,10 +312,8 @@ def infer_sequence(states: int) -> Any:
         one_length_each = [
             known for known in inputs[1 + states : 2 + states] if known.shape.rank == 1
         ]
-        batch, hidden = (
-            _batch([*inputs[: 1 + states], *one_length_each]),
-            static(attributes["hidden_size"]),
-        )
+        batch = _batch([*inputs[: 1 + states], *one_length_each])
+        hidden = static(attributes["hidden_size"])
         count = static(len(directions(attributes["direction"])))
         time = inputs[0].shape.at(1)
         element_type = _float_type(inputs)

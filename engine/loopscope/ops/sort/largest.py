@@ -135,14 +135,10 @@ def _select_in_rounds(
     taken: it has the worst possible value, or is NaN.
     """
     length, inner = keys.shape[along], prod(keys.shape[along + 1 :])
-    shape, parts = (
-        (*keys.shape[:along], count, *keys.shape[along + 1 :]),
-        keys.reshape(-1, length, inner),
-    )
-    values, places = (
-        np.empty((len(parts), count, inner), keys.dtype),
-        np.empty((len(parts), count, inner), np.uint8),
-    )
+    shape = (*keys.shape[:along], count, *keys.shape[along + 1 :])
+    parts = keys.reshape(-1, length, inner)
+    values = np.empty((len(parts), count, inner), keys.dtype)
+    places = np.empty((len(parts), count, inner), np.uint8)
     block = max(1, _ROUND_BLOCK // (length * inner))
     for start in range(0, len(parts), block):
         # The axis comes first, so that numpy runs along long rows. The rows are copied, because

@@ -197,13 +197,11 @@ class _RegionComparison:
             )
         first = None
         for place in np.flatnonzero(own_taken != source_taken)[:1].tolist():
-            row, words = (
-                int(outer.own[place]),
-                [
-                    "the then branch" if side[place] else "the else branch"
-                    for side in (source_taken, own_taken)
-                ],
-            )
+            row = int(outer.own[place])
+            words = [
+                "the then branch" if side[place] else "the else branch"
+                for side in (source_taken, own_taken)
+            ]
             first = Apart(self._address(pair, row), self._begin_step(pair, row), *words)
         return self._region_across(pair, source_taken.tolist(), own_taken.tolist(), first)
 

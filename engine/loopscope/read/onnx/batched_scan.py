@@ -65,11 +65,9 @@ def expand_batched_scan(node: NodeProto, attributes: Mapping[str, AttributeProto
         )
     # A value that the body passes through has the same name as an input, so outputs get new names.
     results = [_unused(f"{name} given back", names) if name in names else name for name in results]
-    outer_inputs, nodes, outer_outputs = (
-        names,
-        [_inside(attributes, scans, names, results)],
-        results,
-    )
+    outer_inputs = names
+    nodes = [_inside(attributes, scans, names, results)]
+    outer_outputs = results
     inputs = list(node.input)[1:]
     if node.input and node.input[0]:
         inputs.append(node.input[0])

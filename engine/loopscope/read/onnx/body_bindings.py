@@ -117,10 +117,8 @@ def _scan(
         )
     outputs = [OutputMap(number, layer) for number, layer in enumerate(results[:states])]
     for number, layer in enumerate(results[states:]):
-        axis, stride = (
-            _value_or_zero(output_axes, number),
-            -1 if _value_or_zero(output_backwards, number) else 1,
-        )
+        axis = _value_or_zero(output_axes, number)
+        stride = -1 if _value_or_zero(output_backwards, number) else 1
         outputs.append(OutputMap(states + number, layer, axis=axis, stride=stride, stacked=True))
     back_edges = tuple(
         BackEdge(result, parameter)

@@ -204,12 +204,10 @@ class Document:
 
     def _enter_layer(self, attributes: Attributes) -> None:
         try:
-            layer_id, spelling, opset, declared_name = (
-                self._numbers[attributes["id"]],
-                attributes["type"],
-                attributes["version"],
-                attributes["name"],
-            )
+            layer_id = self._numbers[attributes["id"]]
+            spelling = attributes["type"]
+            opset = attributes["version"]
+            declared_name = attributes["name"]
         except KeyError:
             layer_id = fields.natural(attributes, "id", "layer")
             spelling, opset, declared_name = (

@@ -44,10 +44,8 @@ def convert_graph(path: Path, format: Format, target: Path, limits: ReadLimits) 
         graph = calls.graph if calls is not None else graph
         graph = with_read_prints(graph) or graph
         if graph is not source.graph:
-            path, source = (
-                _write_with_graph(path, format, graph, target.with_name("rewritten")),
-                replace(source, graph=graph),
-            )
+            path = _write_with_graph(path, format, graph, target.with_name("rewritten"))
+            source = replace(source, graph=graph)
             format = Format.FROZEN if format is Format.GRAPH_TEXT else format
     model = _convert_source(path, format, source, missing_note, target, limits)
     return model if calls is None else with_declared_calls(model, calls.functions)

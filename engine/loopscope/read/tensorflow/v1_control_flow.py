@@ -54,10 +54,8 @@ def with_functions(graph: Any) -> Any | None:
 
 def _function_graph(function: Any) -> _Graph:
     """Return the nodes of a function as a graph, with a node for each argument."""
-    name, arguments = (
-        function.signature.name,
-        [argument.name for argument in function.signature.input_arg],
-    )
+    name = function.signature.name
+    arguments = [argument.name for argument in function.signature.input_arg]
     nodes = {argument: MESSAGES["NodeDef"](name=argument, op=_ARGUMENT) for argument in arguments}
     ends = tuple(_tensor(text)[0] for text in function.ret.values())
     return _Graph({**nodes, **{node.name: node for node in function.node_def}}, f"{name}/", ends)
@@ -233,10 +231,8 @@ class _Graph:
         for node in states:
             merge = merges[node.name]
             arguments[merge.name] = arguments[switches[merge.name].name] = node.name
-        continues, results = (
-            _tensors(self.nodes[condition])[0],
-            [_tensors(node)[0] for node in nexts],
-        )
+        continues = _tensors(self.nodes[condition])[0]
+        results = [_tensors(node)[0] for node in nexts]
         inside = self._cone([continues, *results], set(arguments))
         if any(self.nodes[name].op in _V1 for name in inside):
             return False

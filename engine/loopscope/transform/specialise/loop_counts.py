@@ -7,7 +7,7 @@ import numpy as np
 from loopscope.checks import region, trips
 from loopscope.checks.propagate import Propagated
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
-from loopscope.ir.model import LOOP, SEQUENCE_MAP, Body, LayerId, Node, OutputRef, Port
+from loopscope.ir.model import LOOP, SEQUENCE_MAP, Body, LayerId, Node, OutputRef
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import NOTHING_KNOWN, Known
@@ -78,11 +78,6 @@ def _always_continuing(body: Body, names: ModelNames) -> Body:
     if node.inputs:
         graph.sources[result] = [graph.insert_constant(result, "condition", np.array(True))]
     return replace(body, graph=graph.build())
-
-
-def port_of(known: Known, number: int, names: tuple[str, ...] = ()) -> Port:
-    """Return a port with the known type and shape."""
-    return Port(number, known.element_type, known.shape, names)
 
 
 def is_loop_of_one_body(node: Node) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,6 @@ class TakenPaths:
             )
             and run.varying.isdisjoint({*self.branches, *self.counts})
         )
-
-
-def common_paths(paths: Iterable[TakenPaths]) -> TakenPaths:
-    """Return what is true of all runs."""
-    return reduce(TakenPaths.__or__, paths, NO_PATHS)
 
 
 NO_PATHS = TakenPaths()

@@ -42,10 +42,8 @@ def _resolve_zeros(request: NodeRequest) -> GraphDefTensor:
 
 
 def _unsqueeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    rank, axes = (
-        request.inputs[0].shape.rank,
-        [int(axis) for axis in request.constant(1).reshape(-1)],
-    )
+    rank = request.inputs[0].shape.rank
+    axes = [int(axis) for axis in request.constant(1).reshape(-1)]
     if rank is None and len(axes) > 1 and min(axes) < 0:
         raise WriteError(
             "Unsqueeze has several negative axes, but the rank of its input is not known"
@@ -211,11 +209,9 @@ def _replace_part(
             Tdim=I64,
         )
     part_end = nodes.add_one("AddV2", [part, nodes.numbers(1)], I64, T=I64)
-    zeros, ones, other_axes_mask = (
-        nodes.numbers(*[0] * axis),
-        nodes.numbers(*[1] * (axis + 1)),
-        (1 << axis) - 1,
-    )
+    zeros = nodes.numbers(*[0] * axis)
+    ones = nodes.numbers(*[1] * (axis + 1))
+    other_axes_mask = (1 << axis) - 1
     before_bound, after_bound = (
         concatenate(nodes, [zeros, bound], 0) if axis else bound for bound in (part, part_end)
     )
@@ -299,11 +295,9 @@ def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
     for index, axis in enumerate(axes):
         first = nodes.constant(np.int64(0))
         start, stop, step = (gather(nodes, bound, nodes.numbers(index), first) for bound in bounds)
-        zeros, ones, other_axes_mask = (
-            nodes.numbers(*[0] * axis),
-            nodes.numbers(*[1] * axis),
-            (1 << axis) - 1,
-        )
+        zeros = nodes.numbers(*[0] * axis)
+        ones = nodes.numbers(*[1] * axis)
+        other_axes_mask = (1 << axis) - 1
         inputs = (
             [
                 concatenate(nodes, [zeros, start], 0),

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import loopscope
+from loopscope.executor.machine import regions
+from loopscope.executor.plan.body_ports import Concatenated, Sliced
+from loopscope.executor.plan.numbers import Slot
+from loopscope.ir.model import LOOP, TENSOR_ITERATOR, LayerId
+from loopscope.ir.shape import PartialShape
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor_iterator
 
 
@@ -48,6 +55,51 @@ def test_parts_that_a_tensor_iterator_visits(
         len(visited),
     )
     assert result.control_flow[0].ended_by == "slices_exhausted"
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "stride", "begins"),
+    [
+        (LOOP, 0, 1, [0, 2, 4]),
+        (LOOP, 0, -1, [4, 2, 0]),
+        (TENSOR_ITERATOR, 1, 1, [1, 3, 5]),
+        (TENSOR_ITERATOR, -1, -1, [4, 2, 0]),
+    ],
+)
+def test_where_parts_of_two_elements_begin(
+    kind: str, start: int, stride: int, begins: list[int]
+) -> None:
+    sliced = Sliced(
+        parameter=Slot(1),
+        source=Slot(0),
+        axis=0,
+        start=start,
+        end=0,
+        stride=stride,
+        part_size=2,
+        layer=LayerId(0),
+    )
+    region: Any = SimpleNamespace(kind=kind)
+    assert [regions.part_begin(region, sliced, 6, number) for number in range(3)] == begins
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (0, 2, 3)), (-1, (2, 3, 0)), (-2, (2, 0, 3))])
+def test_stacking_no_iterations_adds_an_axis_of_length_0(axis: int, shape: tuple[int, ...]) -> None:
+    output = Concatenated(
+        slot=Slot(1), result=Slot(0), axis=axis, reverse=False, stacked=True, layer=LayerId(0)
+    )
+    joined = regions.empty_join(output, PartialShape.of([2, 3]), np.dtype(np.float32))
+    assert joined.shape == shape
+
+
+def test_a_concatenated_output_counts_the_iterations_without_slices() -> None:
+    outer, body = Draft(), Draft()
+    x, pair = outer.parameter("x", F32, (2,)), body.parameter("pair", F32, (2,))
+    out = body.result(pair)
+    bounds = {"axis": 0, "start": 0, "end": 5, "part_size": 2}
+    outer.result(tensor_iterator(outer, body, carried=[(x, pair, out)], joined=[(out, bounds)]))
+    result = loopscope.run(outer.model(), [np.array([1, 2], np.float32)])
+    assert result.outputs[0].tolist() == [1, 2] * 3
 
 
 def test_slices_of_different_lengths_are_told() -> None:

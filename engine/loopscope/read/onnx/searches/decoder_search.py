@@ -321,10 +321,8 @@ class Search(ABC):
         """Apply the repetition penalty: divide positive scores of words in the sequence, multiply
         negative ones.
         """
-        penalty, repeated = (
-            self.input("repetition_penalty"),
-            nodes.add("GatherElements", scores, sequences, axis=1),
-        )
+        penalty = self.input("repetition_penalty")
+        repeated = nodes.add("GatherElements", scores, sequences, axis=1)
         is_negative = nodes.add("Less", repeated, nodes.constant(0, np.float32))
         penalized = nodes.add(
             "Where",

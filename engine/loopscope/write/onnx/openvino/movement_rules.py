@@ -17,13 +17,13 @@ def _gather(request: Request) -> Sequence[OnnxTensor]:
     if int(request.text("batch_dims", "0")):
         raise request.refusal("ONNX does not gather in batches")
     axis = int(request.value(2).reshape(-1)[0])
-    return [request.one("Gather", request.inputs[:2], request.kind, axis=axis)]
+    return [request.add("Gather", request.inputs[:2], request.kind, axis=axis)]
 
 
 def _with_axes(operation: str) -> Rule:
     def rule(request: Request) -> Sequence[OnnxTensor]:
         axes = [request.indices(1)] if len(request.inputs) > 1 else []
-        return [request.one(operation, [request.inputs[0], *axes], request.kind)]
+        return [request.add(operation, [request.inputs[0], *axes], request.kind)]
 
     return rule
 
@@ -33,7 +33,7 @@ def _reshape(request: Request) -> Sequence[OnnxTensor]:
     has_zeros = target is None or 0 in target.tolist()
     keeps = request.is_true("special_zero") or not has_zeros
     return [
-        request.one(
+        request.add(
             "Reshape",
             [request.inputs[0], request.indices(1)],
             request.kind,
@@ -45,14 +45,14 @@ def _reshape(request: Request) -> Sequence[OnnxTensor]:
 def _shape_of(request: Request) -> Sequence[OnnxTensor]:
     rank = request.inputs[0].shape.rank
     shape = PartialShape.unknown(1) if rank is None else PartialShape.of([rank])
-    lengths = request.one("Shape", request.inputs, I64, shape)
+    lengths = request.add("Shape", request.inputs, I64, shape)
     return [request.cast(lengths, ElementType(request.text("output_type", "i64")))]
 
 
 def _broadcast(request: Request) -> Sequence[OnnxTensor]:
     if request.text("mode", "numpy") not in ("numpy", "bidirectional"):
         raise request.refusal(f"ONNX does not broadcast as {request.text('mode')}")
-    return [request.one("Expand", [request.inputs[0], request.indices(1)], request.kind)]
+    return [request.add("Expand", [request.inputs[0], request.indices(1)], request.kind)]
 
 
 def _tile(request: Request) -> Sequence[OnnxTensor]:
@@ -62,28 +62,28 @@ def _tile(request: Request) -> Sequence[OnnxTensor]:
         raise request.refusal("ONNX expects a number of repetitions per axis")
     if missing:
         ones = request.graph.constant(np.ones(missing, np.int64))
-        repeats = request.one("Concat", [ones, repeats], I64, axis=0)
-    return [request.one("Tile", [request.inputs[0], repeats], request.kind)]
+        repeats = request.add("Concat", [ones, repeats], I64, axis=0)
+    return [request.add("Tile", [request.inputs[0], repeats], request.kind)]
 
 
 def _pad(request: Request) -> Sequence[OnnxTensor]:
     mode = request.text("pad_mode", "constant")
     if mode not in ("constant", "edge", "reflect"):
         raise request.refusal(f"ONNX does not pad in the mode {mode}")
-    pads = request.one("Concat", [request.indices(1), request.indices(2)], I64, axis=0)
+    pads = request.add("Concat", [request.indices(1), request.indices(2)], I64, axis=0)
     value = request.inputs[3:4] if mode == "constant" else []
-    return [request.one("Pad", [request.inputs[0], pads, *value], request.kind, mode=mode)]
+    return [request.add("Pad", [request.inputs[0], pads, *value], request.kind, mode=mode)]
 
 
 def _concat(request: Request) -> Sequence[OnnxTensor]:
     axis = int(request.text("axis"))
-    return [request.one("Concat", request.inputs, request.kind, axis=axis)]
+    return [request.add("Concat", request.inputs, request.kind, axis=axis)]
 
 
 def _transpose(request: Request) -> Sequence[OnnxTensor]:
     order = tuple(request.value(1).reshape(-1).tolist())
     attributes: dict[str, Any] = {"perm": order} if order else {}
-    return [request.one("Transpose", [request.inputs[0]], request.kind, **attributes)]
+    return [request.add("Transpose", [request.inputs[0]], request.kind, **attributes)]
 
 
 def _slice(request: Request) -> Sequence[OnnxTensor]:
@@ -93,7 +93,7 @@ def _slice(request: Request) -> Sequence[OnnxTensor]:
         if not start.shape.is_static:
             raise request.refusal("the number of its axes is not known")
         axes = [request.graph.constant(np.arange(start.shape.lengths[0]))]
-    return [request.one("Slice", [request.inputs[0], start, stop, axes[0], step], request.kind)]
+    return [request.add("Slice", [request.inputs[0], start, stop, axes[0], step], request.kind)]
 
 
 def _strided_slice(request: Request) -> Sequence[OnnxTensor]:
@@ -121,11 +121,11 @@ def _strided_slice(request: Request) -> Sequence[OnnxTensor]:
         request.graph.constant(np.array(values, np.int64))
         for values in (starts, stops, range(len(begins)), steps)
     ]
-    part = request.one("Slice", [request.inputs[0], *bounds], request.kind)
+    part = request.add("Slice", [request.inputs[0], *bounds], request.kind)
     if not dropped:
         return [part]
     axes = request.graph.constant(np.array(dropped, np.int64))
-    return [request.one("Squeeze", [part, axes], request.kind)]
+    return [request.add("Squeeze", [part, axes], request.kind)]
 
 
 _UNSUPPORTED_MASKS = ("new_axis_mask", "ellipsis_mask")
@@ -157,13 +157,13 @@ def _variadic_split(request: Request) -> Sequence[OnnxTensor]:
 
 
 def _select(request: Request) -> Sequence[OnnxTensor]:
-    return [request.one("Where", request.inputs, request.inputs[1].element_type)]
+    return [request.add("Where", request.inputs, request.inputs[1].element_type)]
 
 
 def _range(request: Request) -> Sequence[OnnxTensor]:
     element_type = ElementType(request.text("output_type", str(request.kind)))
     ends = [request.cast(tensor, element_type) for tensor in request.inputs]
-    return [request.one("Range", ends, element_type, PartialShape.unknown(1))]
+    return [request.add("Range", ends, element_type, PartialShape.unknown(1))]
 
 
 def _scatter_update(request: Request) -> Sequence[OnnxTensor]:
@@ -173,17 +173,17 @@ def _scatter_update(request: Request) -> Sequence[OnnxTensor]:
         raise request.refusal("ONNX scatters slices along the first axis only")
     indices = request.cast(request.inputs[1], I64)
     place = request.graph.constant(np.array([-1]))
-    indices = request.one("Unsqueeze", [indices, place], I64)
-    return [request.one("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
+    indices = request.add("Unsqueeze", [indices, place], I64)
+    return [request.add("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
 
 
 def _scatter_nd(request: Request) -> Sequence[OnnxTensor]:
     indices = request.cast(request.inputs[1], I64)
-    return [request.one("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
+    return [request.add("ScatterND", [request.inputs[0], indices, request.inputs[2]], request.kind)]
 
 
 def _identity(request: Request) -> Sequence[OnnxTensor]:
-    return [request.one("Identity", request.inputs, request.kind, request.inputs[0].shape)]
+    return [request.add("Identity", request.inputs, request.kind, request.inputs[0].shape)]
 
 
 MOVEMENTS: Mapping[str, Rule] = {

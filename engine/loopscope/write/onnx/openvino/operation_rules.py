@@ -20,7 +20,7 @@ def _direct(operation: str, result: ElementType | None = None) -> Rule:
     def rule(request: Request) -> Sequence[OnnxTensor]:
         if request.text("auto_broadcast", "numpy") not in ("numpy", "none"):
             raise request.refusal(f"it broadcasts as {request.text('auto_broadcast')}")
-        return [request.one(operation, request.inputs, result or request.inputs[0].element_type)]
+        return [request.add(operation, request.inputs, result or request.inputs[0].element_type)]
 
     return rule
 
@@ -35,30 +35,30 @@ def _bitwise(operation: str, logical: str) -> Rule:
 
 
 def _not_equal(request: Request) -> Sequence[OnnxTensor]:
-    return [request.one("Not", [request.one("Equal", request.inputs, BOOLEAN)], BOOLEAN)]
+    return [request.add("Not", [request.add("Equal", request.inputs, BOOLEAN)], BOOLEAN)]
 
 
 def _squared_difference(request: Request) -> Sequence[OnnxTensor]:
-    difference = request.one("Sub", request.inputs, request.kind)
-    return [request.one("Mul", [difference, difference], request.kind)]
+    difference = request.add("Sub", request.inputs, request.kind)
+    return [request.add("Mul", [difference, difference], request.kind)]
 
 
 def _opposite_signs(request: Request, remainder: OnnxTensor) -> OnnxTensor:
     """Return where a remainder is not zero and has another sign than the divisor."""
     zero = request.scalar(0, remainder)
-    is_zero = request.one("Equal", [remainder, zero], BOOLEAN)
+    is_zero = request.add("Equal", [remainder, zero], BOOLEAN)
     signs = [
-        request.one("Less", [tensor, zero], BOOLEAN) for tensor in (remainder, request.inputs[1])
+        request.add("Less", [tensor, zero], BOOLEAN) for tensor in (remainder, request.inputs[1])
     ]
-    return request.one(
+    return request.add(
         "And",
-        [request.one("Not", [is_zero], BOOLEAN), request.one("Xor", signs, BOOLEAN)],
+        [request.add("Not", [is_zero], BOOLEAN), request.add("Xor", signs, BOOLEAN)],
         BOOLEAN,
     )
 
 
 def _divide(request: Request) -> Sequence[OnnxTensor]:
-    quotient = request.one("Div", request.inputs, request.kind)
+    quotient = request.add("Div", request.inputs, request.kind)
     if (
         request.kind in FLOATS
         or not request.kind.is_signed
@@ -66,23 +66,23 @@ def _divide(request: Request) -> Sequence[OnnxTensor]:
     ):
         return [quotient]
     # ONNX truncates, and OpenVINO rounds down.
-    product = request.one("Mul", [quotient, request.inputs[1]], request.kind)
-    remainder = request.one("Sub", [request.inputs[0], product], request.kind)
+    product = request.add("Mul", [quotient, request.inputs[1]], request.kind)
+    remainder = request.add("Sub", [request.inputs[0], product], request.kind)
     below = request.cast(_opposite_signs(request, remainder), request.kind)
-    return [request.one("Sub", [quotient, below], request.kind)]
+    return [request.add("Sub", [quotient, below], request.kind)]
 
 
 def _truncated_mod(request: Request) -> Sequence[OnnxTensor]:
-    return [request.one("Mod", request.inputs, request.kind, fmod=1)]
+    return [request.add("Mod", request.inputs, request.kind, fmod=1)]
 
 
 def _floor_mod(request: Request) -> Sequence[OnnxTensor]:
     if request.kind not in FLOATS:
-        return [request.one("Mod", request.inputs, request.kind)]
-    remainder = request.one("Mod", request.inputs, request.kind, fmod=1)
-    moved = request.one("Add", [remainder, request.inputs[1]], request.kind)
+        return [request.add("Mod", request.inputs, request.kind)]
+    remainder = request.add("Mod", request.inputs, request.kind, fmod=1)
+    moved = request.add("Add", [remainder, request.inputs[1]], request.kind)
     return [
-        request.one("Where", [_opposite_signs(request, remainder), moved, remainder], request.kind)
+        request.add("Where", [_opposite_signs(request, remainder), moved, remainder], request.kind)
     ]
 
 
@@ -95,13 +95,13 @@ def _clamp(request: Request) -> Sequence[OnnxTensor]:
     if request.kind not in FLOATS:
         low, high = math.ceil(low), math.floor(high)
     bounds = [request.scalar(bound, request.inputs[0]) for bound in (low, high)]
-    return [request.one("Clip", [request.inputs[0], *bounds], request.kind)]
+    return [request.add("Clip", [request.inputs[0], *bounds], request.kind)]
 
 
 def _reduce(operation: str) -> Rule:
     def rule(request: Request) -> Sequence[OnnxTensor]:
         return [
-            request.one(
+            request.add(
                 operation,
                 [request.inputs[0], request.indices(1)],
                 request.kind,
@@ -116,7 +116,7 @@ def _reduce(operation: str) -> Rule:
 def _reduce_logical(operation: str) -> Rule:
     def rule(request: Request) -> Sequence[OnnxTensor]:
         numbers = request.cast(request.inputs[0], ElementType.I32)
-        reduced = request.one(
+        reduced = request.add(
             operation,
             [numbers, request.indices(1)],
             ElementType.I32,
@@ -125,7 +125,7 @@ def _reduce_logical(operation: str) -> Rule:
         )
         # Reduced from no elements, the result is the smallest or largest number, not 0 or 1.
         zero = request.graph.constant(np.zeros((), np.int32))
-        return [request.one("Greater", [reduced, zero], BOOLEAN)]
+        return [request.add("Greater", [reduced, zero], BOOLEAN)]
 
     return rule
 
@@ -137,24 +137,24 @@ def _matmul(request: Request) -> Sequence[OnnxTensor]:
         if request.is_true(flag) and request.rank(index) > 1:
             axes = list(range(request.rank(index)))
             axes[-2:] = axes[:-3:-1]
-            tensor = request.one("Transpose", [tensor], request.kind, perm=tuple(axes))
+            tensor = request.add("Transpose", [tensor], request.kind, perm=tuple(axes))
         operands.append(tensor)
-    return [request.one("MatMul", operands, request.kind)]
+    return [request.add("MatMul", operands, request.kind)]
 
 
 def _along_axis(operation: str, default: str) -> Rule:
     def rule(request: Request) -> Sequence[OnnxTensor]:
         axis = int(request.text("axis", default))
-        return [request.one(operation, request.inputs, request.kind, axis=axis)]
+        return [request.add(operation, request.inputs, request.kind, axis=axis)]
 
     return rule
 
 
 def _swish(request: Request) -> Sequence[OnnxTensor]:
     data = request.inputs[0]
-    scaled = request.one("Mul", request.inputs, request.kind) if len(request.inputs) > 1 else data
+    scaled = request.add("Mul", request.inputs, request.kind) if len(request.inputs) > 1 else data
     return [
-        request.one("Mul", [data, request.one("Sigmoid", [scaled], request.kind)], request.kind)
+        request.add("Mul", [data, request.add("Sigmoid", [scaled], request.kind)], request.kind)
     ]
 
 
@@ -162,14 +162,14 @@ def _gelu(request: Request) -> Sequence[OnnxTensor]:
     if request.text("approximation_mode", "erf") != "erf":
         raise request.refusal("only its exact form has an equivalent")
     data = request.inputs[0]
-    scaled = request.one("Div", [data, request.scalar(math.sqrt(2), data)], request.kind)
-    shifted = request.one(
+    scaled = request.add("Div", [data, request.scalar(math.sqrt(2), data)], request.kind)
+    shifted = request.add(
         "Add",
-        [request.one("Erf", [scaled], request.kind), request.scalar(1, data)],
+        [request.add("Erf", [scaled], request.kind), request.scalar(1, data)],
         request.kind,
     )
-    half = request.one("Mul", [data, request.scalar(0.5, data)], request.kind)
-    return [request.one("Mul", [half, shifted], request.kind)]
+    half = request.add("Mul", [data, request.scalar(0.5, data)], request.kind)
+    return [request.add("Mul", [half, shifted], request.kind)]
 
 
 def _to_whole(operation: str) -> Rule:
@@ -177,7 +177,7 @@ def _to_whole(operation: str) -> Rule:
 
     def rule(request: Request) -> Sequence[OnnxTensor]:
         kind = operation if request.kind in FLOATS else "Identity"
-        return [request.one(kind, request.inputs, request.kind)]
+        return [request.add(kind, request.inputs, request.kind)]
 
     return rule
 
@@ -190,7 +190,7 @@ def _round(request: Request) -> Sequence[OnnxTensor]:
 
 def _elu(request: Request) -> Sequence[OnnxTensor]:
     return [
-        request.one("Elu", request.inputs, request.kind, alpha=float(request.text("alpha", "1")))
+        request.add("Elu", request.inputs, request.kind, alpha=float(request.text("alpha", "1")))
     ]
 
 
@@ -201,14 +201,14 @@ def _cum_sum(request: Request) -> Sequence[OnnxTensor]:
         else request.graph.constant(np.array(0))
     )
     flags: dict[str, Any] = {name: int(request.is_true(name)) for name in ("exclusive", "reverse")}
-    return [request.one("CumSum", [request.inputs[0], axis], request.kind, **flags)]
+    return [request.add("CumSum", [request.inputs[0], axis], request.kind, **flags)]
 
 
 def _convolution(request: Request) -> Sequence[OnnxTensor]:
     if request.text("auto_pad", "explicit") not in ("", "explicit", "notset"):
         raise request.refusal("its padding is computed")
     return [
-        request.one(
+        request.add(
             "Conv",
             request.inputs,
             request.kind,

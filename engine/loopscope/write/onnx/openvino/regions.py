@@ -150,14 +150,14 @@ class _LoopTranslation:
                 count = request.graph.constant(np.array(number if number >= 0 else _NO_LIMIT))
             else:
                 zero, no_limit = (request.graph.constant(np.array(n)) for n in (0, _NO_LIMIT))
-                is_negative = request.one("Less", [count, zero], BOOLEAN)
-                count = request.one("Where", [is_negative, no_limit, count], I64, _SCALAR)
+                is_negative = request.add("Less", [count, zero], BOOLEAN)
+                count = request.add("Where", [is_negative, no_limit, count], I64, _SCALAR)
             limits.insert(0, count)
         if not limits:
             return request.graph.constant(np.array(1))
         if len(limits) == 1:
             return limits[0]
-        return request.one("Min", limits, I64, _SCALAR)
+        return request.add("Min", limits, I64, _SCALAR)
 
     def _parts(self, entry: InputMap) -> OnnxTensor:
         """Return the number of slices of an input."""
@@ -168,7 +168,7 @@ class _LoopTranslation:
         if entry.part_size == 1:
             return length
         size = request.graph.constant(np.array(entry.part_size))
-        return request.one("Div", [length, size], I64, _SCALAR)
+        return request.add("Div", [length, size], I64, _SCALAR)
 
     def _bind_carried(
         self,
@@ -256,22 +256,22 @@ class _LoopTranslation:
         if port.shape.rank == 0 or port.shape.rank is None:
             return number
         shape = self.draft.graph.constant(np.array([1] * port.shape.rank))
-        return inner.one("Reshape", [number, shape], number.element_type, port.shape)
+        return inner.add("Reshape", [number, shape], number.element_type, port.shape)
 
     def _slice(self, captured: OnnxTensor, entry: InputMap, parameter: Node) -> OnnxTensor:
         """Return the part of this iteration."""
         graph, inner, axis = self.draft.graph, self._inner(), entry.axis or 0
         size = graph.constant(np.array(entry.part_size))
-        begin = inner.one("Mul", [self.iteration, size], I64, _SCALAR)
+        begin = inner.add("Mul", [self.iteration, size], I64, _SCALAR)
         if entry.stride < 0:
             length = _length(inner, graph, captured, axis)
-            following = inner.one("Add", [begin, size], I64, _SCALAR)
-            begin = inner.one("Sub", [length, following], I64, _SCALAR)
-        end = inner.one("Add", [begin, size], I64, _SCALAR)
+            following = inner.add("Add", [begin, size], I64, _SCALAR)
+            begin = inner.add("Sub", [length, following], I64, _SCALAR)
+        end = inner.add("Add", [begin, size], I64, _SCALAR)
         vector = graph.constant(np.array([1]))
-        bounds = [inner.one("Reshape", [bound, vector], I64) for bound in (begin, end)]
+        bounds = [inner.add("Reshape", [bound, vector], I64) for bound in (begin, end)]
         axes = graph.constant(np.array([axis]))
-        return inner.one(
+        return inner.add(
             "Slice", [captured, *bounds, axes], captured.element_type, parameter.outputs[0].shape
         )
 
@@ -339,25 +339,25 @@ class _LoopTranslation:
         kind = stacked.element_type
         if entry.stride < 0:
             bounds = [graph.constant(np.array([n])) for n in (-1, -_NO_LIMIT, 0, -1)]
-            stacked = request.one("Slice", [stacked, *bounds], kind, stacked.shape)
+            stacked = request.add("Slice", [stacked, *bounds], kind, stacked.shape)
         if rank == 0:
             return stacked
         axis = (entry.axis or 0) % rank
         order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
-        moved = request.one("Transpose", [stacked], kind, stacked.shape, perm=tuple(order))
-        lengths = request.one("Shape", [moved], I64, PartialShape.of([rank + 1]))
+        moved = request.add("Transpose", [stacked], kind, stacked.shape, perm=tuple(order))
+        lengths = request.add("Shape", [moved], I64, PartialShape.of([rank + 1]))
         pieces = []
         for first, last in ((0, axis), (axis, axis + 2), (axis + 2, rank + 1)):
             if first == last:
                 continue
             ends = [graph.constant(np.array([n])) for n in (first, last)]
-            piece = request.one("Slice", [lengths, *ends], I64, PartialShape.of([last - first]))
+            piece = request.add("Slice", [lengths, *ends], I64, PartialShape.of([last - first]))
             if first == axis and last == axis + 2:
                 zero = graph.constant(np.array([0]))
-                piece = request.one("ReduceProd", [piece, zero], I64, PartialShape.of([1]))
+                piece = request.add("ReduceProd", [piece, zero], I64, PartialShape.of([1]))
             pieces.append(piece)
-        target = request.one("Concat", pieces, I64, PartialShape.of([rank]), axis=0)
-        return request.one(
+        target = request.add("Concat", pieces, I64, PartialShape.of([rank]), axis=0)
+        return request.add(
             "Reshape", [moved, target], kind, PartialShape.unknown(rank), allowzero=1
         )
 
@@ -376,7 +376,7 @@ def _as_scalar(request: Request, tensor: OnnxTensor) -> OnnxTensor:
     if tensor.value is not None and tensor.value.size == 1:
         return request.graph.constant(tensor.value.reshape(()))
     shape = request.graph.constant(np.array([], np.int64))
-    return request.one("Reshape", [tensor, shape], tensor.element_type, _SCALAR)
+    return request.add("Reshape", [tensor, shape], tensor.element_type, _SCALAR)
 
 
 def _length(request: Request, graph: TranslatedGraph, tensor: OnnxTensor, axis: int) -> OnnxTensor:
@@ -390,6 +390,6 @@ def _length(request: Request, graph: TranslatedGraph, tensor: OnnxTensor, axis: 
     length = tensor.shape.at(axis % rank)
     if length.is_static:
         return graph.constant(np.array(length.length))
-    lengths = request.one("Shape", [tensor], I64, PartialShape.of([rank]))
+    lengths = request.add("Shape", [tensor], I64, PartialShape.of([rank]))
     index = graph.constant(np.array(axis % rank))
-    return request.one("Gather", [lengths, index], I64, _SCALAR, axis=0)
+    return request.add("Gather", [lengths, index], I64, _SCALAR, axis=0)

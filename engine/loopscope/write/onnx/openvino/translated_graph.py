@@ -224,7 +224,7 @@ class Request:
         name = f"{shorten(self.node.name, 60)!r} ({self.node.type})"
         return WriteError(f"{name} cannot be written as ONNX: {reason}")
 
-    def one(
+    def add(
         self,
         kind: str,
         inputs: Sequence[OnnxTensor | None],
@@ -232,7 +232,7 @@ class Request:
         shape: PartialShape = DYNAMIC,
         **attributes: Any,
     ) -> OnnxTensor:
-        """Add an operation with one output, of the type of the node's unless it is named."""
+        """Add an operation with one output, and return the output."""
         return self.graph.add(kind, inputs, self.node.name, ((element_type, shape),), **attributes)[
             0
         ]
@@ -245,7 +245,7 @@ class Request:
             return self.graph.constant(tensor.value.astype(np.int64))
         if element_type not in NUMBERS:
             raise self.refusal(f"ONNX lacks the element type {element_type}")
-        return self.one("Cast", [tensor], element_type, tensor.shape, to=NUMBERS[element_type])
+        return self.add("Cast", [tensor], element_type, tensor.shape, to=NUMBERS[element_type])
 
     def indices(self, index: int) -> OnnxTensor:
         """Return an input as a vector of i64, which may be a scalar or of another type."""
@@ -253,7 +253,7 @@ class Request:
         if tensor.value is not None:
             return self.graph.constant(tensor.value.astype(np.int64).reshape(-1))
         vector = self.graph.constant(np.array([-1]))
-        flat = self.one("Reshape", [tensor, vector], tensor.element_type, PartialShape.unknown(1))
+        flat = self.add("Reshape", [tensor, vector], tensor.element_type, PartialShape.unknown(1))
         return self.cast(flat, I64)
 
     def scalar(self, value: float, like: OnnxTensor) -> OnnxTensor:
