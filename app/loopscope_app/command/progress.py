@@ -28,8 +28,8 @@ _BAR_WIDTH = 20
 def doing(what: str, progress: Callable[[], str] = str) -> Iterator[None]:
     """Show what a command does, its progress and the elapsed time, until the block ends.
 
-    ``what`` is such as "reading the model"; ``progress`` returns how far it is. A ``KeyboardInterrupt``
-    gets a message that names ``what``.
+    ``what`` is such as "reading the model"; ``progress`` returns how far it is. A
+    ``KeyboardInterrupt`` gets a message that names ``what``.
     """
     start, ended = time.monotonic(), threading.Event()
     thread = threading.Thread(

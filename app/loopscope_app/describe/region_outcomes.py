@@ -13,8 +13,9 @@ NOT_RUN = "not run"
 
 
 def outcome(run: loopscope.Debugger, entry: IndexedNode) -> str:
-    """Return the branches that an If took in the run, or the iterations of a loop; an empty text for
-    any other node.
+    """Return the branches that an If took in the run, or the iterations of a loop.
+
+    Return an empty text for any other node.
     """
     if entry.node.type == IF:
         return branch_words(*branch_history(run, entry.address).counts)

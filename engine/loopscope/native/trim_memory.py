@@ -7,6 +7,9 @@ import sys
 
 
 def trim_heap() -> None:
-    """Return freed memory of the heap to the system, which takes some milliseconds; only glibc retains much freed memory."""
+    """Return freed memory of the heap to the system, which takes some milliseconds.
+
+    Only glibc retains much freed memory.
+    """
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

@@ -16,7 +16,7 @@ from loopscope.executor.plan.body_ports import Concatenated, Sliced
 from loopscope.executor.plan.numbers import Slot
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR, LayerId
 from loopscope.ir.shape import PartialShape
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop, tensor_iterator
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, branch, loop, tensor_iterator
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_concatenated_output_counts_the_iterations_without_slices() -> None:
     outer, body = Draft(), Draft()
     x, pair = outer.parameter("x", F32, (2,)), body.parameter("pair", F32, (2,))
     out = body.result(pair)
-    bounds = {"axis": 0, "start": 0, "end": 5, "part_size": 2}
+    bounds: Slice = {"axis": 0, "start": 0, "end": 5, "part_size": 2}
     outer.result(tensor_iterator(outer, body, carried=[(x, pair, out)], joined=[(out, bounds)]))
     result = loopscope.run(outer.model(), [np.array([1, 2], np.float32)])
     assert result.outputs[0].tolist() == [1, 2] * 3
