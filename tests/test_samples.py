@@ -253,8 +253,9 @@ def test_the_sample_traces_are_what_their_recipe_records(tmp_path: Path) -> None
     recorded.write(tmp_path)
     for trace in sample_traces():
         # The blocks of the files depend on the time between two values, their content does not.
+        # Another processor sums matrix products of f32 in another order: 1.4e-7 was measured.
         again = loopscope.load(tmp_path / trace.model.name)
-        assert loopscope.drift(loopscope.load(trace.model), again, tolerance=0.0).first is None
+        assert loopscope.drift(loopscope.load(trace.model), again, tolerance=1e-5).first is None
         assert trace.model.stat().st_size < 300_000
         assert trace.card.endswith(".")
         assert len(trace.card) <= 140
