@@ -175,7 +175,8 @@ test("a failure of Graphviz has the next step tried, and is reported where all f
     throw failure();
   });
   await assert.rejects(layOut(alone("fails always")), /cluster_leader/);
-  assert.equal(asked.length, ladderOf(alone("fails always")).length);
+  assert.equal(asked.length, ladderOf(alone("fails always")).length + 1);
+  assert.deepEqual(asked.at(-1)?.attributes, {}, "the last attempt is without limits");
 });
 
 test("an error of the library is not too dense, and the next layout is not held up by it", async () => {
