@@ -134,7 +134,7 @@ def test_what_can_be_rounded_from_a_place() -> None:
     found = dict(patterns(model, places(model)["main/for_each_token/body/S"]))
     assert found == {
         "main/for_each_token/body/S": "what is carried to S in each iteration",
-        "main/for_each_token/body/*": "everything in for\\_each\\_token",
+        "main/for_each_token/body/*": "everything in for_each_token",
         "*": "the whole model",
     }
     weight = {

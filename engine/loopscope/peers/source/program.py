@@ -99,7 +99,7 @@ class SourceRun:
         """
         with np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-        metadata = json.loads(str(arrays.pop("metadata")))
+        metadata = json.loads(str(arrays.pop("told")))
         return SourceRun(
             str(metadata["framework"]),
             tuple((str(name), int(number)) for name, number in metadata["inputs"]),

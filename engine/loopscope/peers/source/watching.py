@@ -172,7 +172,7 @@ class Watch:
         np.savez(
             target,
             allow_pickle=False,
-            metadata=np.array(json.dumps({**metadata, "outputs": list(names), "regions": regions})),
+            told=np.array(json.dumps({**metadata, "outputs": list(names), "regions": regions})),
             **arrays,
         )
 
