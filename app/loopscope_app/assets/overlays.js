@@ -1,9 +1,8 @@
 // What Streamlit's own markup lacks: a popover that is opened with a key takes the focus and gives it back, menus and hints
 // lie in a landmark, and the field for files is one.
 
-const POPOVER = '[data-testid="stPopoverBody"]';
-const OVERLAYS = "#stFloatingOverlayPortal:not([role])";
-const FIELD_FOR_FILES = '[data-testid="stFileUploaderDropzone"][role="presentation"]';
+import { FIELD_FOR_FILES, OVERLAYS, POPOVER } from "../canvas/assets/streamlit.js";
+
 const NAME = Symbol.for("loopscope.overlays");
 
 /** State of the page: its popover, whether it has had the focus, what had the focus before, and how a person acts. */

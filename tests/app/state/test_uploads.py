@@ -87,7 +87,7 @@ def test_a_model_opens(opened: Visit, files: dict[str, bytes]) -> None:
     [
         ({"model.xml": XML}, "upload it and model.bin together"),
         ({"broken.xml": XML[:900], "model.bin": BIN}, "not well-formed XML"),
-        ({"page.xml": b"<html/>"}, "expected <net>"),
+        ({"page.xml": b"<html/>"}, "this is a web page"),
         ({"empty.xml": b""}, "empty file"),
         ({"noise.onnx": b"\0\1noise" * 99}, "binary data of an unknown kind"),
         ({"one.xml": XML, "other.xml": XML}, "2 models, 'one.xml', 'other.xml'"),

@@ -63,6 +63,7 @@ def test_a_family_can_share_every_field_but_those_that_make_a_row_what_it_is() -
         "pure",
         "shows",
         "output_types",
+        "broadcasts",
     }
     assert set(Fields.__annotations__) == {field.name for field in fields(Operation)} - own
 

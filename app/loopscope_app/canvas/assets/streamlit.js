@@ -45,6 +45,15 @@ export function scrollToTop() {
   document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
 }
 
+/** The content of the popover that is open. */
+export const POPOVER = '[data-testid="stPopoverBody"]';
+
+/** The element of menus and hints, while it is not a landmark. */
+export const OVERLAYS = "#stFloatingOverlayPortal:not([role])";
+
+/** The field that takes files, while it is hidden from screen readers. */
+export const FIELD_FOR_FILES = '[data-testid="stFileUploaderDropzone"][role="presentation"]';
+
 /** The dock beside the canvas. */
 export const DOCK_OF_PAGE = ".st-key-dock";
 
