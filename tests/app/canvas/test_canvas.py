@@ -224,7 +224,7 @@ def test_a_layout_that_fails_with_little_time_is_made_without_limits(
         ),
         (
             "postMessage({ready: true}); onmessage = () => postMessage({error: 'lost'});",
-            3,  # a failure has each step of the ladder tried
+            4,  # a failure has each step of the ladder tried, and then no limits
             "The picture could not be laid out: lost",
         ),
     ],

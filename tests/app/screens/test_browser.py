@@ -94,8 +94,8 @@ def test_the_table_of_iterations_is_one_stop_with_arrows_inside(page: Page, serv
         page.keyboard.press(key)
         expect(frame).not_to_be_focused()
     frame.focus()
-    for _ in range(3):
-        page.keyboard.press("ArrowDown")
+    for _ in range(4):  # from the last row, which is in view
+        page.keyboard.press("ArrowUp")
     expect(frame.locator("tr.aimed td").first).to_have_text("2")
     page.keyboard.press("Enter")
     expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
@@ -182,6 +182,7 @@ def test_a_long_run_can_be_stopped(page: Page, server: str) -> None:
 def test_it_steps_by_itself_until_told_to_stop(page: Page, server: str) -> None:
     open_sample(page, server, "collatz")
     button = page.locator(".st-key-transport_play button:visible")
+    expect(button).to_be_visible(timeout=LONG)
     page.keyboard.press("p")
     expect(button).to_contain_text("Pause")
     expect(place(page)).to_contain_text(re.compile(r"step [4-9](?!\d)"), timeout=LONG)

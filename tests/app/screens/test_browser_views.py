@@ -120,6 +120,7 @@ def test_an_address_opens_all_of_the_view_and_back_returns(
         expect(page).to_have_url(re.compile("timeline=schedule"))
     page.reload()
     expect(content).to_contain_text(part, timeout=LONG)
+    settled(page)
     page.get_by_role("radio", name="Debug").click(force=True)
     expect(place(page)).to_be_visible(timeout=LONG)
     expect(page).not_to_have_url(re.compile(f"view={view}"))
