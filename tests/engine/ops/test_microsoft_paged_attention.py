@@ -142,6 +142,7 @@ def test_all_new_tokens_see_each_other_unless_causal() -> None:
         (7, np.full((4, 2), 9, np.int32), {}, "expected 0 to 8"),
         (10, np.full(6, 36, np.int32), {}, "slots from -1 to 35"),
         (4, None, {}, "a cache of values"),
+        (12, reals(WIDTH), {}, "only one of them is given"),
         (4, CACHES[1], {"k_quant_type": "PER_TENSOR"}, "a cache of floats"),
         (4, CACHES[1], {"do_rotary": 1}, "cos_cache or sin_cache is left out"),
         (3, reals(BLOCKS, SIZE, KEY_HEADS, 8), {}, "a cache has shape"),
@@ -151,7 +152,7 @@ def test_inputs_that_do_not_fit_are_refused(
     number: int, value: np.ndarray | None, attributes: dict[str, Any], message: str
 ) -> None:
     case = paged(None, None, None, **attributes)
-    inputs = list(case.inputs)
+    inputs = [*case.inputs, None, None]
     inputs[number] = value
     while inputs[-1] is None:
         inputs.pop()

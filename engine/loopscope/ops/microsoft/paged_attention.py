@@ -74,6 +74,8 @@ def paged_attention(
             "export the model with a cache of floats"
         )
     queries, keys, values = _split_tokens(query, key, value, num_heads, kv_num_heads)
+    if (query_norm is None) != (key_norm is None):
+        raise ValueError("q_norm_weight comes with k_norm_weight, and only one of them is given")
     if query_norm is not None and key_norm is not None:
         queries = _normalized(queries, query_norm, qk_norm_epsilon)
         keys = _normalized(keys, key_norm, qk_norm_epsilon)
@@ -100,17 +102,25 @@ def paged_attention(
         bool(is_causal),
         sink_scores(sinks, -1, num_heads),
     )
+    result = _attend(rule, queries, pages, key_cache, value_cache)
+    return join_heads(result)[0].astype(query.dtype, copy=False), key_cache, value_cache
+
+
+def _attend(
+    rule: ScoreRule, queries: Array, pages: _Pages, key_cache: Array, value_cache: Array
+) -> Array:
+    """Compute the attention ``[1, N, T, H]`` of each packed sequence over its own blocks."""
     result = np.zeros(queries.shape, queries.dtype)
     for number, tokens in enumerate(pages.sequences()):
         rows = pages.rows(number)
-        seen_keys, seen_values = (
+        keys, values = (
             computable(cache.reshape(-1, *cache.shape[2:])[rows]).swapaxes(0, 1)
             for cache in (key_cache, value_cache)
         )
-        scores = rule.scores(queries[0, :, tokens], seen_keys, 0, None)
+        scores = rule.scores(queries[0, :, tokens], keys, 0, None)
         visible = rule.seen(scores.shape[1], scores.shape[2], 0, pages.past[number])
-        result[0, :, tokens] = weighted_sum(rule.shares(scores, visible), seen_values)
-    return join_heads(result)[0].astype(query.dtype, copy=False), key_cache, value_cache
+        result[0, :, tokens] = weighted_sum(rule.shares(scores, visible), values)
+    return result
 
 
 class _Pages:
