@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loopscope_app.node import NodeCommands, find_node
+from loopscope_app.vendor import NodeCommands, find_node
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / ".venv" / "javascript"

@@ -304,7 +304,7 @@ def test_loose_files_of_app_import_no_room() -> None:
         ]
         for name in LOOSE
     }
-    below = LOOSE | {"node"}
+    below = LOOSE
     assert {
         name: found
         for name, some in imports.items()

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from loopscope.errors import EngineError, MissingInput, in_one_line, neutral
 from loopscope.version import VERSION
-from loopscope_app.state.freed_memory import keep_freed_memory
-from loopscope_app.state.memory_limit import bound_memory
+from loopscope_app.state.process_memory import bound_memory, keep_freed_memory
 
 COMMANDS = {
     "run": "run",

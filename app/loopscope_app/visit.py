@@ -8,10 +8,10 @@ import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import open_link
-from loopscope_app.parts.frame import file_watch, page_address, style, theme_choice
-from loopscope_app.parts.frame.view_row import shown_view
-from loopscope_app.parts.panels import drop_anywhere
-from loopscope_app.screens import debugger_screen, gallery_screen, learn_screen
+from loopscope_app.parts.frame import file_watch, page_address, style
+from loopscope_app.parts.frame.header import shown_view
+from loopscope_app.parts.panels import opener
+from loopscope_app.screens import first_screens
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import current, keep
 from loopscope_app.state.view_choices import DEBUG, KEPT
@@ -35,7 +35,7 @@ def show() -> None:
         initial_sidebar_state="collapsed",
     )
     style.apply()
-    theme_choice.apply()
+    style.apply_theme()
     canvas.prepare()
     session = current()
     if not session.arrived:
@@ -47,19 +47,19 @@ def show() -> None:
         file_watch.follow(session)
     opened = session.model.opened
     if opened is None:
-        gallery_screen.show(session)
+        first_screens.show_gallery(session)
         return
     keep(*KEPT)
     if session.learning.lesson and not session.view:
-        learn_screen.show(session)
+        first_screens.show_lesson(session)
     else:
         view = shown_view(session, opened)
         screen = (
-            debugger_screen
+            first_screens
             if view == DEBUG
             else import_module(f"loopscope_app.screens.{_SCREENS[view]}")
         )
         screen.show(session)
-    drop_anywhere.show()
+    opener.show_drop_target()
     if LAUNCH.watch:
         file_watch.show()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from playwright.sync_api import Page
 
-from loopscope_app.node import find_node
+from loopscope_app.vendor import find_node
 from tests import javascript
 
 AXE = javascript.TOOLS / "node_modules" / "axe-core" / "axe.min.js"

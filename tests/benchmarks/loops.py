@@ -26,7 +26,7 @@ from loopscope.checks.check import checked
 from loopscope.executor.plan.planner import plan_checked
 from loopscope.explain.history import history
 from loopscope.ops.catalogue import CATALOGUE
-from loopscope_app.state.freed_memory import keep_freed_memory
+from loopscope_app.state.process_memory import keep_freed_memory
 from tests.benchmarks.loop_models import Case, cases, scalars
 from tests.engine.drafts import F32, Draft
 

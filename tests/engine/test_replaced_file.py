@@ -22,7 +22,7 @@ from loopscope.explain import export
 from loopscope.explain.csv_table import escaped, write_csv
 from loopscope.replaced_file import replaced_file, replaced_files
 from loopscope_app.cli import main
-from loopscope_app.command.agent_pages import AgentPages
+from loopscope_app.command.agent_files import AgentPages
 from tests.app.serving import ROOT, SOURCES
 
 COLLATZ = str(ROOT / "sample_models/collatz/model.xml")

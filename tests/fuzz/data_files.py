@@ -33,10 +33,10 @@ from loopscope.view.node_data import node_colours, read_node_data
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
 from loopscope_app.command.given_inputs import read_inputs
-from loopscope_app.describe.backward import Backward
-from loopscope_app.describe.input_files import named, read_arrays
+from loopscope_app.describe.canvas_boxes import at_window
+from loopscope_app.describe.gradients import Backward
+from loopscope_app.describe.input_parsing import named, read_arrays
 from loopscope_app.describe.signatures import bindings, signatures
-from loopscope_app.describe.unrolled import at_window
 from loopscope_app.links.codec import Link, Window, read, written
 from loopscope_samples import samples
 from tests.engine.run_file.test_hostile_runs import questions

@@ -50,8 +50,7 @@ from loopscope.view.payload import structure
 from loopscope.view.preview import value_preview
 from loopscope.view.tracks import tracks
 from loopscope.write import write_model
-from loopscope_app.describe.input_files import named, read_arrays
-from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.input_parsing import named, parse_scalar, parse_shape, read_arrays
 from loopscope_app.describe.random_inputs import (
     Lengths,
     default_shape,

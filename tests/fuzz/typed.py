@@ -17,7 +17,7 @@ from loopscope.explain.provenance import provenance
 from loopscope.explain.verdict import verdict
 from loopscope.view.search import search
 from loopscope_app.describe.answers import read_number
-from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.input_parsing import parse_scalar, parse_shape
 from loopscope_app.describe.signatures import signatures
 
 NAMES = (

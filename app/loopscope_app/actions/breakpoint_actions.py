@@ -10,7 +10,7 @@ from loopscope.debug import BreakpointKind, Pause
 from loopscope.errors import EngineError, InputError
 from loopscope.view import GraphView
 from loopscope_app.actions import report_errors
-from loopscope_app.describe import breakpoint_dots, typed
+from loopscope_app.describe import canvas_boxes, input_parsing
 from loopscope_app.links.codec import MOST, Unreadable
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 
@@ -20,7 +20,7 @@ def add_breakpoint(pattern: str, condition: str = "", kind: BreakpointKind = "ad
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.add(
-            typed.place(session.run.debugger.model, pattern), condition, kind
+            input_parsing.typed_place(session.run.debugger.model, pattern), condition, kind
         )
         _discard_prefetched(session)
 
@@ -56,7 +56,7 @@ def switch_at(view: GraphView, address: str) -> None:
     """Switch the breakpoints of a box's dot: off if any of them pauses the run, else on."""
     session = current()
     if session.run.debugger:
-        breakpoint_dots.switch_at(session.run.debugger, view, address)
+        canvas_boxes.switch_at(session.run.debugger, view, address)
         _discard_prefetched(session)
 
 
@@ -71,7 +71,9 @@ def _discard_prefetched(session: UserSession) -> None:
 def add_watch(expression: str) -> None:
     session = current()
     if session.run.debugger and expression.strip():
-        session.run.debugger.watches.add(typed.expression(session.run.debugger.model, expression))
+        session.run.debugger.watches.add(
+            input_parsing.typed_expression(session.run.debugger.model, expression)
+        )
 
 
 @report_errors.clear_and_show_errors

@@ -8,7 +8,7 @@ from pathlib import Path
 from loopscope.errors import ReadError
 from loopscope.view import read_node_data
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
-from loopscope_app.describe.cost_table import by_measure
+from loopscope_app.describe.costs import by_measure
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.user_session import Message, UserSession, current, widget
 

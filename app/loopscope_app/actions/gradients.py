@@ -12,7 +12,7 @@ from loopscope.view import reveal
 from loopscope_app.actions import models, moves, views
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
-from loopscope_app.describe.backward import Backward
+from loopscope_app.describe.gradients import Backward
 from loopscope_app.state.background_run import Differentiating
 from loopscope_app.state.open_model import Opened, with_gradient
 from loopscope_app.state.user_session import Message, UserSession, current, widget

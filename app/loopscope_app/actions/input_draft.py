@@ -11,8 +11,7 @@ from loopscope.debug import convert_input
 from loopscope.errors import InputError, shorten
 from loopscope.ir import Model, Signature
 from loopscope_app.actions import models, report_errors
-from loopscope_app.describe.input_files import named, read_arrays
-from loopscope_app.describe.input_text import parse_scalar, parse_shape
+from loopscope_app.describe.input_parsing import named, parse_scalar, parse_shape, read_arrays
 from loopscope_app.describe.random_inputs import random_input, regenerate
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.state.user_session import current, widget

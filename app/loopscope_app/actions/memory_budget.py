@@ -13,9 +13,8 @@ from loopscope.debug import model_bytes
 from loopscope.errors import EngineError
 from loopscope_app.actions import runs
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.state.freed_memory import return_freed_memory
-from loopscope_app.state.memory_limit import machine_bytes
 from loopscope_app.state.model_cache import MODEL_CACHE
+from loopscope_app.state.process_memory import machine_bytes, return_freed_memory
 from loopscope_app.state.user_session import Message, UserSession, every
 
 GAVE_UP = (

@@ -15,7 +15,7 @@ from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.actions.moves import stop_if_running
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import start
-from loopscope_app.describe.first_steps import ALL_STEPS, FIRST_SAMPLE
+from loopscope_app.describe.lessons import ALL_STEPS, FIRST_SAMPLE
 from loopscope_app.state import open_model as opening
 from loopscope_app.state import recent
 from loopscope_app.state.launch import must_be_local

@@ -19,7 +19,7 @@ from loopscope_app.actions import (
     running_many,
 )
 from loopscope_app.actions.memory_budget import with_room
-from loopscope_app.describe.first_steps import FIRST_SAMPLE
+from loopscope_app.describe.lessons import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
 from loopscope_app.state import recent, watched
 from loopscope_app.state.compare_choice import CHOICE

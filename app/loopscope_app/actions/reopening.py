@@ -11,14 +11,7 @@ import numpy as np
 from loopscope.errors import EngineError
 from loopscope.ir import ROOT
 from loopscope.run_file import MOST_PAUSES, SavedRun, as_recorded, difference_from
-from loopscope_app.actions import (
-    breakpoint_actions,
-    moves,
-    runs,
-    selection,
-    unrolled_loops,
-    what_if_changes,
-)
+from loopscope_app.actions import breakpoint_actions, moves, runs, selection, what_if_changes
 from loopscope_app.links.codec import MOST, Link, Unreadable, read
 from loopscope_app.state import view_choices
 from loopscope_app.state.launch import limits
@@ -67,7 +60,7 @@ def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
         selection.select(link.node)
         view_choices.DOCK.show("Node")
     if link.unrolled:
-        unrolled_loops.restore(session, link.unrolled)
+        selection.restore_windows(session, link.unrolled)
     view_choices.choose(link.looks)
     if session.run.changes:
         what_if_changes.show_outcome(session)

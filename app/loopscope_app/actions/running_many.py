@@ -13,12 +13,11 @@ from loopscope.ir import Model
 from loopscope.sweeps import Samples, completed, of_table, samples_of, samples_said
 from loopscope_app.actions import models, moves, views
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
-from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.describe.input_parsing import read_arrays
 from loopscope_app.describe.input_words import input_words
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.links.codec import LONGEST_RUNS
-from loopscope_app.state.background_sweep import Sweeping, bounds
-from loopscope_app.state.many_runs import THE_DATA
+from loopscope_app.state.many_runs import THE_DATA, Sweeping, bounds
 from loopscope_app.state.open_model import Opened, open_upload
 from loopscope_app.state.uploads import has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, widget

@@ -1,19 +1,30 @@
-"""Actions on the canvas: selection, folding, and the graph that is drawn."""
+"""Actions on the canvas: selection, folding, the graph that is drawn, and unrolled loops.
+
+A loop is drawn as copies of its body, in a window that follows the cursor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from loopscope.checks import Runtime
 from loopscope.errors import AddressError, shorten
 from loopscope.ir import ROOT, Address, graphs
-from loopscope.view import VISIBLE_NODES, default_folding, reveal, toggle
-from loopscope_app.actions import unrolled_loops
+from loopscope.view import (
+    VISIBLE_NODES,
+    default_folding,
+    reveal,
+    toggle,
+    unrolling,
+    without_iterations,
+)
 from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.canvas import CanvasEvent
+from loopscope_app.describe.canvas_boxes import at_window, unrolled
 from loopscope_app.describe.node_index import places
-from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.links.codec import Unreadable, Window
+from loopscope_app.state.user_session import Message, UserSession, current
 from loopscope_app.state.view_choices import DOCK
 
 FEWEST_BOXES = 20
@@ -80,11 +91,11 @@ def on_canvas(event: CanvasEvent) -> None:
         case "fold":
             fold(event.address)
         case "unroll":
-            unrolled_loops.unroll(current(), event.address)
+            unroll(current(), event.address)
         case "earlier" | "later":
-            unrolled_loops.shift(current(), event.address, 1 if event.kind == "later" else -1)
+            shift_window(current(), event.address, 1 if event.kind == "later" else -1)
         case "fewer" | "wider":
-            unrolled_loops.resize(current(), event.address, 1 if event.kind == "wider" else -1)
+            resize_window(current(), event.address, 1 if event.kind == "wider" else -1)
         case "open":
             open_body(event.root) if event.root else select(event.address)
         case "key":
@@ -148,3 +159,54 @@ def fold_more() -> None:
 def ask(question: str) -> None:
     """Store the formula for the trace, as it was typed or chosen."""
     current().run.asked = question
+
+
+def unroll(session: UserSession, address: str) -> None:
+    """Draw a loop as copies of its body, one for each iteration of a window; or fold it again."""
+    if session.model.opened is None:
+        return
+    canvas = session.canvas
+    canvas.folding = unrolled(
+        session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest
+    )
+    if session.canvas.folding.window(without_iterations(address)) is None:
+        # The selection names a copy, which is not drawn any more.
+        session.canvas.selected = without_iterations(session.canvas.selected)
+
+
+def shift_window(session: UserSession, address: str, windows: int) -> None:
+    """Move the window of an unrolled loop by a number of windows; negative means earlier."""
+    session.canvas.folding = unrolling.shift(session.canvas.folding, address, windows)
+
+
+def resize_window(session: UserSession, address: str, more: int) -> None:
+    """Widen or narrow the window of an unrolled loop."""
+    session.canvas.folding = unrolling.resize(session.canvas.folding, address, more)
+
+
+def follow_cursor(session: UserSession) -> None:
+    """Move the windows to the cursor, once after each move of the cursor."""
+    debugger = session.run.at_rest
+    if debugger is not None and debugger.cursor.step != session.canvas.followed:
+        session.canvas.folding = unrolling.followed(session.canvas.folding, debugger)
+        session.canvas.followed = debugger.cursor.step
+
+
+def restore_windows(session: UserSession, windows: Sequence[Window | Unreadable]) -> None:
+    """Restore the windows of a link; they follow the cursor only after its next move."""
+    if session.model.opened is None:
+        return
+    canvas, model, debugger = session.canvas, session.model.opened.model, session.run.at_rest
+    for window in windows:
+        before = canvas.folding
+        if isinstance(window, Window):
+            canvas.folding = at_window(
+                debugger, model, before, canvas.root, (window.address, window.first, window.count)
+            )
+        if canvas.folding is before:
+            session.message = Message(
+                "The link's unrolled loops cannot be read: this picture is without some of them",
+                "info",
+            )
+    if debugger is not None:
+        canvas.followed = debugger.cursor.step

@@ -17,9 +17,9 @@ import streamlit as st
 from streamlit.runtime.session_manager import SessionInfo, SessionStorage
 
 from loopscope_app.actions import memory_budget
-from loopscope_app.state.freed_memory import leave_out_of_collections, return_freed_memory
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.model_cache import MODEL_CACHE
+from loopscope_app.state.process_memory import leave_out_of_collections, return_freed_memory
 from loopscope_app.state.user_session import end, every
 from loopscope_app.streamlit_insides import keep_closed_sessions_in
 

@@ -1,11 +1,14 @@
-"""Actions of Compare: two runs besides the one that is stepped through."""
+"""Actions of Compare: two runs besides the one that is stepped through, or two structures.
+
+The badge that says what the model's runtime computes leads to the same comparison.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 import loopscope
-from loopscope.comparison import Spot, drift, spot_of
+from loopscope.comparison import INSIDE, Spot, StructureDiff, drift, spot_of
 from loopscope.view import default_folding, reveal, toggle
 from loopscope_app import canvas
 from loopscope_app.actions import moves, other_runs, selection, views
@@ -31,8 +34,9 @@ from loopscope_app.state.compare_choice import (
     VALUES,
 )
 from loopscope_app.state.launch import LAUNCH
+from loopscope_app.state.model_in_use import Agreement
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.run_in_view import ShownDifference
+from loopscope_app.state.run_in_view import ShownDifference, ShownStructure
 from loopscope_app.state.user_session import PATIENCE, UserSession, current, place, widget
 from loopscope_app.state.view_choices import DEBUG
 
@@ -222,3 +226,63 @@ def _show_first_of(session: UserSession, address: str) -> None:
         if drifted is not None and pair.one == address and pair.first is not None:
             spot = spot_of(drifted.drift, pair, pair.first)
             show_difference(pair.first.address, pair.first.step, spot)
+
+
+def begin_agreement(session: UserSession) -> None:
+    """Start the comparison of the open model, once, on a user's own machine."""
+    opened = session.model.opened
+    if opened is None or not LAUNCH.compares or LAUNCH.server:
+        return
+    if opened.pending or len(session.model.inputs) != len(opened.model.inputs):
+        return
+    known = session.model.agreement
+    if (
+        known is not None
+        and known.opened.model is opened.model
+        and not known.failed_before(session.model.inputs)
+    ):
+        return
+    session.model.agreement = Agreement(opened, session.model.inputs)
+    session.model.agreement.begin()
+
+
+@show_errors
+def show_comparison() -> None:
+    """Show the view Compare with the model's runtime."""
+    place(KIND, RUNTIME)
+    views.show("compare")
+    compare_with(RUNTIME)
+
+
+def shown_structure(session: UserSession, diff: StructureDiff) -> ShownStructure:
+    """Return what the canvas shows of a difference; at first, the first change."""
+    shown = session.run.structure
+    if shown is None or shown.of is not diff:
+        shown = session.run.structure = ShownStructure(diff, default_folding(diff.model))
+        own = [change for change in diff.changes if change.words != INSIDE]
+        if own:
+            show_change(own[0].address)
+    return shown
+
+
+def show_change(address: str) -> None:
+    """Select an operation, and open the bodies around it."""
+    shown = current().run.structure
+    if shown is not None:
+        shown.address = address
+        shown.folding = reveal(shown.of.model, shown.folding, address)
+
+
+@show_errors
+def on_structure_canvas(event: canvas.CanvasEvent) -> None:
+    """Carry out an event of the canvas: select an operation, fold or open a body."""
+    shown = current().run.structure
+    if shown is None:
+        return
+    match event.kind:
+        case "fold" | "open":
+            shown.folding = toggle(shown.of.model, shown.folding, event.address)
+        case "too_dense":
+            shown.folding = default_folding(shown.of.model, max_boxes=selection.FEWEST_BOXES)
+        case "select":
+            shown.address = event.address

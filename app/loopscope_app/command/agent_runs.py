@@ -16,7 +16,7 @@ from loopscope.errors import InputError
 from loopscope.ir import Model
 from loopscope.read import ReadLimits
 from loopscope.run_file import SavedRun, is_run_file, read_run, resume
-from loopscope_app.command.allowed_files import AllowedFiles
+from loopscope_app.command.agent_files import AllowedFiles
 from loopscope_app.command.given_inputs import are_words, inputs_in_words, read_inputs
 
 _UNPACKED = 2**30

@@ -19,9 +19,9 @@ from loopscope.checks import (
 )
 from loopscope.errors import EngineError, shorten
 from loopscope.ops import CATALOGUE
+from loopscope.transform import REPAIRABLE
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import add_json, command_parser, refuse_as_json
-from loopscope_app.command.repair_options import add_repair_options
 
 FINE, SUSPICIOUS, BAD = 0, 1, 2
 
@@ -154,3 +154,35 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     if not options.fix and (options.only or options.inputs or options.source):
         parser.error("--only, --inputs and --source need --fix")
     return options
+
+
+def add_repair_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a repair to ``check``."""
+    parser.add_argument(
+        "--fix",
+        metavar="OUT",
+        default="",
+        help="repair LS906 and LS931, compare before and after in the model's runtime, and write "
+        "the repaired model to OUT",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=REPAIRABLE,
+        default=[],
+        help="with --fix: repair only this fault (a loop that is meant to be a do-while loop is "
+        "no fault); may be given twice",
+    )
+    parser.add_argument(
+        "--inputs",
+        default="",
+        metavar="INPUTS",
+        help="with --fix: inputs of the comparison, as for `loopscope run` (default: generated)",
+    )
+    parser.add_argument(
+        "--source",
+        default="",
+        metavar="PROGRAM",
+        help="with --fix: also compare with the program that the model was converted from, as "
+        "`loopscope compare --source` does",
+    )

@@ -1,4 +1,4 @@
-"""Options, exit codes and answers that the subcommands share."""
+"""Options, exit codes and answers that the subcommands share, and the check of output paths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import loopscope
@@ -168,3 +169,24 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print lines that may contain names of the model, without control characters."""
     for line in lines:
         print(neutral(line, len(line)))
+
+
+def refuse_unwritable(path: str) -> None:
+    """Raise ``EngineError`` for a folder, and for a file in a folder that does not exist; accept an
+    empty path.
+    """
+    folder = Path(path).parent
+    if path and Path(path).is_dir():
+        raise EngineError(f"{path}: expected a file to write to, got a folder")
+    if path and not folder.is_dir():
+        raise EngineError(f"{path}: cannot be written, the folder {str(folder)!r} does not exist")
+
+
+def refuse_opened(path: str, *opened: str) -> None:
+    """Raise ``EngineError`` if ``path`` is a file that was opened; accept a new file."""
+    target = Path(path)
+    for file in map(Path, opened):
+        if target.exists() and file.exists() and target.samefile(file):
+            raise EngineError(
+                f"{path}: it was opened as the model, expected another path to write to"
+            )

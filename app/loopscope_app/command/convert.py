@@ -8,8 +8,12 @@ from pathlib import Path
 
 import loopscope
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import add_model, command_parser
-from loopscope_app.command.output_files import refuse_opened, refuse_unwritable
+from loopscope_app.command.command_line import (
+    add_model,
+    command_parser,
+    refuse_opened,
+    refuse_unwritable,
+)
 
 
 def main(words: Sequence[str]) -> int:

@@ -39,13 +39,12 @@ from loopscope_app.command.command_line import (
     add_tolerance,
     command_parser,
     print_lines,
+    refuse_unwritable,
     tolerance,
 )
 from loopscope_app.command.device_precision import rounding_suggestion
-from loopscope_app.command.drift_junit import drift_suite
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.junit import write_junit
-from loopscope_app.command.output_files import refuse_unwritable
+from loopscope_app.command.junit import drift_suite, write_junit
 
 _PRINTED_ROWS = 10
 _RUNTIMES = {"openvino:CPU": "openvino", "openvino": "openvino", "onnxruntime": "onnx"}

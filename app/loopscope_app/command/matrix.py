@@ -14,8 +14,8 @@ from loopscope.explain import MOST_COLUMNS, Matrix, MatrixCell, MatrixRow, itera
 from loopscope.ops import NOT_KEPT, is_tensor
 from loopscope.view import number_text
 from loopscope_app.command.address_question import Answer, address_parser, print_answer
+from loopscope_app.command.answer_data import strict, value_data
 from loopscope_app.command.command_line import whole_number
-from loopscope_app.command.value_data import strict, value_data
 
 _MAX_ROWS = 1 << 30
 _MAX_ELEMENTS = 8

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import loopscope
 from loopscope.errors import EngineError, in_one_line
 from loopscope.version import VERSION
-from loopscope_app.command.agent_pages import AgentPages
+from loopscope_app.command.agent_files import AgentPages, AllowedFiles
 from loopscope_app.command.agent_tools import AgentTools
-from loopscope_app.command.allowed_files import AllowedFiles
 from loopscope_app.command.command_line import command_parser, whole_number
 
 if TYPE_CHECKING:

@@ -17,10 +17,15 @@ from loopscope.run_file import is_run_file
 from loopscope.view import Folding, NodeData, default_folding, given_node_data
 from loopscope_app.command import progress
 from loopscope_app.command.address_question import saved_run
-from loopscope_app.command.command_line import add_model, add_open, command_parser, megabytes
+from loopscope_app.command.command_line import (
+    add_model,
+    add_open,
+    command_parser,
+    megabytes,
+    refuse_unwritable,
+)
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.output_files import refuse_unwritable
-from loopscope_app.describe.unrolled import at_window
+from loopscope_app.describe.canvas_boxes import at_window
 from loopscope_app.links.codec import Link, Window, read
 from loopscope_app.page import page_of, shared_assets
 

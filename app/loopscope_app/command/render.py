@@ -11,8 +11,12 @@ from loopscope.ir import graphs
 from loopscope.replaced_file import replaced_file
 from loopscope.view import PICTURE_FORMATS, default_folding, graph_view, render
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import add_model, add_open, command_parser
-from loopscope_app.command.output_files import refuse_unwritable
+from loopscope_app.command.command_line import (
+    add_model,
+    add_open,
+    command_parser,
+    refuse_unwritable,
+)
 
 
 def main(words: Sequence[str]) -> int:

@@ -19,9 +19,14 @@ from loopscope.peers import (
 )
 from loopscope.transform import REPAIRABLE, Repair, repair
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import FAILED, FINISHED, SCHEMA, print_lines
+from loopscope_app.command.command_line import (
+    FAILED,
+    FINISHED,
+    SCHEMA,
+    print_lines,
+    refuse_unwritable,
+)
 from loopscope_app.command.given_inputs import read_inputs
-from loopscope_app.command.output_files import refuse_unwritable
 
 _GENERATED = "random seed=0"
 

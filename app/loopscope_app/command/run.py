@@ -29,10 +29,10 @@ from loopscope_app.command.command_line import (
     add_open,
     command_parser,
     megabytes,
+    refuse_unwritable,
     requested_limits,
 )
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
-from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.command.report import Outcome, as_json, as_text
 
 

@@ -19,7 +19,7 @@ from loopscope.ir import significant
 from loopscope.read import WeightsFile, what_is_at
 from loopscope_app.command import progress
 from loopscope_app.command.web_model import Download, is_web_address
-from loopscope_app.describe.first_steps import FIRST_SAMPLE
+from loopscope_app.describe.lessons import FIRST_SAMPLE
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.streamlit_insides import resolve_no_public_address, send_at_once, serve_with
 from loopscope_samples import sample, samples

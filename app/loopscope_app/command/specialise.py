@@ -26,11 +26,12 @@ from loopscope_app.command.command_line import (
     command_parser,
     refusal_fields,
     refuse_as_json,
+    refuse_opened,
+    refuse_unwritable,
 )
 from loopscope_app.command.given_inputs import inputs_in_words, read_inputs
-from loopscope_app.command.output_files import refuse_opened, refuse_unwritable
 from loopscope_app.command.run import interruptible
-from loopscope_app.describe.control_flow_counts import control_flow_counts
+from loopscope_app.describe.specialised_model import control_flow_counts
 
 _RANDOM_SETS = 3
 """Number of sets of random inputs on which the result is compared with the original."""

@@ -10,8 +10,7 @@ from loopscope.errors import InputError
 from loopscope.run_file import ENDING
 from loopscope.tracing import DEFAULT_BUDGET, import_dumps
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import command_parser, megabytes
-from loopscope_app.command.output_files import refuse_unwritable
+from loopscope_app.command.command_line import command_parser, megabytes, refuse_unwritable
 
 
 def main(words: Sequence[str]) -> int:

@@ -14,9 +14,9 @@ from loopscope.ir import type_name
 from loopscope.ops import is_tensor
 from loopscope.replaced_file import replaced_file
 from loopscope_app.command.address_question import Answer, address_parser, print_answer
-from loopscope_app.command.output_files import refuse_unwritable
+from loopscope_app.command.answer_data import value_data, values
+from loopscope_app.command.command_line import refuse_unwritable
 from loopscope_app.command.report import value_line
-from loopscope_app.command.value_data import value_data, values
 
 _MAX_ELEMENTS = 1 << 62
 

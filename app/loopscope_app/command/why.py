@@ -11,7 +11,7 @@ import loopscope
 from loopscope.errors import EngineError, InputError
 from loopscope.explain import Verdict, executions, verdict
 from loopscope_app.command.address_question import Answer, address_parser, print_answer
-from loopscope_app.command.explanation_data import verdict_data
+from loopscope_app.command.answer_data import verdict_data
 from loopscope_app.command.report import value_line
 
 

@@ -1,4 +1,4 @@
-"""A graph as code at a moment of a run: current line, skipped lines, values beside lines."""
+"""A graph as code at a moment of a run, and short texts of all values at the cursor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from loopscope.errors import EngineError, shorten
 from loopscope.executor import Plan
 from loopscope.explain import Listing, runnable_code
 from loopscope.ir import Address, Model
+from loopscope.view import value_preview
 from loopscope_app.describe.node_index import places
-from loopscope_app.describe.values_at_cursor import values_at
 
 MOST_LINES = 3000
 _MAX_LINE_LENGTH = 400
@@ -139,3 +139,52 @@ def _line_numbers(code: Listing, address: str) -> list[int]:
     return (
         [number - 1 for number in code.lines_of(address) if number <= MOST_LINES] if address else []
     )
+
+
+MOST_VALUES = 1500
+"""Number of nodes up to which values are computed; more would slow every step and key press
+down.
+"""
+
+_values: WeakKeyDictionary[loopscope.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
+
+
+def values_at(
+    debugger: loopscope.Debugger, previews: dict[str, str] | None = None
+) -> Mapping[str, str]:
+    """Return previews of the values at the cursor by static address; nothing for a model with too
+    many nodes.
+
+    ``previews`` caches texts by concrete address during a run.
+    """
+    step = debugger.cursor.step
+    cached = _values.get(debugger)
+    if cached is None or cached[0] != step:
+        few = len(places(debugger.model)) <= MOST_VALUES
+        cached = _values[debugger] = (
+            step,
+            dict(_previews(debugger, {} if previews is None else previews)) if few else {},
+        )
+    return cached[1]
+
+
+def _previews(debugger: loopscope.Debugger, known: dict[str, str]) -> list[tuple[str, str]]:
+    texts: list[tuple[str, str]] = []
+    scene, timeline = debugger.scene(), debugger.timeline
+    for program in debugger.plan.programs:
+        execution = scene.shown.get(program.index)
+        if execution is None:
+            continue
+        graph = timeline.address(program, execution.row)
+        for label, layer in program.layer_of_label.items():
+            slot = program.slots.get((layer, 0))
+            if slot is None or program.producer.get(slot, -1) >= execution.position:
+                continue
+            place = f"{graph}/{label}"
+            if place not in known:
+                try:
+                    known[place] = value_preview(debugger.value(place))
+                except EngineError:
+                    continue
+            texts.append((f"{program.address}/{label}", known[place]))
+    return texts

@@ -1,4 +1,4 @@
-"""The lessons of the Learn screen in order: sample, questions to predict, experiments."""
+"""The lessons of the course in order, with questions to predict, and the first steps of a user."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
+
+import loopscope
 
 FILE = Path(__file__).parents[1] / "assets" / "lessons.toml"
 
@@ -138,3 +140,21 @@ def _lesson(entry: Mapping[str, Any]) -> Lesson:
         ),
         pitfalls=tuple(Pitfall(**item) for item in entry["pitfalls"]),
     )
+
+
+FIRST_SAMPLE = "collatz"
+FIRST_SET, OTHER_SET = "three", "seventeen"
+CONDITION = "main/while_not_one[3]/body/keep_going"
+"""The value that the third step sets to false."""
+LOOP = "main/while_not_one"
+ALL_STEPS = 4
+PRESSES = 3
+"""Number of operations to run in the first step."""
+
+
+def steps_done(debugger: loopscope.Debugger, *, by_hand: bool) -> int:
+    """Return how many first steps a run shows as done; ``by_hand`` if a value was set."""
+    cursor = debugger.cursor
+    if cursor.kind == "finished":
+        return 3 if by_hand else 2
+    return int(cursor.step >= PRESSES)

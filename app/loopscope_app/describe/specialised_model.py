@@ -1,4 +1,4 @@
-"""A model specialised to what ran, with the words and the file of its preview."""
+"""A model specialised to what ran, with its preview, and numbers of Ifs, loops and operations."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import loopscope
 from loopscope.errors import InputError
 from loopscope.explain import taken_paths
-from loopscope.ir import IF, Model
-from loopscope_app.describe.control_flow_counts import control_flow_counts
+from loopscope.ir import IF, Model, graphs
 from loopscope_app.describe.node_index import places
 
 
@@ -78,3 +77,44 @@ def specialised_to_run(
         raise InputError(f"{address} {varied}: expected a run in which it always does the same")
     paths = loopscope.TakenPaths(1, branches, counts)
     return SpecialisedModel(address, model, loopscope.specialise(model, taken=paths))
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlowCounts:
+    """Numbers over all graphs of a model."""
+
+    ifs: int
+    loops: int
+    operations: int
+    """Number of nodes without inputs, outputs and constants."""
+
+    @property
+    def words(self) -> str:
+        return ", ".join(
+            f"{number:,} {noun}{'' if number == 1 else 's'}"
+            for number, noun in (
+                (self.ifs, "If"),
+                (self.loops, "loop"),
+                (self.operations, "operation"),
+            )
+        )
+
+    @property
+    def plain(self) -> dict[str, int]:
+        """The numbers by name."""
+        return asdict(self)
+
+
+def control_flow_counts(model: Model) -> ControlFlowCounts:
+    """Return the numbers of a model; a body counts once."""
+    nodes = [node for place in graphs(model) for node in place.graph.nodes]
+    operations = [
+        node
+        for node in nodes
+        if node.type not in ("Parameter", "Result", "Const") and node.constant is None
+    ]
+    return ControlFlowCounts(
+        sum(node.type == IF and bool(node.bodies) for node in nodes),
+        sum(node.is_loop for node in nodes),
+        len(operations),
+    )

@@ -12,7 +12,7 @@ from loopscope.errors import neutral
 from loopscope.ir import readable, significant
 from loopscope.sweeps import RowLayout, numbers
 from loopscope.view import COLOURS
-from loopscope_app.describe.sweep_columns import said, short_names
+from loopscope_app.describe.sweep_words import said, short_names
 
 Theme = Literal["light", "dark"]
 Chart = dict[str, Any]

@@ -1,11 +1,14 @@
-"""Words about a run: why a loop ended, which branch ran, where the cursor is."""
+"""Words about a run: iteration counts, why a loop ended, which branch ran, where the cursor is."""
 
 from __future__ import annotations
 
+import loopscope
 from loopscope.errors import counted
-from loopscope.ir import Model, decode, is_trace, recorded_values
+from loopscope.executor import LoopRegion
+from loopscope.explain import branch_history, region_at
+from loopscope.ir import IF, Model, decode, is_trace, recorded_values
 from loopscope.timeline import ControlFlowRecord
-from loopscope_app.describe.node_index import places
+from loopscope_app.describe.node_index import IndexedNode, places
 
 DEVICES = ("f16", "bf16")
 """Types that devices compute in instead of f32."""
@@ -94,3 +97,35 @@ def name_of(address: str) -> str:
     'Add/1'
     """
     return decode(address.rpartition("/")[2].partition(":")[0].partition("[")[0].partition("~")[0])
+
+
+NOT_RUN = "not run"
+
+
+def outcome(run: loopscope.Debugger, entry: IndexedNode) -> str:
+    """Return the branches that an If took in the run, or the iterations of a loop.
+
+    Return an empty text for any other node.
+    """
+    if entry.node.type == IF:
+        return branch_words(*branch_history(run, entry.address).counts)
+    region = region_at(run.plan, entry.address)[1].region if entry.node.is_loop else None
+    if not isinstance(region, LoopRegion):
+        return ""
+    executions = len(run.timeline.executions.loop_starts(region))
+    if not executions:
+        return NOT_RUN
+    _, total = run.timeline.executions.rows_of(region, executions - 1)
+    return times(total) + (f" in {executions:,} executions" if executions > 1 else "")
+
+
+def branch_words(then: int, otherwise: int) -> str:
+    """Return the counts of both branches of an If as words.
+
+    >>> branch_words(1, 0), branch_words(0, 3), branch_words(2, 1), branch_words(0, 0)
+    ('then', 'else 3 ×', 'then 2 ×, else 1 ×', 'not run')
+    """
+    counts = [(name, count) for name, count in (("then", then), ("else", otherwise)) if count]
+    if len(counts) == 1 and counts[0][1] == 1:
+        return counts[0][0]
+    return ", ".join(f"{name} {count:,} ×" for name, count in counts) or NOT_RUN

@@ -1,5 +1,6 @@
-"""Conversion of a moment to the parameters of the page's address, and back, within length
-limits.
+"""Conversion of a moment to the parameters of the page's address, and back, within length limits.
+
+Parameters that earlier versions wrote are read in the words of this version.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import numpy as np
 
 from loopscope.debug import Pause
 from loopscope.ir import ROOT
-from loopscope_app.describe.backward import Backward
-from loopscope_app.links.earlier_words import in_current_words
+from loopscope_app.describe.gradients import Backward
 
 SAMPLE = "sample:"
 """Prefix of a sample's name, in the field that otherwise is the path of a model."""
@@ -287,3 +287,39 @@ def _watch(item: object) -> str | Unreadable:
         if isinstance(item, str)
         else Unreadable("a watch in a link is the text of an expression")
     )
+
+
+_CURRENT: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("screen", "runs"): ("view", "many"),
+    ("lens", "compare"): ("view", "compare"),
+    ("lens", "timeline"): ("view", "performance"),
+    ("lens", "matrix"): ("strip", "matrix"),
+    ("lens", "why"): ("chain", "shown"),
+    ("lens", "ask"): ("formula", "shown"),
+    ("lens", "export"): ("drawer", "export"),
+    ("panel", "inspect"): ("tab", "node"),
+    ("panel", "code"): ("tab", "code"),
+    ("panel", "inputs"): ("tab", "setup"),
+    ("panel", "breakpoints"): ("tab", "setup"),
+    ("panel", "problems"): ("drawer", "problems"),
+    ("panel", "lesson"): ("drawer", "about"),
+    ("view", "value"): ("tab", "node"),
+    ("view", "origin"): ("origin", "shown"),
+    ("view", "ports"): ("tab", "node"),
+    ("view", "attributes"): ("tab", "node"),
+}
+"""The present name and word of each earlier name and word."""
+
+
+def in_current_words(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return parameters of an address with earlier names and words replaced.
+
+    >>> in_current_words({"model": "sample:collatz", "screen": "runs"})
+    {'model': 'sample:collatz', 'view': 'many'}
+    """
+    replaced = {name: word for name, word in parameters.items() if (name, word) not in _CURRENT}
+    for pair in parameters.items():
+        if pair in _CURRENT:
+            name, word = _CURRENT[pair]
+            replaced.setdefault(name, word)
+    return replaced

@@ -6,6 +6,6 @@ The engine finds ``display`` through the entry point group ``loopscope.display``
 
 from __future__ import annotations
 
-from loopscope_app.notebook.mime_display import display
+from loopscope_app.notebook.cells import display
 
 __all__ = ["display"]

@@ -12,8 +12,8 @@ from loopscope.errors import EngineError
 from loopscope.ir import Address
 from loopscope.view import GraphView, Marks, NodeData, Overlay, overlay_at, playback_batch, tracks
 from loopscope_app.canvas_event import Move, read_ask, read_moves, read_report
+from loopscope_app.describe.canvas_boxes import loop_endings
 from loopscope_app.describe.controls import BY_NAME
-from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.notebook.cell_style import run_markup
 from loopscope_app.notebook.graph_widget import GraphWidget
 from loopscope_app.page.moments import place_words

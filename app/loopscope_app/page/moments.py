@@ -24,8 +24,8 @@ from loopscope.view import (
     overlay_at,
     tracks,
 )
+from loopscope_app.describe.canvas_boxes import loop_endings
 from loopscope_app.describe.code_moment import code_moment
-from loopscope_app.describe.loop_endings import loop_endings
 from loopscope_app.page.paged_pictures import Pictures
 
 MOST_MOMENTS = 2000

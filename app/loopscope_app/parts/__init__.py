@@ -1,1 +1,1 @@
-"""One file per visible part of a screen, each with a ``show``."""
+"""Visible parts of the screens; a function draws each of them."""

@@ -1,1 +1,1 @@
-"""One file per screen; each reads as a list of parts."""
+"""The screens; a function per screen lists its parts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopscope_app.parts.frame import run_canvas, view_page
+from loopscope_app.parts.frame import view_page
 from loopscope_app.parts.run_views import gradients_view
 from loopscope_app.state.user_session import UserSession
 
@@ -12,4 +12,4 @@ def show(session: UserSession) -> None:
 
 
 def _content(session: UserSession) -> None:
-    gradients_view.show(session, run_canvas.show)
+    gradients_view.show(session, view_page.show_run_canvas)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope_app.actions import running_many
 from loopscope_app.parts.frame import header, notice, page_address
-from loopscope_app.parts.many_runs import inputs_choice, sweep_progress, sweep_result
+from loopscope_app.parts.many_runs import inputs_choice, sweep_result
 from loopscope_app.state.user_session import UserSession
 
 
@@ -21,7 +21,7 @@ def show(session: UserSession) -> None:
         over = running_many.is_over(session)
         notice.show(session)
         if not over:
-            sweep_progress.show()
+            sweep_result.show_progress()
         elif session.many.sweeping is not None:
             sweep_result.show(session, session.many.sweeping)
     page_address.show(session)

@@ -18,8 +18,8 @@ from loopscope.ir import ROOT, Model, graphs
 from loopscope.ops import CATALOGUE
 from loopscope.read import ReadLimits, what_is_at
 from loopscope.run_file import SavedRun, is_run_file, read_run
-from loopscope_app.describe.backward import Backward
-from loopscope_app.describe.input_files import named, read_arrays
+from loopscope_app.describe.gradients import Backward
+from loopscope_app.describe.input_parsing import named, read_arrays
 from loopscope_app.describe.random_inputs import (
     OPEN_LENGTHS,
     Lengths,

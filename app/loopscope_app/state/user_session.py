@@ -1,4 +1,7 @@
-"""The session of one user: one typed object, and the only access to Streamlit's session state."""
+"""The session of one user: one typed object, and the only access to Streamlit's session state.
+
+Its parts are here, or in a module each: the view of the canvas, and the progress in the course.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,74 @@ from weakref import WeakSet
 import streamlit as st
 from streamlit.runtime.app_session import AppSession
 
-from loopscope_app.state.canvas_view import CanvasView
-from loopscope_app.state.lesson_progress import Learning
+from loopscope.ir import ROOT
+from loopscope.view import VISIBLE_NODES, Folding, GraphView, Overlay
 from loopscope_app.state.many_runs import ManyRuns
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.run_in_view import RunInView
+
+
+@dataclass(slots=True)
+class CanvasView:
+    """The canvas of a session."""
+
+    selected: str = ""
+    """Address that the inspector is pinned to, with its pinned iterations; empty if it follows the
+    cursor.
+    """
+    root: str = ROOT
+    """Static address of the drawn graph."""
+    folding: Folding = field(default_factory=Folding)
+    pictured: tuple[GraphView, Overlay] | None = None
+    """Last picture of a moment, shown during a long run."""
+    followed: int = -1
+    """Step at which the windows of unrolled loops last moved to the cursor."""
+    prefetch_from: int | None = None
+    """First step that the canvas requests in advance; None without a request."""
+    reported: int = 0
+    """Number of the last report about playback."""
+    picked: int = 0
+    """Number of the last choice received from the finder."""
+    moved: int = 0
+    """Number of the last move that was made."""
+    acted: int = 0
+    """Number of the last event received from the canvas."""
+    prefetched: dict[str, object] | None = None
+    """Steps that were sent in advance."""
+    boxes: int = VISIBLE_NODES
+    """Approximate limit of the number of boxes."""
+    previews: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts on wires by concrete address. A run's values never change."""
+    playing: bool = False
+    """True while the canvas plays, according to its last report."""
+    plays: int = 0
+    """Number of requests to start or stop playing."""
+
+
+@dataclass(slots=True)
+class Learning:
+    """The course of a session. Only ``loopscope_app.actions.lesson_actions`` changes it."""
+
+    lesson: str = ""
+    """Name of the lesson on the screen; empty on other screens."""
+    guesses: tuple[str, ...] = ()
+    """Predictions about this run, one for each question; empty without predictions."""
+    revealed: bool = False
+    hint: str = ""
+    """Reason why the predictions could not be checked."""
+    done: set[str] = field(default_factory=set[str])
+    """Names of the lessons with a checked prediction."""
+    large: bool = False
+    """True for text that is readable from the last row of a lecture hall."""
+    first_run: bool = False
+    """True while the card of the first steps is on the screen."""
+    first_steps: int = 0
+    """Number of first steps that were done in this session."""
+
+    def restart(self) -> None:
+        """Drop predictions and answers before another run."""
+        self.guesses, self.revealed, self.hint = (), False, ""
+
 
 _KEY = "loopscope"
 PATIENCE = 0.25

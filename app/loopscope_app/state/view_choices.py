@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loopscope.ir import is_trace
-from loopscope_app.describe.backward import has_gradient
+from loopscope_app.describe.gradients import has_gradient
 from loopscope_app.state import compare_choice
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import place, widget

@@ -9,11 +9,10 @@ import loopscope
 from loopscope.view.build import graph_view
 from loopscope_app.actions.canvas_sync import LONGEST_SCOUT, run_of
 from loopscope_app.canvas_event import MOST_WORDS, Move, StepReport, read_moves, read_report
-from loopscope_app.state.canvas_view import CanvasView
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
 from loopscope_app.state.run_in_view import RunInView
-from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.user_session import CanvasView, UserSession
 
 
 @pytest.mark.parametrize("step", [40, LONGEST_SCOUT + 400])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopscope.timeline import ControlFlowRecord
-from loopscope_app.command.control_flow_lines import control_flow_lines
+from loopscope_app.command.report import control_flow_lines
 
 NEITHER = "its condition was false before the first iteration (35), its condition became false (35)"
 

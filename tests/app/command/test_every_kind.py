@@ -20,7 +20,7 @@ from loopscope.ops.values import NO_VALUE
 from loopscope_app.cli import main
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.command.report import describe
-from loopscope_app.describe import input_files as uploads
+from loopscope_app.describe import input_parsing as uploads
 
 HEADER = '<ir_version: 9, opset_import: ["" : 21]> one (float[3, 2] x) => '
 X = np.array([[1, 2], [3, 4], [5, np.nan]], np.float32)

@@ -17,7 +17,7 @@ from loopscope.ops.stored import write
 from loopscope.sweeps import samples_of
 from loopscope_app.cli import main
 from loopscope_app.command.given_inputs import read_inputs
-from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.describe.input_parsing import read_arrays
 from loopscope_app.describe.random_inputs import random_inputs
 from loopscope_samples import sample
 

@@ -7,7 +7,7 @@ import numpy as np
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope_app.describe.cost_table import by_measure, cost_table
+from loopscope_app.describe.costs import by_measure, cost_table
 
 WEIGHTS = np.ones((3, 3), np.float32)
 

@@ -7,7 +7,7 @@ import numpy as np
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope_app.describe.generated_inputs import generated_words
+from loopscope_app.describe.input_words import generated_words
 from loopscope_app.describe.random_inputs import random_inputs
 
 

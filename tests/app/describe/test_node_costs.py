@@ -7,7 +7,7 @@ import numpy as np
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope_app.describe.node_costs import cost_rows, model_costs
+from loopscope_app.describe.costs import cost_rows, model_costs
 from loopscope_app.describe.node_index import places
 
 

@@ -8,7 +8,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope_app.describe.node_index import places
-from loopscope_app.describe.node_weights import node_weights, weight_summary
+from loopscope_app.describe.node_ports import node_weights, weight_summary
 
 WEIGHTS = np.arange(64, dtype=np.float32).reshape(8, 8)
 

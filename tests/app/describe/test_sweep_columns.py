@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import loopscope
-from loopscope_app.describe.sweep_columns import drawable
+from loopscope_app.describe.sweep_words import drawable
 from loopscope_samples import sample
 
 

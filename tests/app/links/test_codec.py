@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopscope.debug import Pause
-from loopscope_app.describe.backward import Backward
+from loopscope_app.describe.gradients import Backward
 from loopscope_app.links.codec import MOST, Link, Unreadable, Window, has_room, read, written
 
 FULL = Link(

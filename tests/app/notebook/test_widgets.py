@@ -222,7 +222,7 @@ def test_names_from_a_file_are_text(tmp_path: Path) -> None:
 def test_without_anywidget_a_cell_is_a_page_that_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, shown: RunWidget
 ) -> None:
-    monkeypatch.setattr("loopscope_app.notebook.mime_display.shows_widgets", lambda: False)
+    monkeypatch.setattr("loopscope_app.notebook.cells.shows_widgets", lambda: False)
     for subject, words in (
         (shown.debugger, "Stopped after 7 iterations"),
         (shown.debugger.model, "output highest"),
@@ -311,8 +311,8 @@ def test_the_code_of_a_long_graph_ends_with_how_much_more_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    monkeypatch.setattr("loopscope_app.notebook.still.MOST_LINES", 10)
+    monkeypatch.setattr("loopscope_app.notebook.cells.MOST_LINES", 10)
     page = collatz()._repr_mimebundle_()["text/html"]
     assert re.search(r"number_2 = number\n\d+ more lines</pre>", page)
-    monkeypatch.setattr("loopscope_app.notebook.still.MOST_NODES", 10)
+    monkeypatch.setattr("loopscope_app.notebook.cells.MOST_NODES", 10)
     assert "as code" not in collatz()._repr_mimebundle_()["text/html"]

@@ -29,7 +29,7 @@ from loopscope.view import (
     unrolling,
 )
 from loopscope_app.cli import main
-from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.describe.canvas_boxes import loop_endings
 from loopscope_app.page import BytesBound, page_of, paged_pictures
 from loopscope_app.page.moments import moments
 from loopscope_app.page.paged_pictures import MOST_PICTURES, pictures

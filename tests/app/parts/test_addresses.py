@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
 from loopscope.view import search
-from loopscope_app.describe import typed
+from loopscope_app.describe import input_parsing
 from loopscope_app.parts.frame import finder
 from loopscope_app.state import open_model
 from tests.app.browsing import open_sample
@@ -129,7 +129,7 @@ def test_ask_takes_any_form(opened: Visit, form: str) -> None:
     ],
 )
 def test_an_address_that_stands_alone_is_an_expression(text: str, expected: str) -> None:
-    assert typed.expression(MODEL, text) == expected
+    assert input_parsing.typed_expression(MODEL, text) == expected
 
 
 @pytest.mark.parametrize("form", FORMS)

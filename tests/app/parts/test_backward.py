@@ -16,7 +16,7 @@ from loopscope.errors import EngineError
 from loopscope.explain import walks_of
 from loopscope.view import graph_view
 from loopscope_app.actions import gradients
-from loopscope_app.describe.backward import Backward, sources, targets, usual_sources
+from loopscope_app.describe.gradients import Backward, sources, targets, usual_sources
 from loopscope_app.links.codec import written
 from loopscope_app.links.current_link import current_link
 from loopscope_app.parts.run_views.adjoint_view import chart_of

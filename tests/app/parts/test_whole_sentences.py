@@ -11,7 +11,7 @@ import pytest
 from onnx import parser
 from streamlit.testing.v1 import AppTest
 
-from loopscope_app.parts.widgets import chain
+from loopscope_app.parts.widgets import place_lists
 from loopscope_app.state.user_session import Message
 
 
@@ -51,10 +51,10 @@ def test_a_report_of_many_lines_is_told_to_its_end(opened: Callable[..., AppTest
 
 def test_a_sentence_in_a_list_of_places_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(chain, "_chain", lambda **given: sent.append(given["data"]))
+    monkeypatch.setattr(place_lists, "_chain", lambda **given: sent.append(given["data"]))
     words = "the values part here " * 40
-    chain.show(
-        [chain.ChainLine(words, "r" * 300, words, "v" * 300, hint=words)],
+    place_lists.show_list(
+        [place_lists.ChainLine(words, "r" * 300, words, "v" * 300, hint=words)],
         key="places",
         on_pick=lambda number: None,
     )

@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from loopscope.peers import ComparisonReport, ValueDifference
-from loopscope_app.parts.frame.agreement_badge import short_runtime
-from loopscope_app.state import agreement
-from loopscope_app.state.agreement import Agreement, is_small
+from loopscope_app.parts.frame.header import short_runtime
+from loopscope_app.state import model_in_use
+from loopscope_app.state.model_in_use import Agreement, is_small
 from loopscope_app.state.open_model import Opened, open_sample
 from tests.app.browsing import LONG
 from tests.app.browsing import open_sample as open_in_browser
@@ -23,7 +23,7 @@ from tests.app.serving import ROOT, SOURCES, serving
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "DELAY", 0.0)
+    monkeypatch.setattr(model_in_use, "DELAY", 0.0)
 
 
 def begun(opened: Opened, name: str) -> Agreement:
@@ -47,7 +47,7 @@ def test_a_sample_agrees_or_not(sample: str, inputs: str, agrees: bool) -> None:
 
 
 def test_a_run_without_end_has_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "OWN_LIMITS", replace(agreement.OWN_LIMITS, iterations=50))
+    monkeypatch.setattr(model_in_use, "OWN_LIMITS", replace(model_in_use.OWN_LIMITS, iterations=50))
     opened = open_sample("infinite_loop")
     endless = next(
         one.name for one in (opened.sample.sets if opened.sample else ()) if one.never_ends
@@ -63,7 +63,7 @@ def test_a_run_without_end_has_no_report(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_large_model_is_not_compared(
     monkeypatch: pytest.MonkeyPatch, name: str, limit: int
 ) -> None:
-    monkeypatch.setattr(agreement, name, limit)
+    monkeypatch.setattr(model_in_use, name, limit)
     opened = open_sample("decoder")
     assert not is_small(opened)
     result = begun(opened, "sure_sentence")
@@ -72,14 +72,14 @@ def test_a_large_model_is_not_compared(
 
 
 def test_a_model_without_its_runtime_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "runtime_of", lambda _: "")
+    monkeypatch.setattr(model_in_use, "runtime_of", lambda _: "")
     assert begun(open_sample("swap"), "one_round").thread is None
 
 
 def test_a_comparison_ends_with_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(agreement, "DELAY", 0.3)
-    monkeypatch.setattr(agreement, "_report", lambda *words: asked.append(words))
+    monkeypatch.setattr(model_in_use, "DELAY", 0.3)
+    monkeypatch.setattr(model_in_use, "_report", lambda *words: asked.append(words))
     opened = open_sample("swap")
     left = Agreement(opened, opened.sets["one_round"])
     left.begin()
@@ -93,7 +93,7 @@ def test_a_comparison_ends_with_its_session(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_report_says_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
     report = ComparisonReport("OpenVINO 2026.4.1", (ValueDifference("y", -1, "1", "2"),), None)
-    monkeypatch.setattr(agreement, "against", lambda *_, **__: report)
+    monkeypatch.setattr(model_in_use, "against", lambda *_, **__: report)
     assert begun(open_sample("swap"), "one_round").report is report
 
 

@@ -15,7 +15,7 @@ import loopscope
 from loopscope.sweeps import samples_of
 from loopscope_app.actions.memory_budget import held_bytes
 from loopscope_app.actions.running_many import inputs_of
-from loopscope_app.state.background_sweep import Bounds, Sweeping, bounds
+from loopscope_app.state.many_runs import Bounds, Sweeping, bounds
 from loopscope_app.state.user_session import UserSession
 
 COLLATZ = Path("sample_models/collatz/model.xml")

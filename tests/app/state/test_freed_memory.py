@@ -10,7 +10,7 @@ import pytest
 
 import loopscope
 from loopscope_app import cli
-from loopscope_app.state import freed_memory
+from loopscope_app.state import process_memory
 from tests.engine.executor.machine.test_memory import LENGTH, adding
 
 
@@ -27,7 +27,7 @@ def test_a_run_that_repeats_another_asks_for_no_fresh_memory() -> None:
         assert debugger.machine.recording.bytes > 40 * 2**20
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-    freed_memory.keep_freed_memory()
+    process_memory.keep_freed_memory()
     fresh_pages()
     assert fresh_pages() < 1000, "40 MB are 10,000 pages"
 

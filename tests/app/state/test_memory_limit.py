@@ -10,7 +10,7 @@ import pytest
 ASKS_FOR_TOO_MUCH = """
 import os
 import numpy as np
-from loopscope_app.state.memory_limit import bound_memory
+from loopscope_app.state.process_memory import bound_memory
 bound_memory()
 bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 try:

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope.checks.diagnostic import Report
 from loopscope.errors import InputError, ReadError
-from loopscope_app.describe.input_files import read_arrays
+from loopscope_app.describe.input_parsing import read_arrays
 from loopscope_app.state import uploads
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.open_model import Opened, open_sample

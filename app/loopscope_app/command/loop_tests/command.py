@@ -25,6 +25,7 @@ from loopscope_app.command.command_line import (
     add_seconds,
     command_parser,
     print_lines,
+    refuse_unwritable,
 )
 from loopscope_app.command.given_inputs import add_inputs, are_words, read_inputs
 from loopscope_app.command.junit import write_junit
@@ -38,7 +39,6 @@ from loopscope_app.command.loop_tests.results import (
     junit_suites,
     lines,
 )
-from loopscope_app.command.output_files import refuse_unwritable
 from loopscope_app.page import page_of
 
 _CODES = {"passed": FINISHED, "failed": FAILED, "error": REFUSED}

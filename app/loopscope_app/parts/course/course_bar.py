@@ -12,7 +12,7 @@ from loopscope_app.actions import lesson_actions
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.node_index import places
-from loopscope_app.parts.dock import keyboard_drawer
+from loopscope_app.parts.dock import drawer
 from loopscope_app.parts.frame import style
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
@@ -66,7 +66,7 @@ def show(session: UserSession, lesson: Lesson) -> None:
             with st.popover(
                 "Keys", key="keys_menu", icon=":material/keyboard:", help="Keys", type="tertiary"
             ):
-                keyboard_drawer.show()
+                drawer.show_keys()
 
 
 def _pattern(session: UserSession, lesson: Lesson) -> str:

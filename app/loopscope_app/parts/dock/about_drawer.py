@@ -1,16 +1,138 @@
-"""About the open model: what its file states, its size, and the lesson of a sample."""
+"""About the open model: what its file states, its size, and the lesson of a sample.
+
+The lesson has a text, a prediction before the answer, and differences of real runtimes.
+"""
 
 from __future__ import annotations
 
-from loopscope_app.parts.dock import sample_lesson
-from loopscope_app.parts.inspector import model_facts
+import streamlit as st
+
+import loopscope
+from loopscope.errors import EngineError
+from loopscope_app.actions import lesson_actions, models, moves
+from loopscope_app.describe import lessons
+from loopscope_app.describe.wording import ending, reason, times
+from loopscope_app.parts.inspector import fact_sections
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
+from loopscope_samples import Question, Sample
 
 
 def show(session: UserSession, opened: Opened) -> None:
     if opened.card:
         markup.show(f"<p>{markup.text(opened.card, 600)}</p>")
-    model_facts.show(opened)
-    sample_lesson.show(session)
+    fact_sections.show_model(opened)
+    _show_lesson(session)
+
+
+_ENDINGS = ("condition", "trip_count", "initial_condition", "zero_trip_count", "slices_exhausted")
+
+
+def _show_lesson(session: UserSession) -> None:
+    sample = session.model.opened.sample if session.model.opened else None
+    if sample is None:
+        return
+    markup.show(markup.text(sample.lesson, 2000))
+    _course(sample)
+    _ask(session, sample, sample.question)
+    if sample.pitfalls:
+        points = "".join(f"<li>{markup.text(pitfall, 600)}</li>" for pitfall in sample.pitfalls)
+        markup.show(f"{markup.section('Pitfalls')}<ul>{points}</ul>")
+    markup.show(f"{markup.section('Made with')}{markup.text(sample.origin)}", "quiet")
+
+
+def _course(sample: Sample) -> None:
+    """Show a link to the lesson that is about this sample, if there is one."""
+    match = next((lesson for lesson in lessons.lessons() if lesson.sample == sample.name), None)
+    if match is not None:
+        st.button(
+            f"Lesson {lessons.number(match.name)}: {match.title}",
+            key="lesson_course",
+            icon=":material/school:",
+            on_click=lesson_actions.open_lesson,
+            args=(match.name,),
+        )
+
+
+def _ask(session: UserSession, sample: Sample, question: Question) -> None:
+    with st.container(border=True, key="lesson_question"):
+        markup.show(f"<b>Predict.</b> {markup.text(question.text, 600)}")
+        guess = _guess(question, f"lesson_guess_{sample.name}_{session.run.generation}")
+        ready = (
+            session.model.input_set == question.inputs
+            and session.run.debugger is not None
+            and not session.run.changes
+        )
+        if not ready:
+            st.button(
+                "Use the inputs of the question",
+                key="lesson_inputs",
+                on_click=models.choose_set_named,
+                args=(question.inputs,),
+            )
+            return
+        st.button(
+            "Run and reveal",
+            key="lesson_reveal",
+            type="primary",
+            icon=":material/visibility:",
+            on_click=moves.go,
+            args=(_to_the_end,),
+            disabled=guess is None,
+            help="Answer first, if only roughly" if guess is None else None,
+        )
+        if (
+            guess is not None
+            and session.run.debugger is not None
+            and session.run.debugger.cursor.kind == "finished"
+        ):
+            _reveal(session.run.debugger, question, guess)
+
+
+def _to_the_end(debugger: loopscope.Debugger) -> None:
+    debugger.run()
+
+
+def _guess(question: Question, key: str) -> str | None:
+    """Return the user's prediction, or None."""
+    if question.asks == "iterations":
+        number = st.number_input(
+            "Iterations", 0, 100_000, None, key=key, width=160, placeholder="how many?"
+        )
+        return None if number is None else str(int(number))
+    options = ("then", "else") if question.asks == "branch" else _ENDINGS
+    words = {option: reason(option) for option in _ENDINGS}
+    answer = st.radio(
+        "Your answer",
+        options,
+        None,
+        key=key,
+        format_func=lambda option: words.get(option, option),
+        label_visibility="collapsed",
+    )
+    return None if answer is None else str(answer)
+
+
+def _reveal(debugger: loopscope.Debugger, question: Question, guess: str) -> None:
+    try:
+        record = debugger.record(question.address)
+    except EngineError:
+        record = None
+    if record is None:
+        return
+    right = str(
+        {"iterations": record.iterations, "branch": record.branch}.get(
+            question.asks, record.ended_by
+        )
+    )
+    words = {
+        "iterations": times(record.iterations or 0),
+        "branch": f"the {record.branch} branch",
+    }.get(question.asks, ending(record))
+    markup.show(
+        markup.chip(
+            "right" if guess == right else "not quite", "good" if guess == right else "warn"
+        )
+        + f" {markup.text(words)}."
+    )

@@ -1,5 +1,6 @@
-"""Exports: the run as a file that opens again, a page, and its trace for other tools, made on
-request.
+"""Exports: a run file, a page, traces and node data for other tools, and colours by their data.
+
+They are made on request.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.explain import EXPORT_FORMATS, export
+from loopscope.explain import EXPORT_FORMATS, export, how_often
 from loopscope.ir import is_trace
 from loopscope.run_file import ENDING
-from loopscope.view import Folding, NodeData
+from loopscope.view import Folding, NodeData, write_node_data
+from loopscope_app.actions import colouring
 from loopscope_app.links.current_link import look
 from loopscope_app.page import page_of
-from loopscope_app.parts.dock import node_colours
-from loopscope_app.parts.widgets import markup
+from loopscope_app.parts.widgets import choices, markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
@@ -48,7 +49,7 @@ def show(session: UserSession) -> None:
         _one_page(session, opened, debugger)
     _values(opened, debugger)
     with _section("Colours"):
-        node_colours.show(session, opened, debugger)
+        _show_node_colours(session, opened, debugger)
 
 
 def _section(title: str) -> DeltaGenerator:
@@ -181,3 +182,55 @@ def written(debugger: loopscope.Debugger, ending: str) -> bytes:
         except EngineError as error:
             return f"{error}\n".encode()
         return path.read_bytes()
+
+
+UPLOAD = "node_colours_upload"
+
+
+def _show_node_colours(session: UserSession, opened: Opened, debugger: loopscope.Debugger) -> None:
+    """Show a menu, so that the view stays one row."""
+    with st.popover(
+        "Colour by data",
+        icon=":material/palette:",
+        key="node_colours",
+        help="Colour nodes by their cost, or by numbers or texts from a file",
+    ):
+        choices.show_cost_colours(session, debugger)
+        st.file_uploader(
+            (
+                "JSON with a number or a text for each node, by address or name, as Model "
+                "Explorer's "
+                "node data"
+            ),
+            type=["json"],
+            key=UPLOAD,
+            on_change=colouring.open_upload,
+            args=(UPLOAD,),
+        )
+        if session.model.node_data is not None:
+            st.button(
+                "Remove colours",
+                icon=":material/format_color_reset:",
+                key="node_colours_off",
+                on_click=colouring.take_off,
+            )
+        st.download_button(
+            "How often each operation ran",
+            lambda: write_node_data(how_often(debugger), debugger.model).encode(),
+            file_name=f"{opened.file_name()} executions.json",
+            icon=":material/download:",
+            key="node_colours_executions",
+            on_click="ignore",
+            help="As node data, which Model Explorer shows, and Loopscope too",
+        )
+        if session.run.clock is not None:
+            shares = session.run.clock.shares
+            st.download_button(
+                "Which part of the time it took",
+                lambda: write_node_data(shares, debugger.model).encode(),
+                file_name=f"{opened.file_name()} time.json",
+                icon=":material/download:",
+                key="node_colours_time",
+                on_click="ignore",
+                help="As it was measured in Performance, Clock",
+            )

@@ -13,7 +13,7 @@ from loopscope.explain import ExpressionResult, ask
 from loopscope.ir import decode
 from loopscope.view import COLOURS, value_preview
 from loopscope_app.actions import moves, selection
-from loopscope_app.describe import typed
+from loopscope_app.describe import input_parsing
 from loopscope_app.describe.iteration_table import loop_columns
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.focus import LoopInFocus
@@ -105,7 +105,7 @@ def _answered(
     formula = session.run.asked.strip()
     if not formula:
         return None
-    return ask(debugger, loop.address, typed.expression(debugger.model, formula))
+    return ask(debugger, loop.address, input_parsing.typed_expression(debugger.model, formula))
 
 
 def _remember() -> None:

@@ -13,9 +13,9 @@ from loopscope.ir import Model, readable
 from loopscope.view import Hit, family_of, search
 from loopscope_app.actions import selection
 from loopscope_app.components import component
+from loopscope_app.describe.code_moment import values_at
 from loopscope_app.describe.node_index import places
-from loopscope_app.describe.region_outcomes import outcome
-from loopscope_app.describe.values_at_cursor import values_at
+from loopscope_app.describe.wording import outcome
 from loopscope_app.state.user_session import UserSession, current, widget
 
 KEY = "find"

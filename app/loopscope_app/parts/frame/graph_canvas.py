@@ -16,14 +16,8 @@ from loopscope.explain import ProvenanceStep, verdict
 from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
-from loopscope_app.actions import (
-    breakpoint_actions,
-    canvas_sync,
-    opened_operators,
-    selection,
-    unrolled_loops,
-)
-from loopscope_app.describe.loop_endings import loop_endings
+from loopscope_app.actions import breakpoint_actions, canvas_sync, opened_operators, selection
+from loopscope_app.describe.canvas_boxes import loop_endings
 from loopscope_app.parts.inspector import node_in_view, origin
 from loopscope_app.state.focus import decided_in_focus, loop_in_focus
 from loopscope_app.state.user_session import UserSession, current
@@ -60,7 +54,7 @@ def _view(model: Model, folding: Folding, root: str, handles: bool) -> GraphView
 def show(session: UserSession) -> None:
     if session.model.opened is None:
         return
-    unrolled_loops.follow(session)
+    selection.follow_cursor(session)
     # To open an operator would end the lesson.
     handles = not session.learning.lesson
     view = _view(session.model.opened.model, session.canvas.folding, session.canvas.root, handles)

@@ -1,6 +1,8 @@
-"""The header: a link to the gallery, the open model, its inputs, the views, and menus."""
+"""The header: the open model, its inputs, the row of views, badges, and the menu at its end."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import streamlit as st
@@ -8,16 +10,15 @@ import streamlit as st
 from loopscope.errors import shorten
 from loopscope.ir import is_trace
 from loopscope.view import short_name, value_preview
-from loopscope_app.actions import models
-from loopscope_app.describe.generated_inputs import generated_words
-from loopscope_app.describe.input_words import varying_first
+from loopscope_app.actions import models, side_by_side, views
+from loopscope_app.describe.input_words import generated_words, varying_first
 from loopscope_app.describe.wording import model_size
 from loopscope_app.parts.dock import drawer
-from loopscope_app.parts.frame import agreement_badge, finder, more_menu, problems_badge, view_row
+from loopscope_app.parts.frame import finder, style
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import MADE_UP, Opened
-from loopscope_app.state.user_session import UserSession
-from loopscope_app.state.view_choices import DEBUG, DOCK, DRAWER, HIDDEN
+from loopscope_app.state.user_session import UserSession, current, place, widget
+from loopscope_app.state.view_choices import DEBUG, DOCK, DRAWER, HIDDEN, VIEWS, offered_views
 
 EDITED = "edited"
 _MOST_NAMED = 3
@@ -47,12 +48,12 @@ def show(session: UserSession) -> None:
             if not is_trace(opened.model):  # a trace has no inputs
                 _choose(session, opened)
         with st.container(key="header_views"):
-            view_row.show(session, opened)
-        agreement_badge.show(session)
+            _show_views(session, opened)
+        _show_agreement(session)
         finder.show()
-        problems_badge.show(session, opened)
-        more_menu.show()
-    if view_row.shown_view(session, opened) != DEBUG and DRAWER.shown() != HIDDEN:
+        _show_problems(session, opened)
+        _show_menu()
+    if shown_view(session, opened) != DEBUG and DRAWER.shown() != HIDDEN:
         with st.container(key="dock"):
             drawer.show(session, opened)
 
@@ -106,3 +107,129 @@ def _set_words(session: UserSession, opened: Opened, name: str) -> str:
         names = varying_first(arrays, [arrays, *opened.sets.values()])
         title = ", ".join(f"{short_name(key)} = {value_preview(arrays[key])}" for key in names)
     return shorten(f"{title} · {text}" if text not in ("", title) else title, 110)
+
+
+def shown_view(session: UserSession, opened: Opened) -> str:
+    """Return the word of the shown view; the default if the model cannot have the chosen one."""
+    return session.view if session.view in offered_views(opened) else DEBUG
+
+
+def _show_views(session: UserSession, opened: Opened) -> None:
+    """Draw the views that the model can have, unless there is only one."""
+    offered = offered_views(opened)
+    if len(offered) < 2:
+        return
+    view = shown_view(session, opened)
+    if widget(views.BAR) != view:  # a value that arrives again would undo a click meanwhile
+        place(views.BAR, view)
+    st.segmented_control(
+        "View",
+        offered,
+        key=views.BAR,
+        required=True,
+        format_func=VIEWS.__getitem__,
+        label_visibility="collapsed",
+        width="content",
+        on_change=views.show_chosen,
+    )
+
+
+_EVERY = 1.5
+"""Seconds between two looks at a comparison that runs in the background."""
+
+
+def _show_agreement(session: UserSession) -> None:
+    """Show the badge once the comparison is over; nothing without a report."""
+    side_by_side.begin_agreement(session)
+    agreement, opened = session.model.agreement, session.model.opened
+    if agreement is None or opened is None or agreement.opened.model is not opened.model:
+        return
+    with st.container(key="agreement"):
+        if agreement.over:
+            _badge(session)
+        else:
+            _wait()
+
+
+@st.fragment(run_every=_EVERY)
+def _wait() -> None:
+    """Redraw only the badge until the comparison is over."""
+    agreement = current().model.agreement
+    if agreement is not None and agreement.over:
+        st.rerun()
+
+
+def _badge(session: UserSession) -> None:
+    report = session.model.agreement.report if session.model.agreement else None
+    if report is None:
+        return
+    runtime = short_runtime(report.runtime)
+    st.button(
+        f"Agrees with {runtime}" if report.agrees else f"Differs from {runtime}",
+        key="agreement_badge",
+        type="tertiary",
+        icon=":material/verified:" if report.agrees else ":material/difference:",
+        help=report.sentence.replace("`", ""),
+        on_click=side_by_side.show_comparison,
+    )
+
+
+def short_runtime(name: str) -> str:
+    """Return the name of a runtime with the first two numbers of its version.
+
+    >>> short_runtime("ONNX Runtime 1.31.0"), short_runtime("OpenVINO 2026.4.1-22982")
+    ('ONNX Runtime 1.31', 'OpenVINO 2026.4')
+    """
+    return re.sub(r"(\d+\.\d+)[.\-\w]*$", r"\1", name)
+
+
+def _show_problems(session: UserSession, opened: Opened) -> None:
+    """Draw the badge if the check found errors or warnings."""
+    report = opened.report.about(session.model.checked_for)
+    count = len(report.errors) + len(report.warnings)
+    if not count:
+        return
+    is_open = DRAWER.shown() == "Problems"
+    st.button(
+        f"{count:,}",
+        key="header_problems",
+        icon=":material/error:" if report.errors else ":material/warning:",
+        help=f"{count:,} problem{'s' * (count > 1)}: {'close' if is_open else 'show'} the list",
+        on_click=DRAWER.show,
+        args=(HIDDEN if is_open else "Problems",),
+    )
+
+
+_MENU_KEY = "more_menu"
+_MENU_ENTRIES = {
+    "Export": "Export",
+    "Problems": "Problems and notes",
+    "Keyboard": "Keyboard",
+    "About": "About this model",
+}
+"""Titles of the entries by their drawer."""
+
+
+def _show_menu() -> None:
+    menu = st.popover(
+        "More", key=_MENU_KEY, icon=":material/more_horiz:", help="More", on_change="rerun"
+    )
+    if not menu.open:
+        return
+    with menu:
+        for name, title in _MENU_ENTRIES.items():
+            st.button(
+                title,
+                key=f"more_{name.lower()}",
+                on_click=_open_drawer,
+                args=(name,),
+                type="tertiary",
+                width="stretch",
+            )
+        style.show_theme_choice()
+
+
+def _open_drawer(name: str) -> None:
+    """Open a drawer and close the menu."""
+    DRAWER.show(name)
+    place(_MENU_KEY, False)

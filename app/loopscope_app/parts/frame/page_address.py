@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope_app.links.codec import written
+from loopscope_app.links.codec import in_current_words, written
 from loopscope_app.links.current_link import current_link
-from loopscope_app.links.earlier_words import in_current_words
 from loopscope_app.state.user_session import UserSession, place, widget
 
 _LINKED = "address_linked"

@@ -1,4 +1,4 @@
-"""Styles beyond Streamlit's theme: spacing, type, cards, chips."""
+"""Styles beyond Streamlit's theme, and the choice of the theme, which the browser stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from loopscope.view import declarations
+from loopscope_app.components import component
+from loopscope_app.state.user_session import current
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 ICON = str(_ASSETS / "icon.png")
@@ -34,3 +36,19 @@ def lessons(large: bool) -> None:
     st.html(_LESSONS)
     if large:
         st.html(_LARGE)
+
+
+_theme = component("theme", "theme.js", style="theme.css")
+
+
+def apply_theme() -> None:
+    """Pass the chosen theme to the page's own colours."""
+    with st.container(key="theme"):
+        _theme(key="theme_applied", data={"menu": False, "uploaded": False}, height=1)
+
+
+def show_theme_choice() -> None:
+    """Draw the choice. A model without a link is lost when the page opens again."""
+    opened = current().model.opened
+    uploaded = opened is not None and not opened.link
+    _theme(key="theme_menu", data={"menu": True, "uploaded": uploaded}, height=40)

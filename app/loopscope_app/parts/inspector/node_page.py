@@ -21,19 +21,15 @@ from loopscope_app.describe.node_index import IndexedNode, places, with_output
 from loopscope_app.describe.node_ports import type_of
 from loopscope_app.parts.inspector import (
     attribute_table,
-    cut_out_item,
-    loop_item,
-    node_facts,
+    fact_sections,
     node_in_view,
+    node_menu,
     origin,
     port_list,
-    rounding_menu,
-    specialise_menu,
     value,
-    weights,
     what_if,
 )
-from loopscope_app.parts.widgets import address_line, markup
+from loopscope_app.parts.widgets import markup, place_lists
 from loopscope_app.state.user_session import UserSession, widget
 from loopscope_app.state.view_choices import HIDDEN, ORIGIN, SHOWN
 
@@ -61,9 +57,9 @@ def show(session: UserSession) -> None:
     port_list.show_outputs(opened.model, place, debugger, concrete)
     _show_value(debugger, place, address, array)
     port_list.show_bodies(place)
-    weights.show(opened.model, place)
+    fact_sections.show_weights(opened.model, place)
     attribute_table.show(place.node, operation)
-    node_facts.show(session, place.address)
+    fact_sections.show_node(session, place.address)
     port_list.show_uses(place)
 
 
@@ -81,7 +77,7 @@ def _heading(
         f"<h2>{markup.text(node.type, 60)} <span>{name}</span></h2>"
         f'<span class="quiet">{markup.text(" · ".join(facts))}</span>'
     )
-    address_line.show(concrete or _where(session, place), key="inspector_address")
+    place_lists.show_address(concrete or _where(session, place), key="inspector_address")
 
 
 def _value(
@@ -123,7 +119,7 @@ def _actions(
         _item("Breakpoint", "pause", breakpoint_actions.add_breakpoint, place.address, "content")
         with st.popover("More", key="node_menu", icon=":material/more_horiz:"):
             if debugger is not None and not is_trace(debugger.model):
-                specialise_menu.show(session, place)  # first, because its preview is long
+                node_menu.show_specialising(session, place)  # first, because its preview is long
             _item("Run to here", "run_to", moves.run_to, place.address)
             if session.canvas.selected:
                 _item("Follow the cursor", "follow", selection.select, "")
@@ -139,9 +135,9 @@ def _need_operations(session: UserSession, place: IndexedNode, concrete: str | N
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None or is_trace(opened.model):
         return
-    loop_item.show(opened, place)
-    cut_out_item.show(opened, debugger, place, concrete)
-    rounding_menu.show(opened.model, place)
+    node_menu.show_loop(opened, place)
+    node_menu.show_cutting_out(opened, debugger, place, concrete)
+    node_menu.show_rounding(opened.model, place)
 
 
 def _item(

@@ -18,7 +18,7 @@ from loopscope.view import value_preview
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.node_index import moment_of
-from loopscope_app.parts.widgets import chain, markup
+from loopscope_app.parts.widgets import markup, place_lists
 from loopscope_app.state.user_session import current, widget
 
 KEY = "origin"
@@ -60,7 +60,7 @@ def show(debugger: loopscope.Debugger, address: str) -> None:
     names = ", ".join(list(dict.fromkeys(_name(step.address) for step in inputs))[:4])
     if names and len(steps) < MOST * 2:
         markup.show(f"Computed from the inputs {markup.text(names, 160)}.", "quiet")
-    chain.show(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
+    place_lists.show_list(lines, key=KEY, on_pick=lambda number: _go(rows[number][3]))
     if len(rows) >= MOST or len(steps) >= MOST * 2 or any(step.left_out for step in steps):
         markup.show("The chain continues: click a line to follow it from there.", "quiet")
 
@@ -108,14 +108,14 @@ def _line(
     step: ProvenanceStep | None,
     address: str,
     part: TensorPart | None,
-) -> chain.ChainLine:
+) -> place_lists.ChainLine:
     shown = f"{_name(address)}{part or ''}"
     around = readable_around(address)
     kind = step.operation if step else "see above" if role else ""
     detail = " · ".join(
         filter(None, (kind, elided(around, 200) if depth == 0 or role != "operand" else ""))
     )
-    return chain.ChainLine(
+    return place_lists.ChainLine(
         elided(shown, 200),
         "" if role == "operand" else role,
         detail,

@@ -17,7 +17,7 @@ from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.node_index import IndexedNode, with_output
 from loopscope_app.describe.node_ports import NodePort, input_ports, output_ports
 from loopscope_app.parts.inspector import node_in_view
-from loopscope_app.parts.widgets import chain, markup
+from loopscope_app.parts.widgets import markup, place_lists
 from loopscope_app.state.user_session import place as put
 from loopscope_app.state.user_session import widget
 
@@ -43,14 +43,14 @@ def show_inputs(
         if source is not None:
             selection.reveal_place(place.beside(source.layer))
 
-    chain.show(lines, key=INPUTS, on_pick=go)
+    place_lists.show_list(lines, key=INPUTS, on_pick=go)
 
 
 def _input_line(
     place: IndexedNode, port: NodePort, debugger: loopscope.Debugger | None, graph: str
-) -> chain.ChainLine:
+) -> place_lists.ChainLine:
     if port.source is None:
-        return chain.ChainLine(elided(port.name, 60), "", port.type, live=False)
+        return place_lists.ChainLine(elided(port.name, 60), "", port.type, live=False)
     label = place.labels[port.source.layer]
     value = (
         preview(debugger, f"{graph}/{with_output(label, port.source.output)}")
@@ -60,7 +60,7 @@ def _input_line(
     source = decode(label)
     name = elided(_without_shared_scope(source, place.node.name), 60)
     detail = " · ".join(filter(None, (port.role, port.type, f"from {name}")))
-    return chain.ChainLine(elided(port.name, 60), "", detail, value, hint=source)
+    return place_lists.ChainLine(elided(port.name, 60), "", detail, value, hint=source)
 
 
 def _without_shared_scope(name: str, neighbour: str) -> str:
@@ -87,7 +87,7 @@ def show_outputs(
     chosen = int(widget(key) or 0)
     markup.show(markup.section("Outputs"))
     lines = [
-        chain.ChainLine(
+        place_lists.ChainLine(
             elided(port.name, 60),
             "",
             " · ".join(filter(None, (port.role, port.type))),
@@ -97,7 +97,7 @@ def show_outputs(
         )
         for number, port in enumerate(ports)
     ]
-    chain.show(lines, key=OUTPUTS, on_pick=lambda number: put(key, number))
+    place_lists.show_list(lines, key=OUTPUTS, on_pick=lambda number: put(key, number))
 
 
 def show_uses(place: IndexedNode) -> None:
@@ -111,12 +111,12 @@ def show_uses(place: IndexedNode) -> None:
         return
     markup.show(markup.section("Used by"))
     lines = [
-        chain.ChainLine(
+        place_lists.ChainLine(
             elided(place.graph.by_id[layer].name, 60), "", f"output {output} is input {number}"
         )
         for output, layer, number in uses
     ]
-    chain.show(
+    place_lists.show_list(
         lines,
         key=USES,
         on_pick=lambda number: selection.reveal_place(place.beside(uses[number][1])),

@@ -15,7 +15,7 @@ from loopscope.ops import is_tensor
 from loopscope.view import has_nan, scalar_text, value_preview
 from loopscope_app.describe import tensor_summary
 from loopscope_app.describe.loop_execution import place_in_loop
-from loopscope_app.parts.inspector import difference, value_history
+from loopscope_app.parts.inspector import value_history
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
 
@@ -43,8 +43,8 @@ def show(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
     else:
         markup.show(f"{marks}{_difference(debugger, address, array)}{_statistics(array)}")
         _tables(array)
-    value_history.show(debugger, address, array)
-    difference.show(debugger, address, array)
+    value_history.show_course(debugger, address, array)
+    value_history.show_difference(debugger, address, array)
     _code(array)
 
 

@@ -16,7 +16,7 @@ from loopscope.ir import ElementType, readable_steps, significant
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
 from loopscope_app.actions import views, what_if_changes
-from loopscope_app.actions.what_if_gradients import by_hand, copies, is_on_the_way_back
+from loopscope_app.actions.what_if_changes import by_hand, copies, is_on_the_way_back
 from loopscope_app.describe.both_runs import Compared
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from loopscope_app.actions import running_many
-from loopscope_app.describe.suggested_inputs import suggested_grid, suggested_random
+from loopscope_app.describe.input_words import suggested_grid, suggested_random
 from loopscope_app.links.codec import LONGEST_RUNS
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.many_runs import DATA, FILE, GRID, KINDS, RANDOM_NUMBERS, THE_DATA

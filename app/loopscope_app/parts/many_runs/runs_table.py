@@ -10,8 +10,8 @@ from loopscope.errors import neutral
 from loopscope.ir import significant
 from loopscope.sweeps import numbers, places_where
 from loopscope_app.actions import running_many
-from loopscope_app.describe.sweep_columns import problem, said
-from loopscope_app.parts.many_runs.threshold import Threshold
+from loopscope_app.describe.sweep_words import problem, said
+from loopscope_app.parts.many_runs.pictures import Threshold
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, widget
 

@@ -13,10 +13,10 @@ from loopscope.sweeps import Change, Changes, changes_between
 from loopscope_app.actions import running_many
 from loopscope_app.describe import sweep_charts
 from loopscope_app.describe.sweep_charts import Theme
-from loopscope_app.describe.sweep_columns import said
-from loopscope_app.parts.many_runs import chart_of_runs
-from loopscope_app.parts.widgets import chain, markup
-from loopscope_app.state.background_sweep import Sweeping
+from loopscope_app.describe.sweep_words import said
+from loopscope_app.parts.many_runs import pictures
+from loopscope_app.parts.widgets import markup, place_lists
+from loopscope_app.state.many_runs import Sweeping
 from loopscope_app.state.user_session import UserSession
 
 _MAX_LINES, _HEIGHT = 8, 200
@@ -73,7 +73,7 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
         for column in changes.columns.values()
         if column.largest is not None
     ][:_MAX_LINES]
-    chain.show(
+    place_lists.show_list(
         [_line(changed, change) for changed, change in largest],
         key="many_changes",
         on_pick=lambda number: running_many.open_sample(largest[number][1].sample),
@@ -94,7 +94,7 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
             pair,
             theme,
         )
-        chart_of_runs.show(chart, f"many_against_chart_{session.many.generation}", _HEIGHT)
+        pictures.show_chart(chart, f"many_against_chart_{session.many.generation}", _HEIGHT)
 
 
 def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
@@ -107,9 +107,9 @@ def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
     return changes
 
 
-def _line(changed: int, largest: Change) -> chain.ChainLine:
+def _line(changed: int, largest: Change) -> place_lists.ChainLine:
     others = f"{changed:,} runs change, this one most" if changed > 1 else "one run changes"
-    return chain.ChainLine(
+    return place_lists.ChainLine(
         elided(said(largest.column), 200),
         "",
         others,

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from loopscope.errors import neutral
 from loopscope_app.actions import gradients
-from loopscope_app.describe.backward import sources, targets, usual_sources
+from loopscope_app.describe.gradients import sources, targets, usual_sources
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession

@@ -6,9 +6,9 @@ import streamlit as st
 
 from loopscope import verdict
 from loopscope.errors import EngineError
-from loopscope_app.actions import first_run, lesson_actions, models
+from loopscope_app.actions import lesson_actions, models
 from loopscope_app.describe import lessons
-from loopscope_app.describe.first_steps import ALL_STEPS, LOOP, PRESSES
+from loopscope_app.describe.lessons import ALL_STEPS, LOOP, PRESSES
 from loopscope_app.describe.wording import times
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession
@@ -18,13 +18,15 @@ def show(session: UserSession) -> None:
     """Show the card with the next step. The canvas stays usable around it."""
     if not session.learning.first_run or session.run.debugger is None:
         return
-    first_run.note_progress(session)
+    lesson_actions.note_progress(session)
     done = session.learning.first_steps
     with st.container(key="first_run", border=True, gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", key="first_run_head"):
             title = f"Step {done + 1} of {ALL_STEPS}" if done < ALL_STEPS else "What next?"
             markup.show(f"<b>{title}</b>")
-            st.button("Close", key="first_run_close", type="tertiary", on_click=first_run.dismiss)
+            st.button(
+                "Close", key="first_run_close", type="tertiary", on_click=lesson_actions.dismiss
+            )
         _step(session, done)
 
 
@@ -49,7 +51,7 @@ def _step(session: UserSession, done: int) -> None:
                 "Make it false there",
                 key="first_run_false",
                 type="primary",
-                on_click=first_run.make_false,
+                on_click=lesson_actions.make_false,
             )
         case 3:
             markup.show(markup.prose(_why(session)))
@@ -58,7 +60,7 @@ def _step(session: UserSession, done: int) -> None:
                 "Compare with 17",
                 key="first_run_compare",
                 type="primary",
-                on_click=first_run.compare_inputs,
+                on_click=lesson_actions.compare_inputs,
             )
         case _:
             markup.show("The two tapes show where both runs take different branches.")

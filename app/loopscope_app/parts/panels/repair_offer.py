@@ -6,7 +6,7 @@ import streamlit as st
 
 from loopscope.ir import readable
 from loopscope.transform import REPAIRABLE, Repair, repair
-from loopscope_app.actions import repairing
+from loopscope_app.actions import derived_models
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 
@@ -25,13 +25,13 @@ def show(opened: Opened, code: str) -> None:
             "Compare before and after",
             icon=":material/compare_arrows:",
             key=f"problem_compare_{code}",
-            on_click=repairing.compare_before_and_after,
+            on_click=derived_models.compare_before_and_after,
             args=(code,),
             help="Runs both models in their runtime with the current inputs",
         )
         st.download_button(
             "Download the repaired model",
-            lambda: repairing.repaired_model(opened.model, code),
+            lambda: derived_models.repaired_model(opened.model, code),
             file_name=f"{opened.file_name()}-repaired.zip",
             icon=":material/download:",
             key=f"problem_repaired_{code}",

@@ -1,4 +1,4 @@
-"""The samples as cards: three large ones to start with, then a section per subject."""
+"""The samples of the gallery: the card of the course, a row that filters, and cards by subject."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 import streamlit as st
 
 from loopscope.errors import counted
-from loopscope_app.actions import models
-from loopscope_app.describe.sample_filter import matching
-from loopscope_app.parts.panels import course_card, sample_search
+from loopscope_app.actions import lesson_actions, models
+from loopscope_app.components import component
+from loopscope_app.describe import lessons
+from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.user_session import UserSession
+from loopscope_app.state.user_session import UserSession, keep, place, widget
 from loopscope_samples import SECTIONS, Sample, SampleTrace, Size, sample_traces, samples
 
 PER_ROW = 4
@@ -27,15 +28,15 @@ def show(session: UserSession) -> None:
     if session.model.opened is not None:
         st.rerun()  # the whole page: a card was clicked
     everything = samples()
-    wanted = sample_search.show(START, everything)
+    wanted = _show_search(START, everything)
     if wanted:
         matches = matching(everything, wanted)
-        sample_search.show_count(len(matches), len(everything))
+        show_count(len(matches), len(everything))
         _cards(matches)
         return
     with st.container(key="start_cards"):
         _cards([sample for sample in everything if sample.section == START], per_row=3)
-    course_card.show(session)
+    _show_course_card(session)
     for section in SECTIONS[1:]:
         markup.show(markup.section(section), "gallery-section")
         _cards([sample for sample in everything if sample.section == section])
@@ -96,3 +97,81 @@ def _picture(path: Path | None) -> str:
 def _encoded(path: Path, age: int) -> str:
     """Return the picture in base64. A new modification time reads the file again."""
     return base64.b64encode(path.read_bytes()).decode()
+
+
+WORDS, EMPTIED = "gallery_words", "gallery_emptied"
+PATTERN, SOURCE, TEACHES = CHOICES = ("gallery_pattern", "gallery_source", "gallery_teaches")
+LONGEST = 80
+
+_search = component("search", "search.js", style="search.css")
+
+
+def _show_search(heading: str, everything: Sequence[Sample]) -> Wanted:
+    """Draw the row with a heading, and return the filter that it holds."""
+    keep(*CHOICES)
+    with st.container(key="gallery_row", horizontal=True, vertical_alignment="center"):
+        markup.show(markup.section(heading))
+        emptied = int(widget(EMPTIED) or 0)
+        words = read_words(getattr(widget(WORDS), "typed", None), emptied)
+        _search(
+            key=WORDS,
+            data={"words": words, "emptied": emptied},
+            on_typed_change=lambda: None,
+            height=40,
+            width="stretch",
+        )
+        active = sum(bool(widget(key)) for key in CHOICES)
+        title = f"Filter ({active})" if active else "Filter"
+        with st.popover(title, icon=":material/filter_list:"):
+            pattern = _choice("Control flow", PATTERN, patterns(everything))
+            source = _choice("Framework", SOURCE, sources(everything))
+            teaches = _choice("Subject", TEACHES, lessons_of(everything))
+    return Wanted(words, pattern, source, teaches)
+
+
+def read_words(data: object, emptied: int) -> str:
+    """Return the text that the browser sent since the field was last emptied."""
+    match data:
+        case {"text": str(text), "emptied": int(number)} if number == emptied:
+            return text[:LONGEST]
+    return ""
+
+
+def _choice(title: str, key: str, offered: Sequence[str]) -> str:
+    chosen = st.selectbox(title, offered, index=None, key=key, placeholder="Any")
+    return chosen or ""
+
+
+def show_count(count: int, whole: int) -> None:
+    """Show the number of matches, and the button that ends the filter."""
+    with st.container(key="gallery_found", horizontal=True, vertical_alignment="center"):
+        markup.show(
+            f"{count} of {whole} samples" if count else "No sample matches this filter.", "quiet"
+        )
+        st.button("Show all", key="gallery_all", type="tertiary", on_click=_show_all)
+
+
+def _show_all() -> None:
+    for key in CHOICES:
+        place(key, None)
+    place(EMPTIED, int(widget(EMPTIED) or 0) + 1)
+
+
+def _show_course_card(session: UserSession) -> None:
+    done, whole = len(session.learning.done), len(lessons.lessons())
+    with st.container(border=True, key="course_card"):
+        words, button = st.columns([5, 1.2], vertical_alignment="center")
+        with words:
+            progress = f"{done} of {whole} lessons done" if done else f"{whole} lessons"
+            markup.show(
+                f"<b>Learn how loops and branches run</b>&ensp;{markup.chip(progress)}<br>"
+                '<span class="quiet">Predict an iteration count, a branch or a value. Then run '
+                "the model and see why.</span>"
+            )
+        button.button(
+            "Continue" if done else "Start learning",
+            key="course_start",
+            icon=":material/school:",
+            on_click=lesson_actions.go_on,
+            width="stretch",
+        )

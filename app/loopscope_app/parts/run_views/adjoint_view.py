@@ -15,7 +15,7 @@ import loopscope
 from loopscope.explain import AdjointHistory, WalkedBack, walks_of
 from loopscope.ir import decode, iteration_words, significant
 from loopscope_app.actions import moves
-from loopscope_app.parts.widgets import lanes, view_room
+from loopscope_app.parts.widgets import lanes
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import current
 
@@ -64,7 +64,7 @@ def show(
     key = walk.forward, before is not None
     if key not in charts:
         charts[key] = chart_of(walk, before)
-    view_room.leave(charts[key])
+    lanes.leave_room(charts[key])
     if charts[key].lanes and walk.walked:
         lanes.show(
             charts[key],

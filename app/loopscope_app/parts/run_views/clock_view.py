@@ -15,7 +15,7 @@ from loopscope.errors import elided
 from loopscope.ir import iteration_range, iteration_words, readable, readable_steps
 from loopscope.peers import Clock, Clocked, Iterations, runtime_of, time_words
 from loopscope_app.actions import moves, selection, timing
-from loopscope_app.parts.widgets import chain, lanes, markup, view_room
+from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
 from loopscope_app.state.view_choices import CLOCK_OF
@@ -39,7 +39,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         markup.show("Times of the run without values set by hand.", "quiet")
     clock = session.run.clock
     if clock is None:
-        view_room.leave(None, _HEADER_REM)
+        lanes.leave_room(None, _HEADER_REM)
         markup.show(
             "Measure runs the model again and times each operation; the boxes on the canvas are "
             "tinted by their share.",
@@ -53,10 +53,10 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
     )
     chosen = chosen_loop(clock, loop.place.address if loop is not None else "")
     if chosen is None:
-        view_room.leave(None)
+        lanes.leave_room(None)
         return
     chart, width = _chart(clock, chosen)
-    view_room.leave(chart)
+    lanes.leave_room(chart)
     lanes.show(
         chart,
         key=KEY,
@@ -207,7 +207,7 @@ def _costs(clock: Clock) -> None:
     rows = clock.operations[:MOST_LISTED]
     total = clock.microseconds or 1.0
     lines = [_line(operation, total) for operation in rows]
-    chain.show(lines, key=COSTS, on_pick=lambda number: _reveal(rows[number]))
+    place_lists.show_list(lines, key=COSTS, on_pick=lambda number: _reveal(rows[number]))
     if len(clock.operations) > MOST_LISTED:
         markup.show(
             f"{len(clock.operations) - MOST_LISTED:,} more operations: loopscope clock --json "
@@ -216,11 +216,11 @@ def _costs(clock: Clock) -> None:
         )
 
 
-def _line(operation: Clocked, total: float) -> chain.ChainLine:
+def _line(operation: Clocked, total: float) -> place_lists.ChainLine:
     times = f"{operation.runs:,} runs" if operation.runs != 1 else "one run"
     title = elided(readable(operation.address) if operation.address else operation.name, 200)
     detail = f"{times} · {operation.microseconds / total:.0%}"
-    return chain.ChainLine(
+    return place_lists.ChainLine(
         title,
         operation.operation,
         detail,

@@ -7,12 +7,7 @@ import streamlit as st
 from loopscope.ir import is_trace
 from loopscope.peers import runtime_of
 from loopscope_app.actions import side_by_side
-from loopscope_app.parts.run_views import (
-    compared_page,
-    other_run,
-    runtime_difference,
-    source_view,
-)
+from loopscope_app.parts.run_views import compared_page, other_programs, other_run
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.compare_choice import (
     BEFORE,
@@ -48,9 +43,9 @@ def show(session: UserSession) -> None:
         case "":
             markup.show("This model has nothing to be compared with.", "quiet")
         case str() if kind == RUNTIME:
-            runtime_difference.show(session, opened, runtime)
+            other_programs.show_runtime(session, opened, runtime)
         case str() if kind == SOURCE:
-            source_view.show(session, opened)
+            other_programs.show_source(session, opened)
         case _:
             _show_runs(session, opened, kind)
 

@@ -18,14 +18,8 @@ from loopscope_app.describe.differences import (
     output_lines,
     parting_line,
 )
-from loopscope_app.parts.run_views import (
-    both_moments,
-    difference_canvas,
-    drift_view,
-    structure_view,
-    two_tapes,
-)
-from loopscope_app.parts.widgets import lanes, markup, row_table, view_room
+from loopscope_app.parts.run_views import compared_canvas, drift_view, two_runs
+from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.compare_choice import (
     BY_ITERATION,
     INPUTS,
@@ -71,15 +65,15 @@ def show(
     show_verdict(verdict or words, kind)
     _begin_at_first(session, lines)
     shown = session.run.difference
-    two_tapes.show(drifted, title_of(session, opened, drifted.name), lines, shown)
+    two_runs.show_tapes(drifted, title_of(session, opened, drifted.name), lines, shown)
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="compare_left"):
         _parts(session, drifted, lines, note)
     with right:
         if widget(SHOWN) == STRUCTURE and drifted.structure is not None:
-            structure_view.show_canvas(session, opened, drifted.structure)
+            compared_canvas.show_canvas(session, opened, drifted.structure)
         else:
-            difference_canvas.show(session, opened)
+            compared_canvas.show(session, opened)
 
 
 def show_unfinished(session: UserSession, opened: Opened, compared: Compared) -> None:
@@ -94,14 +88,14 @@ def show_unfinished(session: UserSession, opened: Opened, compared: Compared) ->
     show_verdict(headline(opened.model, lines) or equal, "bad" if lines else "good")
     _begin_at_first(session, lines)
     titles = (title_of(session, opened), side_by_side.words_of(session, opened, compared.name))
-    chart = two_tapes.steps_chart(titles, (compared.run, compared.other))
-    view_room.leave(chart)
-    lanes.show(chart, key=two_tapes.KEY, cursor=None, on_pick=lambda _: None)
+    chart = two_runs.steps_chart(titles, (compared.run, compared.other))
+    lanes.leave_room(chart)
+    lanes.show(chart, key=two_runs.KEY, cursor=None, on_pick=lambda _: None)
     left, right = st.columns([1, 1], gap="medium")
     with left, st.container(key="compare_left"):
         _table(lines, session)
     with right:
-        difference_canvas.show(session, opened)
+        compared_canvas.show(session, opened)
 
 
 def unfinished_lines(compared: Compared) -> list[DifferenceLine]:
@@ -170,7 +164,7 @@ def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], 
         elif part == VALUES:
             _both_values(session, drifted)
         elif part == STRUCTURE and drifted.structure is not None:
-            structure_view.show_changes(session, drifted.structure)
+            compared_canvas.show_changes(session, drifted.structure)
         else:
             _table(lines, session)
             if note:
@@ -182,14 +176,14 @@ def _both_values(session: UserSession, drifted: Drifted) -> None:
     if shown is None or shown.spot is None:
         markup.show("Choose a value in the table, or a cell by iteration.", "quiet")
     else:
-        both_moments.show(drifted, shown.spot)
+        two_runs.show_value(drifted, shown.spot)
 
 
 def _table(lines: Sequence[DifferenceLine], session: UserSession) -> None:
     shown = session.run.difference
     addresses = [line.address for line in lines]
     now = addresses.index(shown.address) if shown and shown.address in addresses else None
-    row_table.show(
+    place_lists.show_table(
         TITLES,
         [line.cells for line in lines],
         key=KEY,

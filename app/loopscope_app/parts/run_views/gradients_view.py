@@ -14,10 +14,10 @@ from loopscope.explain import WalkedBack, branches_of
 from loopscope.ir import decode, significant
 from loopscope_app.actions import gradients
 from loopscope_app.describe import tensor_summary
-from loopscope_app.describe.gradient_words import branch_headline, headline, sentences
+from loopscope_app.describe.gradients import branch_headline, headline, sentences
 from loopscope_app.parts.panels import backward_panel
 from loopscope_app.parts.run_views import adjoint_view, compared_page
-from loopscope_app.parts.widgets import markup, row_table, view_room
+from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.user_session import UserSession
 
@@ -36,7 +36,7 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
     walk = _chosen(pairs, bar)
     if walk is None:
-        view_room.leave(None, _HEADER_REM)
+        lanes.leave_room(None, _HEADER_REM)
         _without_pair(session, debugger, branch_headline(branches))
     else:
         words = headline(walk) or walk.sentence
@@ -121,7 +121,7 @@ def _results(debugger: loopscope.Debugger) -> None:
     ]
     if rows:
         titles = ("gradient", "shape", "norm", "largest")
-        row_table.show(titles, rows, key=TABLE, now=None, on_pick=lambda number: None)
+        place_lists.show_table(titles, rows, key=TABLE, now=None, on_pick=lambda number: None)
 
 
 def _name(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from loopscope.ir import decode
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
 from loopscope_app.parts.run_views import until_a_loop_runs
-from loopscope_app.parts.widgets import lanes, markup, view_room
+from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
 
@@ -115,7 +115,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
         slow = _slow_operation(graph)
     drawn = _picture(graph, window, workers, slow)
     markup.show(markup.prose(" ".join(drawn.words)), "headline")
-    view_room.leave(None, _HEADER_REM)
+    lanes.leave_room(None, _HEADER_REM)
     with st.container(key="schedule_room"):
         lanes.show(
             drawn.chart,

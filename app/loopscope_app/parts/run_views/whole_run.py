@@ -16,7 +16,7 @@ from loopscope.ir import decode, iteration_range, readable, significant
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
-from loopscope_app.parts.widgets import lanes, markup, view_room
+from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.user_session import UserSession, current
 
 KEY, COLOUR = "whole_run", "whole_run_colour"
@@ -37,7 +37,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
     """Show the run. ``bar`` is the container for the legend and the choice of colours."""
     debugger = session.run.debugger
     if debugger is None or not debugger.steps:
-        view_room.leave(None, _HEADER_REM)
+        lanes.leave_room(None, _HEADER_REM)
         with bar:
             markup.show("Run the model to draw its timeline.", "quiet")
             st.button("Run", key="timeline_run", type="primary", on_click=_run)
@@ -64,7 +64,7 @@ def show(session: UserSession, bar: DeltaGenerator) -> None:
         if debugger is not None:
             moves.seek(body_begin(debugger, int(pick.at), pick.lane))
 
-    view_room.leave(chart, _HEADER_REM)
+    lanes.leave_room(chart, _HEADER_REM)
     lanes.show(chart, key=KEY, cursor=debugger.cursor.step, on_pick=picked)
     if run.deeper:
         markup.show(f"The run is nested deeper than the {len(run.lanes)} lanes shown.", "quiet")

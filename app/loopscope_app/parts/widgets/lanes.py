@@ -1,5 +1,6 @@
-"""Lanes of blocks over one axis, with marks and the cursor. The picture and the cursor are sent
-separately.
+"""Lanes of blocks over one axis, with marks and the cursor, and the room below them.
+
+The picture and the cursor are sent separately. Lists and canvas take what the window leaves.
 """
 
 from __future__ import annotations
@@ -83,3 +84,17 @@ def read_pick(data: object, chart: Chart) -> Pick | None:
     down = data.get("down", 0.0)
     within = isinstance(down, int | float) and 0 <= down < 1
     return Pick(lane, float(at), data.get("name") is True, float(down) if within else 0.0)
+
+
+_AXIS, _GAP = 24, 3
+"""Height of a chart without its lanes, and below each lane, in pixels."""
+_USUAL_HEADER_REM = 13.2
+"""Height in rem of header, controls and headline."""
+
+
+def leave_room(chart: Chart | None, header_rem: float = _USUAL_HEADER_REM) -> None:
+    """Leave room above the list for a header of ``header_rem`` and for a chart."""
+    height = _AXIS + sum(lane.height + _GAP for lane in chart.lanes) if chart is not None else 0
+    st.html(
+        f"<style>.st-key-view_page {{ --view-top: calc({header_rem}rem + {height}px); }}</style>"
+    )
