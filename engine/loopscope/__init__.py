@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from loopscope.checks.diagnostic import InvalidModel
     from loopscope.comparison.drift import drift
     from loopscope.debug.debugger import Debugger
-    from loopscope.debug.fetches import run
     from loopscope.debug.result import Result, RunStopped
-    from loopscope.debug.session import Session
+    from loopscope.debug.session import Session, run
     from loopscope.errors import (
         AddressError,
         BuildError,

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from loopscope.view.graph import ClusterKind, EdgeKind, NodeKind
 from loopscope.view.operation_families import Family
-from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
+from loopscope.view.overlay_data import BreakpointState, FrameStatus, NodeStatus
 from loopscope_app.canvas_event import (
     Act,
     CanvasEvent,

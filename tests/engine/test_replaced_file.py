@@ -19,7 +19,7 @@ import pytest
 import loopscope
 from loopscope.errors import WriteError
 from loopscope.explain import export
-from loopscope.explain.csv_table import escaped, write_csv
+from loopscope.explain.export import escaped, write_csv
 from loopscope.replaced_file import replaced_file, replaced_files
 from loopscope_app.cli import main
 from loopscope_app.command.agent_files import AgentPages
@@ -259,12 +259,12 @@ TEMPORARY = (
     "engine/loopscope/read/",
     "engine/loopscope/native/",
     "engine/loopscope/launch.py",
-    "engine/loopscope/tracing/dump_files.py",
+    "engine/loopscope/tracing/import_dumps.py",
     "engine/loopscope/tracing/torch_dump.py",
     "app/loopscope_app/command/web_model.py",
-    "engine/loopscope/sweeps/own_operations.py",
+    "engine/loopscope/sweeps/worker_rows.py",
     "engine/loopscope/sweeps/storage.py",
-    "engine/loopscope/tracing/dump_files.py",
+    "engine/loopscope/tracing/import_dumps.py",
     "engine/loopscope/tracing/torch_dump.py",
     "app/loopscope_app/command/web_model.py",
 )

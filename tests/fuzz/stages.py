@@ -22,8 +22,8 @@ import loopscope
 from loopscope.checks.check import check
 from loopscope.errors import EngineError
 from loopscope.executor.plan.planner import plan_of
-from loopscope.explain.branch_history import branch_history
 from loopscope.explain.code import listing, runnable_code
+from loopscope.explain.executions import branch_history, taken_paths
 from loopscope.explain.export import computed
 from loopscope.explain.history import history
 from loopscope.explain.icicle import icicle
@@ -31,7 +31,6 @@ from loopscope.explain.iteration_matrix import iteration_matrix, step_of_cell
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.explain.pattern import pattern
 from loopscope.explain.provenance import provenance
-from loopscope.explain.taken_paths import taken_paths
 from loopscope.explain.verdict import verdict
 from loopscope.ir.model import Model
 from loopscope.ir.walk import nodes

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import Case, recorded_case
-from loopscope.cases.case_folder import FILES, refuse_folder, write_case
-from loopscope.cases.cut_folder import cut_folder
+from loopscope.cases.case_folder import FILES, code_span, cut_folder, refuse_folder, write_case
 from loopscope.cases.faults import Difference, Fault, NotANumber, RuntimeFailure
-from loopscope.cases.markdown import code_span
 from loopscope.cases.reduce import Reduced, reduce
 from loopscope.cases.reproduction_folder import (
     operations_sentence,

@@ -1,4 +1,7 @@
-"""The folder of a case: a model, its inputs, the expected outputs, a script and a description."""
+"""The folder of a case: a model, its inputs, the expected outputs, a script and a description.
+
+The case may be a part of a model, with the values that a run recorded.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ import numpy as np
 
 from loopscope import peers
 from loopscope.cases.case import Case
-from loopscope.cases.markdown import code_span
 from loopscope.cases.runner_script import Goal, script
-from loopscope.errors import EngineError, WriteError, elided
+from loopscope.errors import EngineError, WriteError, elided, neutral
 from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Model, Signature
+from loopscope.ir.readable import readable
 from loopscope.ops import stored
 from loopscope.replaced_file import replaced_file
 from loopscope.version import VERSION
@@ -167,3 +170,30 @@ def _summary(value: Any) -> str:
     if array.size <= 8 and array.dtype.kind in "biuf":
         return code_span(np.array2string(array, precision=6, separator=", "))
     return f"array {list(array.shape)}"
+
+
+def cut_folder(case: Case, folder: str | os.PathLike[str], source: Model) -> list[Path]:
+    """Write a case that was cut out of ``source`` to a folder; return the files.
+
+    Raise ``WriteError`` if the model cannot be written, or if ``source`` lies in the folder.
+    """
+    refuse_folder(folder, source)
+    origin = code_span(Path(source.file).name or source.name)
+    place = code_span(readable(case.place), 200)
+    values = (
+        "`inputs.npz` contains what the part read in that execution, and `expected.npz` what it "
+        "computed in Loopscope."
+    )
+    rules = (
+        "A weight of the original model stays a weight. Random numbers and variables are inputs."
+    )
+    paragraphs = [f"Cut out of {origin} at {place}. {values}", rules]
+    if case.missing:
+        paragraphs.append(f"Some outputs have no expected value: {code_span(case.missing)}.")
+    return write_case(case, folder, title="A part of a model", paragraphs=paragraphs)
+
+
+def code_span(text: str, limit: int = 80) -> str:
+    """Return a text on one line as a code span that cannot leave its span or table cell."""
+    shown = neutral(elided(" ".join(text.split()), limit), 4 * limit)
+    return f"`{shown.replace('`', chr(39)).replace('|', '¦')}`"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from loopscope.cases.candidate import Candidate, arrays
-from loopscope.cases.markdown import code_span
+from loopscope.cases.case_folder import code_span
 from loopscope.cases.runner_script import Goal
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.errors import EngineError

@@ -10,9 +10,15 @@ from typing import Any
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.faults import Fault
-from loopscope.cases.node_steps import enter_bodies, keep_one_output, remove_nodes
-from loopscope.cases.region_steps import bypass_nodes, reduce_iterations, remove_unused_parts
 from loopscope.cases.search import ReductionSearch, TimeUp
+from loopscope.cases.structure_steps import (
+    bypass_nodes,
+    enter_bodies,
+    keep_one_output,
+    reduce_iterations,
+    remove_nodes,
+    remove_unused_parts,
+)
 from loopscope.cases.value_steps import randomise_weights, shorten_axes, simplify_inputs
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.ir.model import Model

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import Case
-from loopscope.cases.case_folder import refuse_folder, write_case
+from loopscope.cases.case_folder import code_span, refuse_folder, write_case
 from loopscope.cases.faults import Fault
-from loopscope.cases.markdown import code_span
 from loopscope.cases.reduce import Reduced
 from loopscope.errors import counted, elided
 from loopscope.ir.model import Node

@@ -8,8 +8,7 @@ from loopscope.comparison.chunks import Alignment
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import Divergence
 from loopscope.comparison.drift import COMPARED, TOLERANCE, Drift, drift
-from loopscope.comparison.growth import Growth
-from loopscope.comparison.heat import (
+from loopscope.comparison.drift_tables import (
     OUTSIDE,
     Cell,
     Heat,
@@ -20,8 +19,9 @@ from loopscope.comparison.heat import (
     loops,
     operands,
     spot_of,
+    write_table,
 )
-from loopscope.comparison.matched_slots import MatchedSlots, Moment, cosine_words
+from loopscope.comparison.matched_slots import Growth, MatchedSlots, Moment, cosine_words
 from loopscope.comparison.matching import Matched
 from loopscope.comparison.requested_pairs import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
@@ -33,7 +33,6 @@ from loopscope.comparison.structure_diff import (
     StructureDiff,
     structure_diff,
 )
-from loopscope.comparison.table import write_table
 
 __all__ = [
     "COMPARED",

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loopscope.comparison.chunks import first_step_apart, step_axis
-from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Chunked
-from loopscope.comparison.matched_slots import MatchedSlots
+from loopscope.comparison.matched_slots import ComparedValues, MatchedSlots
 from loopscope.debug.export_value import as_public
 from loopscope.debug.run import Run
 from loopscope.ir.address import decode

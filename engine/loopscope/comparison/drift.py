@@ -13,12 +13,12 @@ import numpy as np
 
 from loopscope.comparison.chunk_steps import StepApart, compare_steps, first_step
 from loopscope.comparison.chunks import Alignment
-from loopscope.comparison.compared_values import ComparedValues
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
 from loopscope.comparison.largest_logit import choice_in_loop, other_choice
 from loopscope.comparison.matched_slots import (
+    ComparedValues,
     MatchedSlots,
     first_over,
     matched_slots,

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
-from loopscope.comparison.correlation import correlated, tells
-from loopscope.comparison.entries import Entry, entries_of
-from loopscope.comparison.match_state import MatchState
+from loopscope.comparison.entries import Entry, MatchState, correlated, entries_of, tells
 from loopscope.comparison.region_matching import (
     NestedRegion,
     branches_of,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from loopscope.checks.propagate import propagate
 from loopscope.comparison.drift import outputs_apart
-from loopscope.debug.fetches import run
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.result import Result, RunStopped
+from loopscope.debug.session import run
 from loopscope.errors import EngineError
 from loopscope.executor.machine.limits import Limits
 from loopscope.ir.element_type import REAL_FLOATS

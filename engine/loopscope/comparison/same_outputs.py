@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.debugger import Debugger
-from loopscope.debug.fetches import run
+from loopscope.debug.session import run
 from loopscope.errors import EngineError, shorten
 from loopscope.executor.machine.limits import Limits
-from loopscope.explain.taken_paths import taken_paths
+from loopscope.explain.executions import taken_paths
 from loopscope.ir.model import Model
 from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 

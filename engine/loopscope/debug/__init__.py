@@ -8,9 +8,8 @@ from loopscope.debug.breakpoints import Breakpoint, BreakpointKind, Pause
 from loopscope.debug.cursor import Cursor, OpenGraph
 from loopscope.debug.expression import names_in
 from loopscope.debug.inputs import convert_input
-from loopscope.debug.memory_use import model_bytes
-from loopscope.debug.printed import PrintedLine
-from loopscope.debug.result import Result, RunStopped
+from loopscope.debug.progress import model_bytes
+from loopscope.debug.result import PrintedLine, Result, RunStopped
 from loopscope.debug.start_state import run_stopped
 from loopscope.debug.suggestions import value_names
 

@@ -15,10 +15,9 @@ from loopscope.debug.breakpoints import Breakpoint, Breakpoints, goal
 from loopscope.debug.cursor import Cursor, frontier, next_of
 from loopscope.debug.fetch_plan import Fetch
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.pause_reason import reason
 from loopscope.debug.prepare import prepare
 from loopscope.debug.run import Run
-from loopscope.debug.seek import next_stop
+from loopscope.debug.seek import next_stop, reason
 from loopscope.debug.start_state import Beginning, start
 from loopscope.debug.stop_conditions import check_limits, matches, may_run_unwatched, stops
 from loopscope.debug.watches import Watches

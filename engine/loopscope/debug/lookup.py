@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from loopscope.debug.cursor import OpenGraph, address_of
-from loopscope.debug.position import Position
+from loopscope.debug.position import Position, Scene
 from loopscope.debug.suggestions import body_of, near, region_number
-from loopscope.debug.visible_rows import Scene
 from loopscope.errors import AddressError, ValueUnavailable, elided
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program

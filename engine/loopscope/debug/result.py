@@ -1,16 +1,21 @@
-"""Result of a run: outputs, every named tensor, and the control flow."""
+"""Result of a run: outputs, every named tensor, the control flow, and printed lines.
+
+The lines of Print operations are reconstructed from the recording.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from loopscope.debug.export_value import copy_public
-from loopscope.debug.printed import PrintedLine, lines
 from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.plan import Plan, Program
 from loopscope.executor.plan.pruning_report import LeftOut, left_out
 from loopscope.executor.record.endings import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
@@ -181,3 +186,67 @@ class RunStopped(EngineError):
         self.address = address
         self.cause = cause
         super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedLine:
+    """One line, and the execution that printed it."""
+
+    step: int
+    address: str
+    text: str
+
+
+def lines(
+    timeline: Timeline, values: RunValues, before: int, limit: int | None = None
+) -> tuple[PrintedLine, ...]:
+    """Return the lines before a step, in the order in which they were printed; at most the last
+    ``limit``.
+    """
+    executions: list[tuple[int, Program, int, int]] = []
+    for program, number in _print_instructions(timeline.machine.plan):
+        count = _executions(timeline, program, number, before)
+        max_shown = program.instructions[number].shows_first
+        count = count if max_shown < 0 else min(count, max_shown)
+        first = 0 if limit is None else max(0, count - limit)
+        executions += [
+            (timeline.step_at(program, row, number), program, number, row)
+            for row in range(first, count)
+        ]
+    if limit is not None:
+        executions = heapq.nlargest(limit, executions, key=_step)
+    return tuple(_line(timeline, values, *execution) for execution in sorted(executions, key=_step))
+
+
+def _step(execution: tuple[int, Program, int, int]) -> int:
+    return execution[0]
+
+
+def _print_instructions(plan: Plan) -> Iterator[tuple[Program, int]]:
+    for program in plan.programs:
+        for number, instruction in enumerate(program.instructions):
+            if instruction.shows is not None:
+                yield program, number
+
+
+def _executions(timeline: Timeline, program: Program, number: int, before: int) -> int:
+    """Return the number of executions of an instruction before a step, by bisection over rows."""
+    low, high = 0, timeline.executions.rows[program.index]
+    while low < high:
+        middle = (low + high) // 2
+        if timeline.step_at(program, middle, number) < before:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _line(
+    timeline: Timeline, values: RunValues, step: int, program: Program, number: int, row: int
+) -> PrintedLine:
+    instruction = program.instructions[number]
+    assert instruction.shows is not None
+    text = instruction.shows(
+        *(values.get(timeline, program, row, slot) for slot in instruction.inputs)
+    )
+    return PrintedLine(step, f"{timeline.address(program, row)}/{instruction.label}", text)

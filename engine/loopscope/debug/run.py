@@ -11,13 +11,10 @@ import numpy as np
 from loopscope.debug import lookup
 from loopscope.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from loopscope.debug.export_value import as_public
-from loopscope.debug.memory_use import held_bytes
-from loopscope.debug.position import Position
-from loopscope.debug.printed import PrintedLine, lines
-from loopscope.debug.progress import Progress
-from loopscope.debug.result import Result
+from loopscope.debug.position import Position, Scene, Status
+from loopscope.debug.progress import Progress, held_bytes
+from loopscope.debug.result import PrintedLine, Result, lines
 from loopscope.debug.start_state import place
-from loopscope.debug.visible_rows import Scene, Status
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine

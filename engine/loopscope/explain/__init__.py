@@ -13,16 +13,21 @@ from loopscope.explain.adjoints import (
     walks_of,
 )
 from loopscope.explain.ask import ExpressionResult, ask
-from loopscope.explain.branch_history import branch_history
 from loopscope.explain.code import listing, runnable_code
-from loopscope.explain.code_lines import CodeLine, Listing
+from loopscope.explain.code_parts import CodeLine, Listing, fits_in_code
 from loopscope.explain.compare import Comparison, RunDifference, compare, first_control_flow
 from loopscope.explain.contributions import Contribution
 from loopscope.explain.copies import computed_again, copies_of
 from loopscope.explain.dependences import Dependences, OperationExecution, dependences
-from loopscope.explain.executions import ExecutionHistory, executions, how_often
+from loopscope.explain.executions import (
+    ExecutionHistory,
+    branch_history,
+    executions,
+    how_often,
+    taken_paths,
+)
 from loopscope.explain.export import EXPORT_FORMATS, export
-from loopscope.explain.facts import Fact, deciding
+from loopscope.explain.facts import Fact, Margin, deciding
 from loopscope.explain.fragile import FragileDecision, fragile
 from loopscope.explain.icicle import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from loopscope.explain.index_provenance import TensorPart, parse_index
@@ -34,13 +39,10 @@ from loopscope.explain.iteration_matrix import (
     iteration_matrix,
     step_of_cell,
 )
-from loopscope.explain.literals import fits_in_code
-from loopscope.explain.margin import Margin
 from loopscope.explain.not_finite import NotFinite, first_infinity, first_nan, first_not_finite
 from loopscope.explain.pattern import Pattern, pattern, region_at
 from loopscope.explain.provenance import ProvenanceStep, provenance
 from loopscope.explain.schedule import Lead, Schedule, TicksOf, leads, operation_ticks, schedule
-from loopscope.explain.taken_paths import taken_paths
 from loopscope.explain.verdict import Verdict, is_no_limit, margin_at, verdict
 
 __all__ = [

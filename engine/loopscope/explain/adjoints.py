@@ -11,13 +11,25 @@ import numpy as np
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.body_ports import CarriedValue
-from loopscope.explain.adjoint_pairs import RegionPair, adjoint_parameters, ties
-from loopscope.explain.adjoint_verdict import AdjointFate, fate
+from loopscope.explain.adjoint_pairs import (
+    PairedExecutions,
+    RegionPair,
+    adjoint_parameters,
+    passes_in,
+    passes_of,
+    ties,
+)
+from loopscope.explain.adjoint_verdict import (
+    AdjointFate,
+    fate,
+    norms,
+    unused_inputs,
+    value,
+    what_cut_off,
+    why_unused,
+)
 from loopscope.explain.contributions import Contribution, contributions
-from loopscope.explain.cut_off import unused_inputs, what_cut_off, why_unused
 from loopscope.explain.history import evenly
-from loopscope.explain.norms import norms, value
-from loopscope.explain.paired_executions import PairedExecutions, passes_in, passes_of
 from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words
 

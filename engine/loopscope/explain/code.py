@@ -24,10 +24,16 @@ from loopscope.executor.plan.plan import (
     Plan,
     Program,
 )
-from loopscope.explain.code_lines import CodeLine, Listing
-from loopscope.explain.literals import array_text, attribute_text, fits_in_code, stored
+from loopscope.explain.code_parts import (
+    CodeLine,
+    Listing,
+    Operands,
+    array_text,
+    attribute_text,
+    fits_in_code,
+    stored,
+)
 from loopscope.explain.loop_code import LoopCode
-from loopscope.explain.operands import Operands
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.ops.declare import REQUIRED, typed

@@ -13,11 +13,9 @@ from loopscope.debug.run import Run
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Program
-from loopscope.explain.adjoint_pairs import RegionPair, invariant_inputs
-from loopscope.explain.cut_off import why_unused
+from loopscope.explain.adjoint_pairs import PairedExecutions, RegionPair, invariant_inputs
+from loopscope.explain.adjoint_verdict import norm, value, values, why_unused
 from loopscope.explain.history import evenly
-from loopscope.explain.norms import norm, value, values
-from loopscope.explain.paired_executions import PairedExecutions
 from loopscope.ir.iteration import iteration_range, iteration_words
 
 _MAX_ELEMENTS = 1 << 28

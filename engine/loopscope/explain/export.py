@@ -1,16 +1,19 @@
-"""Export of a trace to files for other tools: npz, CSV, Parquet or JSON. Keys are full nested
-addresses.
+"""Export of a trace to files for other tools: npz, CSV, Parquet or JSON.
+
+Keys are full nested addresses. Texts in CSV are such that a spreadsheet does not interpret them as
+formulas.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +23,15 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
-from loopscope.explain.csv_table import write_csv
 from loopscope.explain.history import summarise
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.stored import plain, write
 from loopscope.ops.values import is_tensor, shortest
 from loopscope.replaced_file import replaced_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 _COLUMNS = ("address", "type", "shape", "value", "min", "max", "mean", "not_finite")
 EXPORT_FORMATS = (".npz", ".csv", ".parquet", ".json")
@@ -235,3 +241,28 @@ def _control_flow(run: Run) -> list[dict[str, Any]]:
         }
         for record in run.control_flow
     ]
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)", re.ASCII)
+
+
+def write_csv(frame: pd.DataFrame, target: Path) -> None:
+    """Write a table as CSV; prefix texts that a spreadsheet would execute with an apostrophe."""
+    texts = frame.select_dtypes(["object", "string"])
+    safe = frame.copy(deep=False)
+    for name, column in texts.items():
+        safe[name] = column.map(escaped)
+    with replaced_file(target) as file:
+        safe.to_csv(file, index=False, mode="wb")
+
+
+def escaped(cell: object) -> object:
+    """Return a cell, prefixed with an apostrophe if its text starts like a formula.
+
+    >>> escaped("=1+1"), escaped("-x"), escaped("-1.5e-07"), escaped(-1.5), escaped("a=b")
+    ("'=1+1", "'-x", '-1.5e-07', -1.5, 'a=b')
+    """
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
-from loopscope.explain.margin import Margin
+from loopscope.explain.facts import Margin
 from loopscope.explain.proof import prove
 from loopscope.explain.verdict import narrowest
 from loopscope.ir.readable import readable

@@ -12,9 +12,7 @@ from loopscope.executor.machine.regions import UNLIMITED, empty_join, is_true, t
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, LoopRegion
-from loopscope.explain.code_lines import CodeLine
-from loopscope.explain.literals import array_text
-from loopscope.explain.operands import Operands
+from loopscope.explain.code_parts import CodeLine, Operands, array_text
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR
 

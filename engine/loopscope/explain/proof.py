@@ -16,11 +16,19 @@ from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
 from loopscope.explain.deciding_values import OTHER, PASSING, REDUCTIONS, Decision, decision
-from loopscope.explain.facts import TESTS, Fact, element_text, needs_all_digits
+from loopscope.explain.facts import (
+    SIGNS,
+    TESTS,
+    Fact,
+    Margin,
+    element_text,
+    margin,
+    needs_all_digits,
+    quoted,
+    value_name,
+)
 from loopscope.explain.index_provenance import element, enclosing_part, moved_elements, moves
-from loopscope.explain.margin import Margin, margin
 from loopscope.explain.provenance import ProvenanceWalk, Role, SlotPart
-from loopscope.explain.value_names import SIGNS, quoted, value_name
 from loopscope.ir.iteration import iteration_words
 
 _MAX_FACTS = 32

@@ -20,8 +20,7 @@ from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invar
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
 from loopscope.explain.index_provenance import Index, TensorPart, moves, part_of, source_elements
-from loopscope.explain.loop_parts import Pieces, pieces, read_part
-from loopscope.explain.variables import Writers, writes
+from loopscope.explain.indirect_sources import Pieces, Writers, pieces, read_part, writes
 from loopscope.ir.address import Address
 
 Role = Literal[

@@ -1,4 +1,7 @@
-"""Verdict: why a loop ended or an If took its branch, with the chain of values that proves it."""
+"""Verdict: why a loop ended or an If took its branch, with the chain of values that proves it.
+
+About the loops and decisions of a trace it says what the recorder knows, without proof.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,23 @@ from loopscope.debug.suggestions import region_number
 from loopscope.errors import EngineError, elided, listed
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
-from loopscope.explain.facts import Fact, because, is_constant, name_of
-from loopscope.explain.iteration_counts import ran_out, slice_facts, trip_count_name, trip_fact
-from loopscope.explain.margin import Margin
+from loopscope.explain.facts import (
+    Fact,
+    Margin,
+    because,
+    is_constant,
+    name_of,
+    ran_out,
+    slice_facts,
+    trip_count_name,
+    trip_fact,
+)
 from loopscope.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from loopscope.explain.proof import prove
-from loopscope.explain.recorded_endings import decision_sentence, ending_sentence
 from loopscope.ir.address import Address, decode
 from loopscope.ir.iteration import iteration_words
 from loopscope.ir.readable import readable
-from loopscope.ir.recorded_rows import is_trace, recorded_ending
+from loopscope.ir.recorded_rows import RecordedEnding, is_trace, recorded_ending
 from loopscope.timeline.control_flow import ControlFlowRecord
 
 _ENDINGS_WITHOUT_ITERATION = ("zero_trip_count", "initial_condition", "slices_exhausted")
@@ -325,3 +335,27 @@ def is_no_limit(trip_count: int) -> bool:
     frameworks.
     """
     return trip_count < 0 or trip_count in LARGEST_COUNTS
+
+
+def ending_sentence(ending: RecordedEnding, record: ControlFlowRecord) -> str:
+    """Return the verdict on a loop of a trace as a sentence."""
+    count, total = record.iterations or 0, ending.total
+    times = f"{count:,} iteration{'' if count == 1 else 's'}"
+    counted = f"{count:,} of {total:,} iterations" if total is not None else times
+    if not ending.executed:
+        return "Did not run: the program did not reach this loop."
+    if record.ended_by is None or record.ended_by in ("limit", "stopped"):
+        return f"Running: {times} shown so far."
+    if not ending.complete:
+        return f"The recording ends after {counted}."
+    if ending.reason:
+        return f"Ended after {counted}: {ending.reason}."
+    if record.ended_by == "condition":
+        return f"Ended after {counted}: the program left the loop."
+    return f"Ran all {times}." if count != 1 else "Ran its one iteration."
+
+
+def decision_sentence(record: ControlFlowRecord) -> str:
+    """Return the verdict on a decision of a trace as a sentence."""
+    value = "true" if record.branch == "then" else "false"
+    return f"Took the {record.branch} branch: the decision was recorded as {value}."

@@ -5,14 +5,12 @@ from __future__ import annotations
 from loopscope.peers.clock import Runtime, clock
 from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
-from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime
+from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime, drift_of_opened
 from loopscope.peers.fate import Fates, RuntimeFate, fates
-from loopscope.peers.loading import RuntimeLoads, runtimes_load
-from loopscope.peers.opened_drift import drift_of_opened
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
-from loopscope.peers.runtime_alone import runtime_alone
+from loopscope.peers.runtime_alone import RuntimeLoads, runtime_alone, runtimes_load
 from loopscope.peers.runtime_process import (
     UNOPTIMIZED,
     RuntimeFailed,

@@ -21,7 +21,7 @@ from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Signature
 from loopscope.ir.readable import readable
 from loopscope.native.run_once import never
-from loopscope.peers import byte_sums, dynamic_quantization, fused_outputs
+from loopscope.peers import fused_outputs, inexact_products
 from loopscope.peers.comparing import (
     apart,
     close,
@@ -32,15 +32,14 @@ from loopscope.peers.comparing import (
     shape_text,
 )
 from loopscope.peers.fate import fates
-from loopscope.peers.fused_regions import replaced_regions
+from loopscope.peers.fused_outputs import replaced_regions
 from loopscope.peers.npz_protocol import NARROW
 from loopscope.peers.other_runtimes import Patience, RuntimeAnswer, ask
-from loopscope.peers.probe_batches import batches
+from loopscope.peers.probe_batches import batches, rows_of
 from loopscope.peers.probes import Probe, ProbeSelection, plain_bytes, plain_probe
 from loopscope.peers.quantization_steps import QuantizationStep, RoundingAnalysis, is_small
 from loopscope.peers.replay_with_inputs import CrossReplay
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
-from loopscope.peers.row_feeds import rows_of
 
 TOLERANCE = 1e-3
 """Tolerance relative to the largest magnitude in a tensor.
@@ -197,12 +196,12 @@ def differences(both: RuntimeComparison, tolerance: float = TOLERANCE) -> Compar
         peer.shape[: len(probe.lengths)] != probe.lengths for probe, peer in answer.values.items()
     )
     cause = (
-        byte_sums.sentence(run.model, judgement.first, both.patience)
+        inexact_products.byte_sums_sentence(run.model, judgement.first, both.patience)
         if judgement.outputs or judgement.first is not None
         else ""
     )
     if judgement.outputs and not replaced:
-        cause = cause or dynamic_quantization.sentence(
+        cause = cause or inexact_products.quantization_sentence(
             run,
             both.feeds,
             [difference.address for difference in judgement.outputs],

@@ -1,4 +1,7 @@
-"""Steps in which an operation that replaces a loop in a runtime differs from the loop."""
+"""Loops and branches that a runtime replaced by another operation, and the steps that differ.
+
+One counts as replaced if a dependent output differs and inner values agree.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ import numpy as np
 from loopscope.comparison.deviation import Deviations
 from loopscope.debug.run import Run
 from loopscope.errors import elided
+from loopscope.executor.machine.regions import parts
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
+from loopscope.executor.plan.dependencies import backward_slice
+from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion
-from loopscope.peers.comparing import element_texts, first_apart
-from loopscope.peers.fused_regions import slices_of
+from loopscope.ir.model import SEQUENCE_MAP
+from loopscope.peers.comparing import counted, element_texts, first_apart
+from loopscope.peers.fate import RuntimeFate
+from loopscope.peers.probe_batches import rows_of
 from loopscope.peers.probes import Probe, plain_probe
-from loopscope.peers.row_feeds import rows_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,3 +175,76 @@ def _parts(array: np.ndarray, axis: int, step: Probe) -> np.ndarray | None:
     """
     parts = np.moveaxis(array, axis, 0)[: len(step.expected)]
     return parts.reshape(step.expected.shape) if parts.size == step.expected.size else None
+
+
+_READS_ALL_SLICES = frozenset({"GatedDeltaNet"})
+"""Operations that replace a loop and ignore its trip count and condition (measured on OpenVINO
+2026.4).
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replaced:
+    """A loop or branch that another operation replaces."""
+
+    instruction: Instruction
+    sentence: str
+
+
+def replaced_regions(
+    run: Run, fates: Sequence[RuntimeFate], results: Sequence[Slot]
+) -> Iterator[Replaced]:
+    """Yield each replaced loop or branch of the outermost graph on which any of ``results``
+    depends.
+
+    The sentence names the replacing operation and the loop's iteration count here.
+    """
+    main = run.plan.main
+    sources = {slot for result in results for slot in backward_slice(main, result)}
+    regions = {
+        f"{main.address}/{instruction.label}": instruction
+        for instruction in main.instructions
+        if instruction.region and sources.intersection(instruction.outputs)
+    }
+    for fate in fates:
+        if fate.address in regions and fate.became in ("replaced", "merged"):
+            yield Replaced(regions[fate.address], _sentence(run, fate, regions[fate.address]))
+
+
+def _sentence(run: Run, fate: RuntimeFate, instruction: Instruction) -> str:
+    region = instruction.region
+    if not isinstance(region, LoopRegion):
+        return fate.sentence
+    record = run.control_flow.record_of(region, 0, fate.address)
+    ran = record.iterations or 0
+    match record.ended_by:
+        case "trip_count" | "zero_trip_count":
+            why = f" (trip count {ran:,})"
+        case "condition":
+            why = " (then its condition is false)"
+        case "initial_condition":
+            why = " (its condition is false at the start)"
+        case _:
+            why = ""
+    slices = slices_of(run, region)
+    reads = (
+        f", which reads all {counted(slices, 'slice')}"
+        if slices is not None and fate.runs_as in _READS_ALL_SLICES
+        else ""
+    )
+    return (
+        f"{fate.sentence.removesuffix('.')}{reads}; the loop runs {counted(ran, 'iteration')}{why}."
+    )
+
+
+def slices_of(run: Run, region: LoopRegion) -> int | None:
+    """Return the number of slices of a loop's inputs in the outermost graph; None without sliced
+    inputs.
+    """
+    if region.kind == SEQUENCE_MAP or not region.sliced:
+        return None
+    sources = (
+        (sliced, run.values.get(run.timeline, run.plan.main, 0, sliced.source))
+        for sliced in region.sliced
+    )
+    return min(parts(region, sliced, np.asarray(source)) for sliced, source in sources)

@@ -20,8 +20,8 @@ from loopscope.ir.model import Model
 from loopscope.ir.walk import nodes
 from loopscope.native.run_once import CallStopped, never, run_alone
 from loopscope.peers import npz_protocol, onnx_model, openvino_model
+from loopscope.peers.probe_batches import estimate
 from loopscope.peers.probes import Probe
-from loopscope.peers.row_feeds import estimate
 from loopscope.write import write_model
 
 _PREFIX = "loopscope probe "

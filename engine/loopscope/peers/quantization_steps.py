@@ -13,8 +13,7 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.peers.comparing import close, first_apart
 from loopscope.peers.probes import Probe
-from loopscope.peers.replay_with_inputs import CrossReplay, UnknownValue
-from loopscope.peers.value_scale import magnitude
+from loopscope.peers.replay_with_inputs import CrossReplay, UnknownValue, magnitude
 
 _MAX_INTEGER_BYTES = 2
 """Maximum bytes of the integers that numbers are quantised to."""

@@ -9,9 +9,8 @@ from loopscope.errors import ReadError, Where
 from loopscope.ir.model import Model
 from loopscope.native.workers import WORKERS
 from loopscope.read.archive import open_archive
-from loopscope.read.file_limits import ReadLimits
+from loopscope.read.file_limits import ReadLimits, what_is_at
 from loopscope.read.openvino import read_openvino
-from loopscope.read.paths import what_is_at
 from loopscope.read.recognise import HEAD_BYTES, Format, recognise
 from loopscope.read.weights import Weights, WeightsFile
 from loopscope.tracing import read_trace

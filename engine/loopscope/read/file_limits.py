@@ -1,11 +1,20 @@
-"""Size limits for reading untrusted files."""
+"""Limits for reading untrusted files: sizes, lengths of addresses, and kinds of paths.
+
+Names nest, so deep bodies with long names would need far more memory than their file.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Literal
 
 from loopscope.errors import shorten
+from loopscope.ir.model import ModelGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +68,44 @@ class ReadLimits:
                     f"attribute {shorten(name, 40)!r} has {len(text)} characters,"
                     f" more than the limit 'text' of {self.text}"
                 )
+
+
+def check_addresses(graph: ModelGraph, limits: ReadLimits) -> None:
+    """Raise ``ValueError`` if the addresses of all layers together exceed ``limits.addresses``.
+
+    The layers' own names are not counted.
+    """
+    total = 0
+    waiting = [(graph, 0)]
+    while waiting:
+        nested, length = waiting.pop()
+        total += length * len(nested.nodes)
+        if total > limits.addresses:
+            raise ValueError(
+                "the addresses of layers inside nested bodies have more than"
+                f" {limits.addresses} characters, the limit 'addresses':"
+                " the names around them are too long"
+            )
+        waiting.extend(
+            (body.graph, length + len(node.name))
+            for node in filter(_BODIES, nested.nodes)
+            for body in node.bodies
+        )
+
+
+_BODIES = attrgetter("bodies")
+
+
+def what_is_at(path: str | os.PathLike[str]) -> Literal["file", "folder", "device"] | None:
+    """Return the kind of entry at ``path``, or None if nothing exists there.
+
+    Invalid names return None, for which ``Path.exists`` and similar methods may raise.
+
+    >>> what_is_at("a" * 5000), what_is_at("\\0"), what_is_at("/")
+    (None, None, 'folder')
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):  # ValueError: a zero byte or a character that cannot be encoded
+        return None
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "device"

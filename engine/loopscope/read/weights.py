@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from loopscope.read.paths import what_is_at
+from loopscope.read.file_limits import what_is_at
 
 Weights = bytes | bytearray | memoryview | str | os.PathLike[str] | None
 

@@ -22,9 +22,8 @@ from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.columns import RecordedRows, SlotColumn
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.executor.record.recording import LoopTable, recorded_slots
-from loopscope.run_file.layout import layout_of
 from loopscope.run_file.recorded_types import RecordedTypes
-from loopscope.run_file.value_codec import decode_values
+from loopscope.run_file.recording_codec import decode_values, layout_of
 from loopscope.timeline.sizes import ExecutionIndex
 
 MOST_ITERATIONS = 2**31

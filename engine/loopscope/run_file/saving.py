@@ -1,10 +1,15 @@
-"""Saving of a debugger's run to a file: model, inputs, changes, position and results."""
+"""Saving of a debugger's run to a file: model, inputs, changes, position and results.
+
+A short run is repeated with every value recorded for a file without weights: without weights,
+nothing that was not recorded can be computed later.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import index
 from pathlib import Path
@@ -15,6 +20,7 @@ import numpy as np
 from loopscope.debug.debugger import Debugger
 from loopscope.debug.run import expect_run
 from loopscope.errors import WriteError, shorten
+from loopscope.executor.record.recording import Record
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
 from loopscope.ir.opened_operator import opened_operators
@@ -22,7 +28,6 @@ from loopscope.ir.recorded_rows import is_trace
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file
-from loopscope.run_file.record_all import record_everything
 from loopscope.run_file.run_archive import (
     ENDING,
     MOST_ENTRIES,
@@ -248,3 +253,46 @@ def _write(target: Path, description: bytes, entries: Mapping[str, Any]) -> None
             write_archive(file, description, entries)
     except OSError as error:
         raise WriteError(f"{str(target)!r} cannot be written: {error.strerror}") from None
+
+
+SHORT_SECONDS = 10.0
+"""Duration in seconds above which a run is not repeated but saved as it was recorded."""
+_STEPS_ONE_BY_ONE = 20_000
+
+
+def record_everything(debugger: Debugger, budget_bytes: int) -> Debugger:
+    """Return the same run with every value recorded.
+
+    Return the given run if it recorded everything, took too long, or ends differently when
+    repeated.
+    """
+    machine, beginning = debugger.machine, debugger.beginning
+    has_everything = beginning.record.everything and not beginning.record.recompute
+    too_long = machine.control.used_seconds > SHORT_SECONDS or (
+        debugger.state == "paused" and debugger.steps > _STEPS_ONE_BY_ONE
+    )
+    if has_everything or too_long or debugger.plan.lacks_weights:
+        return debugger
+    repeated = Debugger(
+        debugger.model,
+        dict(
+            enumerate(
+                machine.values[debugger.plan.main.parameters[item.layer]]
+                for item in debugger.model.inputs
+            )
+        ),
+        limits=replace(beginning.limits, seconds=2 * SHORT_SECONDS),
+        record=Record(everything=True, recompute=False, budget_bytes=budget_bytes),
+        seed=beginning.seed,
+        changes={item.address: item.value for item in debugger.changes},
+        optimise=debugger.plan.optimise,
+    )
+    if debugger.state == "paused":
+        repeated.seek(debugger.steps)
+    else:
+        repeated.run()
+    return (
+        repeated
+        if (repeated.state, repeated.steps) == (debugger.state, debugger.steps)
+        else debugger
+    )

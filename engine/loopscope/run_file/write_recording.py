@@ -17,10 +17,8 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.record.branch_log import BranchLog
 from loopscope.executor.record.columns import RecordedRows, SlotColumn
 from loopscope.ops.values import NOT_KEPT
-from loopscope.run_file.layout import layout_of
-from loopscope.run_file.value_codec import encode_values, value_bytes
-from loopscope.run_file.weight_taint import weight_slots
-from loopscope.run_file.weightless import SMALL
+from loopscope.run_file.recording_codec import encode_values, layout_of, value_bytes
+from loopscope.run_file.weightless import SMALL, weight_slots
 
 _MAX_VALUES = 4000
 """Maximum number of stored values of the outermost graph; the file has an entry for each."""

@@ -1,4 +1,8 @@
-"""Batch of samples of a sweep: their numbers, and their value of each input."""
+"""Batch of samples that a runner computes, and the stop request that ends it early.
+
+A sample has a number and a value of each input. Any thread may request a stop, which reaches the
+current run at once.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.errors import InputError
+from loopscope.executor.machine.limits import RunControl
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,3 +60,32 @@ class Batch:
                 if values[place] is not None
             },
         }
+
+
+class SweepStopped(Exception):
+    """Signal that the current samples are abandoned, because their rows are incomplete."""
+
+
+class Stop:
+    """Stop request of one sweep, in the process of its runs."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._control: RunControl | None = None
+
+    def ask(self) -> None:
+        """Request the stop: the current run ends, and no further run begins."""
+        self.asked = True
+        if self._control is not None:
+            self._control.stop.set()
+
+    def watch(self, control: RunControl) -> None:
+        """Register the run that begins now."""
+        self._control = control
+        if self.asked:
+            control.stop.set()
+
+    def check(self) -> None:
+        """Raise ``SweepStopped`` after a request."""
+        if self.asked:
+            raise SweepStopped

@@ -13,12 +13,10 @@ import pyarrow as pa
 
 from loopscope.errors import EngineError, InputError, shorten
 from loopscope.ops.custom import installed_files
-from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.batch import Batch, Stop
 from loopscope.sweeps.job import SweepJob
-from loopscope.sweeps.own_operations import install_texts
-from loopscope.sweeps.parallel_rows import LOOK_SECONDS, RowsOfChunk
 from loopscope.sweeps.runner import rows_of
-from loopscope.sweeps.stopping import Stop
+from loopscope.sweeps.worker_rows import LOOK_SECONDS, RowsOfChunk, install_texts
 
 try:
     from distributed import (

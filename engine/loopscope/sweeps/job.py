@@ -12,8 +12,7 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.plan import Plan
 from loopscope.executor.plan.planner import plan_of
 from loopscope.ir.model import Model
-from loopscope.sweeps.row_layout import RowLayout, layout_of
-from loopscope.sweeps.user_columns import column_of
+from loopscope.sweeps.row_layout import RowLayout, column_of, layout_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,10 +29,16 @@ from loopscope.executor.plan.plan import (
 )
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.ops.casting import cast
-from loopscope.sweeps.lane_counters import BranchTally, LoopTally
-from loopscope.sweeps.lane_values import NotInLanes, are_finite, computed, condition_in_lanes
+from loopscope.sweeps.batch import Stop
+from loopscope.sweeps.lane_data import (
+    BranchTally,
+    LoopTally,
+    NotInLanes,
+    are_finite,
+    computed,
+    condition_in_lanes,
+)
 from loopscope.sweeps.margins import Condition, distances
-from loopscope.sweeps.stopping import Stop
 from loopscope.timeline.vectorised import RowValues
 
 _MAX_DEPTH = 16

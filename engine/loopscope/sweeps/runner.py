@@ -16,13 +16,12 @@ from loopscope.executor.plan.plan import settle
 from loopscope.executor.record.endings import ENDINGS
 from loopscope.ir.model import Signature
 from loopscope.ir.shape import DYNAMIC
-from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.batch import Batch, Stop, SweepStopped
 from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.lane_data import NotInLanes, may_run_in_lanes
 from loopscope.sweeps.lane_machine import Lanes
-from loopscope.sweeps.lane_values import NotInLanes, may_run_in_lanes
 from loopscope.sweeps.row_layout import LoopColumns
 from loopscope.sweeps.serial import number, rows_one_by_one
-from loopscope.sweeps.stopping import Stop, SweepStopped
 from loopscope.timeline.vectorised import RowValues
 
 _MIN_LANES = 32

@@ -29,12 +29,10 @@ from loopscope.executor.record.recording import NOTHING, LoopTable, Record
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.ops.bounds import at_most
 from loopscope.ops.values import is_tensor
-from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.batch import Batch, Stop
 from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.margins import distances
-from loopscope.sweeps.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind
-from loopscope.sweeps.stopping import Stop
-from loopscope.sweeps.user_columns import value_of
+from loopscope.sweeps.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind, value_of
 
 _SHARE_OF_RECORDS = 8
 _NUMBERS: Mapping[Kind, type[bool] | type[int] | type[float]] = {

@@ -15,8 +15,8 @@ from loopscope.errors import InputError
 from loopscope.executor.machine.limits import Limits
 from loopscope.ir.model import Model, expect_model
 from loopscope.ir.walk import nodes
+from loopscope.sweeps.batch import Stop
 from loopscope.sweeps.samples import Given, Samples, expect_all_inputs, samples_of
-from loopscope.sweeps.stopping import Stop
 from loopscope.sweeps.summary import SweepSummary
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from loopscope.sweeps.batch import Batch
     from loopscope.sweeps.job import SweepJob
-    from loopscope.sweeps.parallel_rows import RowWorkers
+    from loopscope.sweeps.worker_rows import RowWorkers
 
 _CHUNK, _LOCAL_CHUNK = 64, 16
 """Samples per chunk that run one by one: in another process, and in this one, where progress is
@@ -237,7 +237,7 @@ class Sweep:
                     break
             else:
                 return
-        from loopscope.sweeps.parallel_rows import rows_in_parallel
+        from loopscope.sweeps.worker_rows import rows_in_parallel
 
         yield from rows_in_parallel(
             self._place.opened(self._order), self._batches(first, lanes or _CHUNK), self._stop

@@ -19,8 +19,7 @@ from loopscope.executor.plan.plan import Instruction, Program
 from loopscope.executor.record.recording import NOTHING, Recording
 from loopscope.ir.readable import readable
 from loopscope.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
-from loopscope.timeline.replay_plan import ReplayPlanner, RowReplay
-from loopscope.timeline.row_cache import RowCache
+from loopscope.timeline.replay_plan import ReplayPlanner, RowCache, RowReplay
 from loopscope.timeline.timeline import Timeline
 
 

@@ -14,13 +14,13 @@ import msgspec
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.recorded_rows import sample_indices
 from loopscope.tracing import trace_format as form
-from loopscope.tracing.fingerprints import DIGEST, INFINITIES, MAXIMUM, MINIMUM, NANS, NORM
 from loopscope.tracing.recorded_loops import (
     Execution,
     LazyTensor,
     RecordedColumn,
     RecordedLoop,
 )
+from loopscope.tracing.trace_format import DIGEST, INFINITIES, MAXIMUM, MINIMUM, NANS, NORM
 
 _MOST_EVENT_BYTES = 1 << 26
 """Maximum size of a block of events; the recorder writes 65,536 events at most."""

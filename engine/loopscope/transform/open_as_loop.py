@@ -18,10 +18,8 @@ from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import AttributeProblem, Known, typed
 from loopscope.ops.dialect import catalogue_for, to_build_beside
 from loopscope.transform.graph_edits import unused_name
-from loopscope.transform.recurrences.full_lengths import span_all_steps
-from loopscope.transform.recurrences.opening import Opening
-from loopscope.transform.recurrences.row import Recurrence
-from loopscope.transform.recurrences.table import recurrence_of
+from loopscope.transform.recurrences.opening import Opening, span_all_steps
+from loopscope.transform.recurrences.table import Recurrence, recurrence_of
 
 ALL = "all"
 """Word that selects every operator that is a loop."""

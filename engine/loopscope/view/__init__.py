@@ -6,7 +6,7 @@ From a model to a picture::
     view = graph_view(model, folding, root="main")  # loopscope.view.graph: nodes, frames and edges
     dot = dot_text(view)                            # loopscope.view.dot: text for Graphviz
     overlay = overlay_at(run, view)                 # loopscope.view.overlay: moment of a run
-    render(view, "svg")                             # loopscope.view.render: a file through `dot`
+    render(view, "svg")                             # loopscope.view.dot: a file through `dot`
 
 A click on a box or a frame header yields a static address; ``toggle(model, folding, address)``
 returns the folding after the click.
@@ -20,11 +20,18 @@ from loopscope.view.backward_overlay import walked_back_now
 from loopscope.view.boxes import short_name
 from loopscope.view.build import graph_view
 from loopscope.view.colours import COLOURS, channels, declarations
-from loopscope.view.cursor_boxes import cursor_boxes
+from loopscope.view.dot import PICTURE_FORMATS, render
+from loopscope.view.file_facts import (
+    SourceLine,
+    flat_entries,
+    fused_names,
+    model_facts,
+    own_source_line,
+    source_lines,
+)
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from loopscope.view.mark_painters import breakpoint_boxes
-from loopscope.view.model_facts import flat_entries, model_facts
+from loopscope.view.mark_painters import breakpoint_boxes, cursor_boxes
 from loopscope.view.node_data import (
     NodeData,
     given_node_data,
@@ -38,10 +45,8 @@ from loopscope.view.overlay_data import Marks, Overlay
 from loopscope.view.payload import structure
 from loopscope.view.playback import difference, playback_batch
 from loopscope.view.preview import has_nan, number_text, scalar_text, value_preview
-from loopscope.view.render import PICTURE_FORMATS, render
 from loopscope.view.roles import input_roles, output_role
 from loopscope.view.search import Hit, search
-from loopscope.view.source_lines import SourceLine, fused_names, own_source_line, source_lines
 from loopscope.view.tracks import Track, tracks
 
 __all__ = [

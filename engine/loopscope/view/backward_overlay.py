@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from loopscope.debug.position import Status
 from loopscope.debug.run import Run
-from loopscope.debug.visible_rows import Status
 from loopscope.errors import EngineError
-from loopscope.explain.adjoint_pairs import RegionPair, adjoint_parameters, ties
-from loopscope.explain.paired_executions import forward_row
+from loopscope.explain.adjoint_pairs import RegionPair, adjoint_parameters, forward_row, ties
 from loopscope.ir.address import decode
 from loopscope.ir.iteration import iteration_words
 

@@ -1,17 +1,23 @@
-"""Boxes of nodes: words, colour family, and size."""
+"""Boxes of nodes: words, colour family, size, and the handle of operators that open as loops.
+
+The size follows from estimated text widths, so that a box fits its text before a browser draws it.
+Operators that open as loops, such as LSTM, have a handle with their number of steps.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 
-from loopscope.errors import neutral
+from loopscope.errors import counted, neutral
 from loopscope.ir.address import decode
-from loopscope.ir.model import Node, Port
+from loopscope.ir.model import Dialect, Node, OutputRef, Port
 from loopscope.ir.opened_operator import opened_operator
-from loopscope.view.graph import NodeKind, ViewNode
-from loopscope.view.measure import monospace_width, text_width
+from loopscope.transform.recurrences import Recurrence, recurrence_of
+from loopscope.view.graph import LoopHandle, NodeKind, ViewNode
 from loopscope.view.operation_families import family_of
+from loopscope.view.places import DrawnGraph
 
 NAME = 26
 _TITLE = 34
@@ -114,3 +120,78 @@ def sized(node: ViewNode) -> ViewNode:
     return replace(
         node, width=float(round(max(title, second, third, _MIN_WIDTH) + 28)), height=height + 4
     )
+
+
+_NARROW = frozenset("iljtfI.,:;'|![]()/ ·-")
+_WIDE = frozenset("mwMW@%…_—→")
+
+
+def text_width(text: str, size: float) -> float:
+    """Return the estimated width in points of a line in a proportional sans-serif; rather too
+    large.
+
+    >>> text_width("", 12), text_width("MatMul", 10) > text_width("little", 10)
+    (0, True)
+    """
+    return sum(map(_em, text)) * size
+
+
+def monospace_width(text: str, size: float) -> float:
+    """Return the width in points of a line in a monospaced font."""
+    return sum(1.2 if _is_wide(character) else 0.6 for character in text) * size
+
+
+def _em(character: str) -> float:
+    if character in _NARROW:
+        return 0.31
+    if character in _WIDE:
+        return 0.86
+    if character.isascii():
+        return 0.68 if character.isupper() else 0.56
+    return 1.05 if _is_wide(character) else 0.66
+
+
+def _is_wide(character: str) -> bool:
+    return not character.isascii() and unicodedata.east_asian_width(character) in "WF"
+
+
+UNKNOWN_STEPS = "loop over steps"
+
+
+def with_handle(box: ViewNode, node: Node, place: DrawnGraph, dialect: Dialect) -> ViewNode:
+    """Return the box of a node, with a handle if the node is an operator that opens as a loop.
+
+    The badge has the number of steps that the declared shape determines.
+    """
+    recurrence = recurrence_of(node, dialect)
+    if recurrence is None:
+        return box
+    data = _input(place, node, recurrence, recurrence.data)
+    axis = _axis(place, node, recurrence)
+    if data is None or axis is None:
+        return replace(box, handle=LoopHandle(), badge=UNKNOWN_STEPS)
+    shape = place.graph.tensor(data).shape
+    length = shape.at(axis) if shape.rank is not None and -shape.rank <= axis < shape.rank else None
+    badge = (
+        counted(length.length, "step") if length is not None and length.is_static else UNKNOWN_STEPS
+    )
+    return replace(box, handle=LoopHandle(place.at(data.layer, data.output), axis), badge=badge)
+
+
+def _input(place: DrawnGraph, node: Node, recurrence: Recurrence, role: str) -> OutputRef | None:
+    sources = place.graph.sources[node.id]
+    if role not in recurrence.inputs:
+        return None
+    position = recurrence.inputs.index(role)
+    return sources[position] if position < len(sources) else None
+
+
+def _axis(place: DrawnGraph, node: Node, recurrence: Recurrence) -> int | None:
+    """Return the axis of time; None if it is only known at run time."""
+    if not recurrence.axis_role:
+        return 1 if str(node.attributes.get("layout", 0)) != "0" else recurrence.time_axis
+    source = _input(place, node, recurrence, recurrence.axis_role)
+    constant = None if source is None else place.graph.by_id[source.layer].constant
+    if constant is None or not constant.is_kept or constant.elements != 1:
+        return None
+    return int(constant.array().reshape(-1)[0])

@@ -36,24 +36,25 @@ from loopscope.view.boxes import (
     sized,
     tensor_text,
     tooltip,
+    with_handle,
 )
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
 from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
 from loopscope.view.group_boxes import (
     BlockDifferences,
+    FunctionCall,
     block_differences,
     box_title,
+    function_calls,
     group_box,
     kinds_of,
 )
-from loopscope.view.group_titles import FunctionCall, function_calls
 from loopscope.view.grouping import OUTER, Grouping, grouping
 from loopscope.view.lines import EdgeLines
-from loopscope.view.loop_handle import with_handle
 from loopscope.view.places import DrawnGraph, DrawnRegion
+from loopscope.view.preview import carried_number
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
-from loopscope.view.sparkline import carried_number
 from loopscope.view.trace_boxes import recorded_boxes
 
 _MAX_LISTED = 14

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loopscope.view.boxes import sized
-from loopscope.view.drawing_order import cycle_closing_arcs, levels
 from loopscope.view.graph import ViewEdge, ViewNode
+from loopscope.view.node_order import cycle_closing_arcs, levels
 from loopscope.view.rows import SIDEWAYS
 
 MAX_LEVELS = 12

@@ -1,4 +1,4 @@
-"""DOT text of a canvas: geometry for the browser's layout, or a complete picture for ``dot``.
+"""DOT text of a canvas: geometry for the browser's layout, or a picture drawn by ``dot``.
 
 Only synthetic ids, numbers and fixed words are written directly. Text of the model is passed
 through ``escape`` into HTML-like labels. Back edges are written from the Parameter
@@ -7,12 +7,16 @@ down to the Result with ``dir=back``, so that they are laid out along the side o
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from typing import Literal, get_args
 
-from loopscope.errors import MOST_OF_A_NAME, neutral
+import graphviz
+
+from loopscope.errors import MOST_OF_A_NAME, EngineError, neutral
+from loopscope.view.boxes import text_width
 from loopscope.view.colours import COLOURS
 from loopscope.view.graph import ClusterKind, EdgeKind, GraphView, ViewCluster, ViewEdge, ViewNode
-from loopscope.view.measure import text_width
 from loopscope.view.rows import SIDEWAYS, LayoutPart, UnrolledRow, ViewRows
 
 _FONT = 'fontname="Helvetica"'
@@ -294,3 +298,35 @@ def _edge(edge: ViewEdge, standalone: bool) -> str:
     elif edge.latent:
         words.append("style=invis")
     return f"  {tail} -> {head} [{' '.join(words)}];"
+
+
+PictureFormat = Literal["svg", "png", "pdf"]
+PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
+HOW_TO_GET_DOT = (
+    "drawing files needs the `dot` program of Graphviz: apt install graphviz,"
+    " brew install graphviz or winget install graphviz brings it"
+)
+
+
+class NoPicture(EngineError):
+    """A picture that cannot be drawn; the message contains advice."""
+
+
+def render(view: GraphView, format: PictureFormat = "svg") -> bytes:
+    """Return the picture's bytes. ``NoPicture`` if the ``dot`` program is missing or fails."""
+    return render_dot(dot_text(view, standalone=True), format)
+
+
+def render_dot(text: str, format: PictureFormat) -> bytes:
+    """Draw DOT text of ``loopscope.view.dot``."""
+    if shutil.which("dot") is None:
+        raise NoPicture(HOW_TO_GET_DOT)
+    if format == "png":
+        # Twice the density of a standard screen, so that small words stay readable.
+        text = text.replace("{", "{ graph [dpi=144];", 1)
+    try:
+        return bytes(graphviz.pipe("dot", format, text.encode(), quiet=True))
+    except graphviz.CalledProcessError as error:
+        raise NoPicture(
+            f"`dot` failed: {(error.stderr or b'').decode(errors='replace').strip()[:300]}"
+        ) from error

@@ -13,10 +13,10 @@ from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.view.graph import without_iterations
-from loopscope.view.group_titles import function_calls, named_scopes
+from loopscope.view.group_boxes import function_calls, named_scopes
 from loopscope.view.grouping import CHAIN, OUTER, grouping, is_group, shape_chains
+from loopscope.view.node_order import reading_order
 from loopscope.view.partition import holds_blocks, members_of, partition
-from loopscope.view.reading_order import reading_order
 from loopscope.view.roles import handed_in
 from loopscope.view.trace_boxes import decisions
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 from loopscope.ir.address import labels
 from loopscope.ir.model import Body, LayerId, ModelGraph, Node
-from loopscope.view.drawing_order import on_cycles, topological
+from loopscope.view.node_order import on_cycles, reading_order, topological
 from loopscope.view.partition import members_of
-from loopscope.view.reading_order import reading_order
 from loopscope.view.roles import handed_in
 
 CHAIN = "~shape"

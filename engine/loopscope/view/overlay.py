@@ -18,22 +18,19 @@ import numpy as np
 from loopscope.debug.cursor import OpenGraph
 from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
+from loopscope.debug.position import Status
 from loopscope.debug.run import Run
-from loopscope.debug.visible_rows import Status
 from loopscope.errors import EngineError, NotKept, ValueUnavailable, counted
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
 from loopscope.ir.address import Address
 from loopscope.ir.iteration import iteration_words, place_among
 from loopscope.view import backward_overlay
-from loopscope.view.cursor_boxes import cursor_boxes
 from loopscope.view.graph import GraphView, LoopHandle, ViewCluster, ViewEdge, ViewNode
-from loopscope.view.mark_painters import PAINTERS
-from loopscope.view.overlay_data import NO_MARKS, Marks, Overlay
-from loopscope.view.preview import value_preview
-from loopscope.view.sparkline import sparkline
-from loopscope.view.status import NodeStatus
-from loopscope.view.unrolled_instances import Instances, instances_at
+from loopscope.view.mark_painters import PAINTERS, cursor_boxes
+from loopscope.view.overlay_data import NO_MARKS, Marks, NodeStatus, Overlay
+from loopscope.view.preview import sparkline, value_preview
+from loopscope.view.unrolling import Instances, instances_at
 
 BY_HAND = "✎"
 """Prefix of the text of a value that the user has changed."""

@@ -1,13 +1,20 @@
-"""Data of an overlay, which restyles a picture at one moment of a run, and of the marks on it."""
+"""Data of an overlay, which restyles a picture at one moment of a run: statuses and marks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from loopscope.explain.provenance import ProvenanceStep
 from loopscope.view.node_data import NodeData
-from loopscope.view.status import BreakpointState, FrameStatus, NodeStatus
+
+NodeStatus = Literal["current", "done", "waiting", "skipped", "failed"]
+FrameStatus = Literal["active", "done", "waiting", "taken", "skipped"]
+"""A loop's body is ``active`` while it runs. A copy of an unrolled body may also be ``done`` or
+``waiting``. A branch is ``taken`` or ``skipped``.
+"""
+BreakpointState = Literal["on", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class Overlay:
     slices: dict[str, str] = field(default_factory=dict[str, str])
     """Slice texts on port maps, such as ``part [2] of 6`` with an index from 0."""
     sparks: dict[str, list[object]] = field(default_factory=dict[str, list[object]])
-    """Sparklines of folded loops (``loopscope.view.sparkline.Sparkline.as_data``)."""
+    """Sparklines of folded loops (``loopscope.view.preview.Sparkline.as_data``)."""
     next: str = ""
     """Id of the box or frame that runs next; empty at the end of the run."""
     current: str = ""

@@ -10,8 +10,7 @@ from loopscope.errors import WriteError
 from loopscope.ir.model import Model, expect_model
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.replaced_file import replaced_file, replaced_files
-from loopscope.write.weights_file import WeightsWriter
-from loopscope.write.xml_document import write_document
+from loopscope.write.ir_document import WeightsWriter, write_document
 
 __all__ = ["write_model"]
 

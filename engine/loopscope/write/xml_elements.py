@@ -1,6 +1,7 @@
 """Elements of an XML document, created and written with lxml.
 
-Texts that XML cannot represent are refused with an error that names them.
+Texts that XML cannot represent are refused with an error that names them. ``rt_info`` and
+``meta_data`` are made from the nested mappings of the reader.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from lxml import etree
 from loopscope.errors import WriteError, shorten
 
 if TYPE_CHECKING:
-    # The stubs define this class, but lxml itself does not export it.
     from lxml.etree._serializer import _IncrementalFileWriter
+
 
 _IMPOSSIBLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -95,3 +96,43 @@ class DocumentWriter:
     def _new_line(self) -> None:
         if self._open:
             self._xml.write("\n" + "\t" * min(len(self._open), _MAX_INDENT))
+
+
+# The limit of the reader.
+_MAX_DEPTH = 64
+
+
+def information(
+    tag: str, content: Mapping[str, object], *, of_layer: bool = False
+) -> etree._Element:
+    """Return an ``rt_info`` element.
+
+    In a layer or port, mappings become ``<attribute name="..." .../>``; elsewhere they become
+    sections.
+    """
+    root = element(tag)
+    for key, value in content.items():
+        _entry(root, key, value, of_layer=of_layer, depth=1)
+    return root
+
+
+def _entry(parent: etree._Element, key: str, value: object, *, of_layer: bool, depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise WriteError(f"rt_info is nested deeper than {_MAX_DEPTH}, the limit of readers")
+    plain = is_name(key) and key not in ("info", "attribute")
+    tag, name = (key, {}) if plain else ("info", {"name": key})
+    if not isinstance(value, Mapping):
+        child(parent, tag, {**name, "value": value})
+        return
+    if not of_layer:
+        target, content = child(parent, tag, name), value
+    else:
+        texts = {
+            inner: text
+            for inner, text in value.items()
+            if not isinstance(text, Mapping) and is_name(inner) and inner != "name"
+        }
+        target = child(parent, "attribute", {"name": key, **texts})
+        content = {inner: text for inner, text in value.items() if inner not in texts}
+    for inner, text in content.items():
+        _entry(target, inner, text, of_layer=False, depth=depth + 1)

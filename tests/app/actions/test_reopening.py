@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope.explain import iteration_matrix
 from loopscope.ops import NOT_KEPT
-from loopscope.run_file import record_all
+from loopscope.run_file import saving
 from loopscope_app.describe.matrix_chart import chart_of
 from loopscope_samples import sample
 from tests.app.components import sent, tabs
@@ -95,7 +95,7 @@ def test_a_file_that_is_none_is_refused_in_a_sentence(opened: Visit, tmp_path: P
 def test_a_file_without_weights_opens_at_its_moment_and_says_what_is_not_kept(
     opened: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     debugger = dense()
     debugger.seek(30)
     loopscope.save(debugger, tmp_path / "dense.loopscope", weights=False)
@@ -125,7 +125,7 @@ def test_without_weights_nothing_is_called_equal_that_could_not_be_computed(
 def test_what_is_not_kept_has_no_shape_in_a_matrix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     found = iteration_matrix(loopscope.load(tmp_path / "dense.loopscope"), "main/layers")
     assert any(

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 import loopscope
 from loopscope import builder
-from loopscope.run_file import record_all
+from loopscope.run_file import saving
 from loopscope_app.cli import main
 from loopscope_samples import FOLDER, Sample, samples
 from tests.app.command.test_cli import strictly
@@ -299,7 +299,7 @@ def test_a_run_for_a_few_tensors_has_no_explanation(
 def test_a_run_without_weights_is_told_as_the_schema_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     loopscope.save(dense(), tmp_path / "run.loopscope", weights=False)
     file = str(tmp_path / "run.loopscope")
     assert main(["why", file, "layers", "--json"]) == 0

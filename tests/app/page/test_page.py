@@ -19,7 +19,7 @@ import loopscope
 from loopscope import builder
 from loopscope.explain import listing
 from loopscope.ops.stored import write
-from loopscope.run_file import record_all
+from loopscope.run_file import saving
 from loopscope.view import (
     Marks,
     cursor_boxes,
@@ -376,7 +376,7 @@ def test_the_command_writes_pages_of_models_and_of_saved_runs(
 def test_a_run_without_weights_becomes_a_page_that_says_what_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     loopscope.save(dense(), tmp_path / "dense.loopscope", weights=False)
     assert main(["page", str(tmp_path / "dense.loopscope"), "-o", str(tmp_path / "page.html")]) == 0
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))

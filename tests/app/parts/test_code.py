@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 import loopscope
 from loopscope.executor.plan.planner import plan_of
 from loopscope.explain.code import listing
-from loopscope.explain.code_lines import Listing
+from loopscope.explain.code_parts import Listing
 from loopscope_app.describe.code_moment import branch_lines, code_moment, current_lines
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.parts.dock import code_tab

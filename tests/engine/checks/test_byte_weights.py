@@ -12,8 +12,8 @@ import pytest
 import loopscope
 from loopscope.checks.check import check
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rules import byte_weights
-from loopscope.checks.rules.byte_weights import SEVEN_BITS
+from loopscope.checks.rules import onnxruntime_results
+from loopscope.checks.rules.onnxruntime_results import SEVEN_BITS
 from loopscope.ops.catalogue import CATALOGUE
 
 _HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
@@ -75,7 +75,7 @@ def test_signed_weights_beyond_seven_bits_are_named(text: str, found: int) -> No
 def test_it_is_a_warning_on_a_processor_without_the_instructions(
     monkeypatch: pytest.MonkeyPatch, lacks: bool, severity: Severity
 ) -> None:
-    monkeypatch.setattr(byte_weights, "lacks_vnni", lambda: lacks)
+    monkeypatch.setattr(onnxruntime_results, "lacks_vnni", lambda: lacks)
     (finding,) = (
         one for one in check(model(product(1, 127)), CATALOGUE).diagnostics if one.code == "LS921"
     )

@@ -12,7 +12,7 @@ from onnx import parser
 from loopscope.checks.check import check, checked
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.checks.rule import HEADINGS, Rule
-from loopscope.checks.rules import BY_CODE, GROUPS, RULES, byte_weights
+from loopscope.checks.rules import BY_CODE, GROUPS, RULES, onnxruntime_results
 from loopscope.checks.text import documented, explanation, render
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read import read_model
@@ -26,7 +26,7 @@ REWRITE = os.environ.get("LOOPSCOPE_REWRITE_GOLDEN") == "1"
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_sample(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(byte_weights, "lacks_vnni", lambda: False)
+    monkeypatch.setattr(onnxruntime_results, "lacks_vnni", lambda: False)
     model = SAMPLES[code].model()
     report = check(model, CATALOGUE)
     assert code in {one.code for one in report.diagnostics}

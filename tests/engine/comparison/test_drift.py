@@ -15,7 +15,7 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.comparison import Drift, Moment, cosine_words, write_table
-from loopscope.comparison.correlation import correlated, tells
+from loopscope.comparison.entries import correlated, tells
 from loopscope.errors import EngineError
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.model import Model, ModelGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loopscope.comparison.growth import growth
+from loopscope.comparison.matched_slots import growth
 
 N = np.arange(64)
 NOISE = np.exp(np.random.default_rng(0).normal(0, 0.1, 64))

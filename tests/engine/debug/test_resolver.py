@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import loopscope
-from loopscope.debug.visible_rows import Scene
+from loopscope.debug.position import Scene
 from loopscope.executor.plan.plan import Plan
 from loopscope.ir.walk import nodes
 from loopscope.timeline.timeline import Moment, Timeline

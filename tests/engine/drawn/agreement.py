@@ -18,7 +18,7 @@ import loopscope
 from loopscope.debug.cursor import Cursor
 from loopscope.debug.result import RunStopped
 from loopscope.errors import EngineError
-from loopscope.explain.branch_history import branch_history
+from loopscope.explain.executions import branch_history
 from loopscope.explain.history import history
 from loopscope.timeline.vectorised import Columns, Recorded
 from tests.engine.drawn.graph import Choices

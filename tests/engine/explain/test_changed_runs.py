@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope.explain.branch_history import branch_history
 from loopscope.explain.compare import compare
+from loopscope.explain.executions import branch_history
 from loopscope.explain.export import export
 from loopscope.explain.history import history
 from loopscope.explain.iteration_matrix import iteration_matrix

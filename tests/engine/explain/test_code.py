@@ -22,7 +22,7 @@ import loopscope
 from loopscope.errors import AddressError, EngineError
 from loopscope.executor.plan.planner import plan_of
 from loopscope.explain.code import listing, runnable_code
-from loopscope.explain.literals import array_text
+from loopscope.explain.code_parts import array_text
 from loopscope.explain.running import kernel, onnx_kernel
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Port

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope import builder
-from loopscope.explain.margin import margin
+from loopscope.explain.facts import margin
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import loopscope
 from loopscope.errors import ValueUnavailable
-from loopscope.explain.branch_history import branch_history
+from loopscope.explain.executions import branch_history
 from loopscope.explain.provenance import provenance
 from tests.engine.debug.walks import model as walk
 from tests.engine.drafts import F32, Draft, tensor_iterator

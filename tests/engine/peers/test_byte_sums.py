@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope.peers import byte_sums
+from loopscope.peers import inexact_products
 from loopscope.peers.other_runtimes import Patience
 from loopscope.peers.report import ValueDifference
 from tests.engine.checks.test_byte_weights import model, product
@@ -17,7 +17,7 @@ _THERE = ValueDifference("main/MatMulInteger_0", 1, "64770", "65534")
 
 
 def test_the_processor_is_asked() -> None:
-    assert byte_sums.sums_in_16_bits(_PATIENCE) is pairs_saturate()
+    assert inexact_products.sums_in_16_bits(_PATIENCE) is pairs_saturate()
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_the_cause_is_told_of_weights_that_matter(
     told: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: saturates)
-    found = byte_sums.sentence(model(product(*weights)), first, _PATIENCE)
+    monkeypatch.setattr(inexact_products, "sums_in_16_bits", lambda _: saturates)
+    found = inexact_products.byte_sums_sentence(model(product(*weights)), first, _PATIENCE)
     assert ("as in MatMulInteger_0, in 16 bits" in found) is told
     assert bool(found) is told
 
@@ -61,8 +61,8 @@ def test_the_cause_is_told_of_what_is_rounded_after_a_product(
       rounded = QuantizeLinear (sum, a, z)
       y = DequantizeLinear (rounded, a, z)
     }"""
-    monkeypatch.setattr(byte_sums, "sums_in_16_bits", lambda _: True)
-    found = byte_sums.sentence(
+    monkeypatch.setattr(inexact_products, "sums_in_16_bits", lambda _: True)
+    found = inexact_products.byte_sums_sentence(
         model(text), ValueDifference(f"main/{label}", 1, "1", "2"), _PATIENCE
     )
     assert "as in MatMul_2, in 16 bits" in found

@@ -15,7 +15,7 @@ from onnx import numpy_helper, parser
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
-from loopscope.peers import against, drift_from_runtime, dynamic_quantization, npz_protocol
+from loopscope.peers import against, drift_from_runtime, inexact_products, npz_protocol
 from loopscope.peers.other_runtimes import Patience
 
 _X = np.random.default_rng(1).normal(size=(1, 256)).astype(np.float32)
@@ -115,7 +115,7 @@ def test_nothing_is_said_of_what_differs_for_another_reason(
         asked.append(words)
         return "OpenVINO", Path()
 
-    monkeypatch.setattr(dynamic_quantization, "run_file", run_file)
+    monkeypatch.setattr(inexact_products, "run_file", run_file)
     monkeypatch.setattr(npz_protocol, "read", lambda _: {"y": wrong})
-    assert dynamic_quantization.sentence(run, [_X], ["y"], Patience(60), 1e-3) == ""
+    assert inexact_products.quantization_sentence(run, [_X], ["y"], Patience(60), 1e-3) == ""
     assert bool(asked) is (dtype is np.int8)

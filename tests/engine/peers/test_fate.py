@@ -16,8 +16,7 @@ from openvino import opset15
 import loopscope
 from loopscope.errors import EngineError
 from loopscope.peers import RuntimeFate, fates
-from loopscope.peers.compiled_model import Layer
-from loopscope.peers.fate import fates_of
+from loopscope.peers.fate import Layer, fates_of
 from loopscope_app import cli
 from loopscope_samples import FOLDER
 from loopscope_samples.recipes import linear_attention

@@ -17,9 +17,8 @@ from loopscope.errors import EngineError, InputError
 from loopscope.native.run_once import never
 from loopscope.peers import Source, SourceReport, source_of
 from loopscope.peers.other_runtimes import Patience
-from loopscope.peers.source.compare_source import reported
+from loopscope.peers.source.compare_source import RuntimeSide, reported, runtime_side
 from loopscope.peers.source.program import SourceRun, run_source
-from loopscope.peers.source.runtime_column import RuntimeSide, runtime_side
 from loopscope.peers.source.source_report import ran, took
 from loopscope_app.cli import main
 from loopscope_samples.recipes import linear_attention

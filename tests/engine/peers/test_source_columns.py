@@ -14,8 +14,7 @@ import loopscope
 from loopscope import builder
 from loopscope.executor.machine.limits import Limits
 from loopscope.peers import Source, source_alone
-from loopscope.peers.source.compare_source import reported
-from loopscope.peers.source.runtime_column import runtime_side
+from loopscope.peers.source.compare_source import reported, runtime_side
 from loopscope_app.cli import main
 from tests.engine.peers.test_source import finished, named
 

@@ -26,11 +26,11 @@ from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes, graph_conversion
-from loopscope.read.tensorflow.call_scopes import with_call_scopes
-from loopscope.read.tensorflow.case_branches import with_ifs
 from loopscope.read.tensorflow.graph_file import GraphDefFile, read_source
+from loopscope.read.tensorflow.graph_rewrites import with_ifs
+from loopscope.read.tensorflow.node_scopes import with_call_scopes
 from loopscope.read.tensorflow.v1_control_flow import FRAME_OPERATIONS, with_functions
-from loopscope.view.group_titles import function_calls
+from loopscope.view.group_boxes import function_calls
 
 FILES = Path(__file__).parent / "files" / "tensorflow"
 EXPECTED = json.loads((FILES / "expected.json").read_text())

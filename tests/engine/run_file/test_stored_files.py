@@ -12,7 +12,7 @@ import pytest
 import loopscope
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.plan import Plan
-from loopscope.run_file import layout, read_recording
+from loopscope.run_file import read_recording, recording_codec
 from loopscope.run_file.loading import read_run
 from loopscope.run_file.saved_run import VERSION_OF_FORMAT
 
@@ -66,7 +66,7 @@ def test_a_version_that_orders_operations_otherwise_computes_again_or_says_why_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def other(plan: Plan) -> str:
-        return f"not {layout.layout_of(plan)}"
+        return f"not {recording_codec.layout_of(plan)}"
 
     monkeypatch.setattr(read_recording, "layout_of", other)
     expect_the_moment(loopscope.load(STORED / "version_2.loopscope"))

@@ -20,7 +20,7 @@ from loopscope.errors import NotKept, ValueUnavailable
 from loopscope.explain import export, listing, runnable_code, verdict
 from loopscope.ir.address import Address
 from loopscope.ir.walk import nodes
-from loopscope.run_file import loading, record_all
+from loopscope.run_file import loading, saving
 from loopscope_samples import samples
 from tests.engine.run_file.test_recorded_runs import addresses, begun, value
 
@@ -107,7 +107,7 @@ def test_a_short_run_is_recorded_whole_for_its_file(tmp_path: Path) -> None:
 def test_only_carried_state_leaves_what_weights_feed_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     debugger = dense()
     again = without_weights(debugger, tmp_path)
     np.testing.assert_array_equal(again.result.outputs[0], debugger.result.outputs[0])
@@ -233,7 +233,7 @@ def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Pat
 def test_code_of_a_run_without_weights_says_which_constants_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     again = without_weights(dense(), tmp_path)
     written = listing(again.plan).text
     assert written.count("]  # not kept: the run was saved without weights") == 2
@@ -246,7 +246,7 @@ def test_code_of_a_run_without_weights_says_which_constants_are_not_kept(
 def test_a_run_without_weights_is_saved_and_exported_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_all, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
     once = without_weights(dense(), tmp_path)
     loopscope.save(once, tmp_path / "again.loopscope")
     again = loopscope.load(tmp_path / "again.loopscope")

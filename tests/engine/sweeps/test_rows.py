@@ -19,10 +19,10 @@ from loopscope import builder
 from loopscope.errors import AddressError
 from loopscope.explain import first_not_finite
 from loopscope.sweeps import runner
+from loopscope.sweeps.batch import Stop
 from loopscope.sweeps.job import SweepJob
 from loopscope.sweeps.samples import samples_of
 from loopscope.sweeps.serial import rows_one_by_one
-from loopscope.sweeps.stopping import Stop
 from tests.draws import draws
 from tests.engine.drawn.models import drawn_model
 from tests.engine.drawn.two_numbers import Drawn, bodies, whole

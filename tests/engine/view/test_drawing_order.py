@@ -11,8 +11,8 @@ from loopscope import builder
 from loopscope.builder import ops
 from loopscope.view.build import graph_view
 from loopscope.view.dot import dot_text
-from loopscope.view.drawing_order import cycle_closing_arcs, levels, on_cycles
 from loopscope.view.folding import default_folding
+from loopscope.view.node_order import cycle_closing_arcs, levels, on_cycles
 from tests.engine.view.models import chain
 
 LAYERS = 2000

@@ -7,10 +7,10 @@ import pytest
 from onnx import parser
 
 import loopscope
+from loopscope.view.boxes import UNKNOWN_STEPS
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding
 from loopscope.view.graph import GraphView, LoopHandle
-from loopscope.view.loop_handle import UNKNOWN_STEPS
 from loopscope.view.overlay import overlay_at
 from loopscope.view.payload import structure
 from tests.engine.transform.test_open_as_loop import X, stacked

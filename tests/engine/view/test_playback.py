@@ -19,7 +19,7 @@ from loopscope.view.graph import ViewNode
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
 from loopscope.view.playback import difference, playback_batch
-from loopscope.view.sparkline import sparkline
+from loopscope.view.preview import sparkline
 from loopscope.view.tracks import tracks
 
 FOLDER = Path(__file__).parents[3] / "sample_models"

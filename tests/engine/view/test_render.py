@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from loopscope.view.build import graph_view
-from loopscope.view.render import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
+from loopscope.view.dot import HOW_TO_GET_DOT, NoPicture, PictureFormat, render
 from tests.engine.view.models import branches, nested, summing_loop
 
 BEGINS: dict[PictureFormat, bytes] = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}

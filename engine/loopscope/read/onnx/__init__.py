@@ -11,8 +11,7 @@ from onnx import ModelProto
 from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.collecting import no_garbage_collection
 from loopscope.ir.model import Body, Model, ModelGraph, OnnxSource
-from loopscope.read.address_length import check_addresses
-from loopscope.read.file_limits import ReadLimits
+from loopscope.read.file_limits import ReadLimits, check_addresses
 from loopscope.read.onnx.graphs import Builder, Built
 from loopscope.read.onnx.inference import Inferred, inference, nothing
 from loopscope.read.onnx.message_limit import check_message_count

@@ -26,9 +26,8 @@ from loopscope.ir.model import (
     Port,
 )
 from loopscope.ir.shape import PartialShape
-from loopscope.read.onnx.attributes import AttributeMap, attributes
 from loopscope.read.onnx.body_bindings import Bound, bound
-from loopscope.read.onnx.node_details import details_of, input_details
+from loopscope.read.onnx.node_attributes import AttributeMap, attributes, details_of, input_details
 from loopscope.read.onnx.scope import Scope, ScopedNode
 from loopscope.read.onnx.tensors import ExternalData, constant, dense
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType

@@ -18,8 +18,8 @@ from onnx import (
 )
 
 from loopscope.ir.model import BodyName
-from loopscope.read.onnx.attributes import AttributeMap
 from loopscope.read.onnx.inference import Inferred
+from loopscope.read.onnx.node_attributes import AttributeMap
 from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
 from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
 

@@ -17,11 +17,20 @@ from loopscope.errors import ReadError, Where, shorten
 from loopscope.ir.address import encode
 from loopscope.ir.model import FOREIGN, BodyName, ForeignBody, GraphPlace
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.onnx.attributes import WHOLE, AttributeMap, attributes_of, resolve_attributes
-from loopscope.read.onnx.batched_scan import expand_batched_scan, helper_functions, is_batched_scan
-from loopscope.read.onnx.expand_functions import expand_function
 from loopscope.read.onnx.inference import Inferred
-from loopscope.read.onnx.node_details import node_details
+from loopscope.read.onnx.node_attributes import (
+    WHOLE,
+    AttributeMap,
+    attributes_of,
+    node_details,
+    resolve_attributes,
+)
+from loopscope.read.onnx.rewritten_operations import (
+    expand_batched_scan,
+    expand_function,
+    helper_functions,
+    is_batched_scan,
+)
 from loopscope.read.onnx.scope import FunctionKey, NodeColumns, Scope, ScopedNode, node_of
 from loopscope.read.onnx.searches import GRAPH_DOMAIN, SEARCH_DOMAIN, SEARCHES, search
 from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews

@@ -6,8 +6,7 @@ from loopscope.errors import ReadError, Where
 from loopscope.ir.collecting import no_garbage_collection
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
-from loopscope.read.address_length import check_addresses
-from loopscope.read.file_limits import ReadLimits
+from loopscope.read.file_limits import ReadLimits, check_addresses
 from loopscope.read.openvino.bare_layers import MalformedLayers, are_bare_layers, whole_document
 from loopscope.read.openvino.document import Document
 from loopscope.read.weights import WeightsFile

@@ -12,8 +12,13 @@ from loopscope.ir.model import NO_ATTRIBUTES, BodyName, Edge, LayerId, ModelGrap
 from loopscope.ir.shape import PartialShape
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import fields
-from loopscope.read.openvino.constants import ConstantReader, Kind
-from loopscope.read.openvino.drafts import GraphDraft, LayerContent, LayerDraft
+from loopscope.read.openvino.drafts import (
+    ConstantReader,
+    GraphDraft,
+    Kind,
+    LayerContent,
+    LayerDraft,
+)
 from loopscope.read.openvino.expat_walk import (
     NO_ELEMENTS,
     Attributes,
@@ -21,8 +26,7 @@ from loopscope.read.openvino.expat_walk import (
     ExpatWalk,
     MalformedXML,
 )
-from loopscope.read.openvino.ports import PortElements
-from loopscope.read.openvino.repeated_blocks import Blocks
+from loopscope.read.openvino.repeated_blocks import Blocks, PortElements
 from loopscope.read.weights import WeightsFile
 
 _VERSIONS = ("10", "11")

@@ -15,17 +15,19 @@ from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.recognise import Format
 from loopscope.read.tensorflow import conversion_notes
-from loopscope.read.tensorflow.call_scopes import with_call_scopes, with_declared_calls
-from loopscope.read.tensorflow.case_branches import with_ifs
-from loopscope.read.tensorflow.control_prints import with_read_prints
+from loopscope.read.tensorflow.conversion_notes import add_tensorflow_attributes
 from loopscope.read.tensorflow.graph_file import (
     SAVED_MODEL,
     GraphDefFile,
     parse_message,
     read_source,
 )
-from loopscope.read.tensorflow.node_origins import with_origins
-from loopscope.read.tensorflow.unconverted import add_tensorflow_attributes
+from loopscope.read.tensorflow.graph_rewrites import with_ifs, with_read_prints
+from loopscope.read.tensorflow.node_scopes import (
+    with_call_scopes,
+    with_declared_calls,
+    with_origins,
+)
 from loopscope.read.tensorflow.v1_control_flow import with_functions
 from loopscope.read.tensorflow.variable_states import restore_states, with_states
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from loopscope.errors import shorten
 from loopscope.ir.model import Model
-from loopscope.read.address_length import check_addresses
 from loopscope.read.conversion import read_converted, run_openvino
-from loopscope.read.file_limits import ReadLimits
+from loopscope.read.file_limits import ReadLimits, check_addresses
 from loopscope.read.tflite.graphs import CONTROL_FLOW, GraphReader
 from loopscope.read.tflite.remainder import MAX_SUBGRAPHS, Fragment, convert_operators
 from loopscope.read.tflite.schema import SchemaFile

@@ -1,6 +1,5 @@
 """Operators that are loops over time, each with the body of its loop."""
 
-from loopscope.transform.recurrences.row import Recurrence
-from loopscope.transform.recurrences.table import ROWS, recurrence_of
+from loopscope.transform.recurrences.table import ROWS, Recurrence, recurrence_of
 
 __all__ = ["ROWS", "Recurrence", "recurrence_of"]

@@ -8,11 +8,12 @@ from functools import partial
 from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.shape import UNKNOWN
-from loopscope.transform.recurrences.activations import Activation, activations_by_direction
 from loopscope.transform.recurrences.cells import (
     LSTM_ORDER,
+    Activation,
     CellPlan,
     GruPlan,
+    activations_by_direction,
     gru_cell,
     lstm_cell,
     rnn_cell,

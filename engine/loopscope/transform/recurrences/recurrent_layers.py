@@ -10,17 +10,15 @@ from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN
-from loopscope.transform.recurrences.activations import (
-    Activation,
-    activations_by_direction,
-    over_directions,
-)
 from loopscope.transform.recurrences.cells import (
     LSTM_ORDER,
+    Activation,
     CellPlan,
     GruPlan,
+    activations_by_direction,
     gru_cell,
     lstm_cell,
+    over_directions,
     rnn_cell,
     weights_product,
 )

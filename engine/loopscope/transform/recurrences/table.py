@@ -1,21 +1,49 @@
-"""The table of operators that are loops over time."""
+"""The table of operators that are loops over time, and its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Dialect, Node
 from loopscope.transform.recurrences import (
-    attention_lstm,
     causal_convolution,
     gated_delta_net,
     linear_attention,
+    microsoft_lstms,
     openvino_sequences,
-    quantized_lstm,
     recurrent_layers,
     sums_and_decoders,
 )
-from loopscope.transform.recurrences.row import Recurrence
+from loopscope.transform.recurrences.opening import Opening
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """An operator that is a loop: its roles, and the function that builds the loop."""
+
+    type: str
+    domain: str
+    """Domain of ONNX (``ai.onnx``, ``com.microsoft``); ``openvino`` for OpenVINO's opsets."""
+    inputs: tuple[str, ...]
+    """Roles of the inputs, in order."""
+    build: Callable[[Opening], tuple[Tensor, ...]]
+    """Builds the loop and returns a tensor for each output of the operator.
+
+    It computes in f32 where the operator has a narrower float, as the kernel does.
+    """
+    states: tuple[str, ...]
+    """Names of the carried values in the body."""
+    gates: tuple[str, ...] = ()
+    """Names of the nodes of the body that are the gates of the recurrence."""
+    data: str = "input"
+    """Role of the input whose axis of time determines the number of iterations."""
+    time_axis: int | None = 0
+    """Axis of time in ``data``; None if the operator must be opened to know it."""
+    axis_role: str = ""
+    """Role of the constant input that is the axis of time, instead of ``time_axis``."""
+
 
 _LSTM_GATES = ("input_gate", "forget_gate", "cell_gate", "output_gate")
 _GRU_GATES = ("update_gate", "reset_gate", "candidate")
@@ -106,16 +134,16 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="DynamicQuantizeLSTM",
         domain=_MICROSOFT,
-        inputs=quantized_lstm.INPUTS,
-        build=quantized_lstm.quantized_lstm,
+        inputs=microsoft_lstms.QUANTIZED_INPUTS,
+        build=microsoft_lstms.quantized_lstm,
         states=("hidden", "cell"),
         gates=_LSTM_GATES,
     ),
     Recurrence(
         type="AttnLSTM",
         domain=_MICROSOFT,
-        inputs=attention_lstm.INPUTS,
-        build=attention_lstm.attention_lstm,
+        inputs=microsoft_lstms.ATTENTION_INPUTS,
+        build=microsoft_lstms.attention_lstm,
         states=("hidden", "cell", "attention"),
         gates=(*_LSTM_GATES, "alignment"),
     ),

@@ -1,8 +1,11 @@
-"""Graphs of the Model as GraphProtos, and changed functions as FunctionProtos."""
+"""Graphs of the Model as GraphProtos, and changed functions as FunctionProtos.
+
+A body has its inputs and outputs in the order of ONNX, and names that it captures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,21 +13,30 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.constant import Constant
-from loopscope.ir.model import ModelGraph, Node, OutputRef, Port
-from loopscope.read.onnx.batched_scan import HELPER_DOMAIN
+from loopscope.ir.model import Body, InputMap, LayerId, ModelGraph, Node, OutputRef, Port
+from loopscope.read.onnx.rewritten_operations import HELPER_DOMAIN
 from loopscope.read.onnx.scope_reader import BODIES
-from loopscope.write.onnx.attribute_protos import attribute_protos, constant_attribute
-from loopscope.write.onnx.bound_bodies import BoundBody, bind_body, is_capture, own_inputs
-from loopscope.write.onnx.opsets import OpsetImports, domain_and_version, written_domain
-from loopscope.write.onnx.source_file import SourceFile
+from loopscope.write.onnx.protos import (
+    ExternalTensors,
+    array_proto,
+    attribute_protos,
+    constant_attribute,
+    kept_value_infos,
+    tensor_proto,
+    value_info,
+)
+from loopscope.write.onnx.source_file import (
+    OpsetImports,
+    SourceFile,
+    domain_and_version,
+    written_domain,
+)
 from loopscope.write.onnx.tensor_names import (
     TensorNames,
     UnusedNames,
     is_initializer,
     name_tensors,
 )
-from loopscope.write.onnx.tensor_protos import ExternalTensors, array_proto, tensor_proto
-from loopscope.write.onnx.value_infos import kept_value_infos, value_info
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,3 +273,46 @@ def _ports(graph: ModelGraph, names: TensorNames) -> dict[str, Port]:
     for tensor, name in names.outputs.items():
         ports[name] = graph.tensor(tensor)
     return ports
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundBody:
+    """A body with its inputs and outputs in the order of the node's."""
+
+    parameters: Sequence[Node]
+    """Parameters that the operation feeds; the others are captured."""
+    results: Sequence[Node]
+    captured: Mapping[LayerId, str]
+    """Outer name of each captured Parameter."""
+
+
+def bind_body(node: Node, body: Body, inputs: Sequence[str]) -> BoundBody:
+    """Return the order of a body's ends. ``inputs`` are the names of the node's inputs."""
+    by_id = body.graph.by_id
+    captures = [entry for entry in body.inputs if is_capture(body, entry)]
+    own = [entry for entry in body.inputs if not is_capture(body, entry)]
+    # The iteration number of a Loop has the external number -1, and comes first.
+    own.sort(key=lambda entry: entry.external)
+    fed = {entry.internal for entry in body.inputs}
+    # A branch of an invalid file has inputs that nothing feeds.
+    unfed = [parameter for parameter in body.graph.parameters if parameter.id not in fed]
+    results = sorted(body.outputs, key=lambda entry: entry.external)
+    return BoundBody(
+        [*(by_id[entry.internal] for entry in own), *unfed],
+        [by_id[entry.internal] for entry in results],
+        {entry.internal: inputs[entry.external] for entry in captures},
+    )
+
+
+def is_capture(body: Body, entry: InputMap) -> bool:
+    """Return True if a Parameter receives the same outer tensor in every iteration."""
+    carried = {edge.to_layer for edge in body.back_edges}
+    return entry.axis is None and not entry.is_iteration_number and entry.internal not in carried
+
+
+def own_inputs(node: Node) -> int:
+    """Return the number of a node's inputs before its captures."""
+    captured = {
+        entry.external for body in node.bodies for entry in body.inputs if is_capture(body, entry)
+    }
+    return min(captured, default=len(node.inputs))

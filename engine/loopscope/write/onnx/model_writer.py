@@ -1,4 +1,7 @@
-"""A Model as a ModelProto, with the opsets, functions and metadata of its source."""
+"""A Model as a ModelProto, with the opsets, functions and metadata of its source.
+
+Types and shapes of a changed or translated model are inferred by the onnx package.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from onnx import ModelProto, StringStringEntryProto
 
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.model import Model
+from loopscope.ir.replace import replace
 from loopscope.ir.walk import nodes
+from loopscope.read import ReadLimits
+from loopscope.read.onnx import read_onnx
 from loopscope.write.onnx.graph_writer import GraphWriter
-from loopscope.write.onnx.opsets import OpsetImports
-from loopscope.write.onnx.source_file import SourceFile
+from loopscope.write.onnx.protos import ExternalTensors
+from loopscope.write.onnx.source_file import OpsetImports, SourceFile
 from loopscope.write.onnx.tensor_names import UnusedNames
-from loopscope.write.onnx.tensor_protos import ExternalTensors
 
 _FIELDS = ("producer_name", "producer_version", "domain", "doc_string")
 """Entries of ``Model.meta_data`` that are fields of a ModelProto."""
@@ -90,3 +95,17 @@ def _set_meta_data(proto: ModelProto, meta_data: Mapping[str, object]) -> None:
                     value=original if shorten(original, _READ_CHARACTERS) == text else text,
                 )
             )
+
+
+def with_inferred_types(model: Model) -> Model:
+    """Return the model as it is read from its own file.
+
+    Its ports have the types that ONNX infers for the changed graph. ``WriteError`` if ONNX cannot
+    express the model.
+    """
+    data: list[bytes | memoryview] = []
+    external = ExternalTensors(data.append, "weights") if is_external(model) else None
+    document = model_proto(model, external).SerializeToString()
+    limits = ReadLimits(onnx_bytes=len(document) + 1)
+    weights = b"".join(data) if external is not None else None
+    return replace(read_onnx(document, weights, "", limits), file=model.file, notes=model.notes)

@@ -10,7 +10,7 @@ from loopscope.ir.model import Model
 from loopscope.replaced_file import replaced_files
 from loopscope.write.onnx.model_writer import external_locations, is_external, model_proto
 from loopscope.write.onnx.openvino.translation import to_onnx
-from loopscope.write.onnx.tensor_protos import ExternalTensors
+from loopscope.write.onnx.protos import ExternalTensors
 
 
 def write_onnx(model: Model, target: Path) -> None:

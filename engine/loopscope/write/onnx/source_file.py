@@ -1,12 +1,17 @@
-"""Nodes and graphs of the ONNX file that a model was read from."""
+"""The ONNX file that a model was read from: its nodes, graphs, and opset imports.
+
+A written model or function imports the opsets of its source, and those that added nodes need.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cached_property
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
+from loopscope.errors import WriteError, shorten
 from loopscope.ir.model import Body, Node, OnnxSource
 
 
@@ -63,3 +68,42 @@ def _same(left: tuple[Body, ...], right: tuple[Body, ...]) -> bool:
         body.graph.nodes is other.graph.nodes and body.graph.edges is other.graph.edges
         for body, other in zip(left, right, strict=True)
     )
+
+
+ONNX = "ai.onnx"
+
+
+class OpsetImports:
+    """The imports of the source, and those that added nodes need."""
+
+    def __init__(self, source: Iterable[OperatorSetIdProto]) -> None:
+        self.protos = list(source)
+        self._versions = {item.domain or ONNX: item.version for item in self.protos}
+
+    def require(self, node: Node) -> None:
+        """Import the opset of a node.
+
+        ``WriteError`` if another version of its domain is imported.
+        """
+        domain, version = domain_and_version(node)
+        if version is None or (domain == ONNX and version == 1 and ONNX not in self._versions):
+            return  # a file without an import of ONNX has the first opset
+        imported = self._versions.setdefault(domain, version)
+        if imported != version:
+            raise WriteError(
+                f"{shorten(node.name, 60)!r} ({node.type}) is of opset {domain} {version}, and "
+                f"the model imports {domain} {imported}: an ONNX graph has one version of a domain"
+            )
+        if all((item.domain or ONNX) != domain for item in self.protos):
+            self.protos.append(OperatorSetIdProto(domain=written_domain(domain), version=version))
+
+
+def domain_and_version(node: Node) -> tuple[str, int | None]:
+    """Return the domain of a node, and its version; None if the file does not import the domain."""
+    domain, _, version = node.opset.rpartition(" ")
+    return (domain, int(version)) if domain and version.isdecimal() else (node.opset, None)
+
+
+def written_domain(domain: str) -> str:
+    """Return the domain as it is written: the ONNX domain is empty."""
+    return "" if domain == ONNX else domain

@@ -9,8 +9,7 @@ import numpy as np
 
 from loopscope.errors import WriteError, shorten
 from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
-from loopscope.write.tensorflow.node_request import NodeRequest
-from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, with_port
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, NodeRequest, with_port
 from loopscope.write.tensorflow.translations import RULES
 
 Region = Callable[[GraphDefNodes, Node, Sequence[GraphDefTensor], str], Sequence[GraphDefTensor]]

@@ -9,8 +9,7 @@ import numpy as np
 
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
-from loopscope.write.tensorflow.node_request import NodeRequest, Rule
-from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor
+from loopscope.write.tensorflow.nodes import GraphDefNodes, GraphDefTensor, NodeRequest, Rule
 
 I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
 

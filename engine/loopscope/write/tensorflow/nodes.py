@@ -1,9 +1,9 @@
-"""The nodes of a GraphDef or function under construction, and the tensors between them."""
+"""The nodes of a GraphDef under construction, and the request that a translation rule receives."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.graph_messages import DATA_TYPES, MESSAGES
-from loopscope.ir.model import Port
+from loopscope.ir.model import Node, Port
 from loopscope.ir.shape import DYNAMIC, PartialShape
 
 _TYPES = {
@@ -305,3 +305,43 @@ def _set_tensor(target: Any, array: np.ndarray) -> None:
     for length in array.shape:
         target.tensor_shape.dim.add(size=length)
     target.tensor_content = np.ascontiguousarray(array).tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequest:
+    """A node to translate, its target graph, its inputs, and their values where constant."""
+
+    nodes: GraphDefNodes
+    node: Node
+    inputs: Sequence[GraphDefTensor]
+    constants: Sequence[np.ndarray | None]
+
+    def text(self, name: str, default: str = "") -> str:
+        return str(self.node.attributes.get(name, default))
+
+    def is_true(self, name: str, default: bool = False) -> bool:
+        return self.text(name, str(default)).lower() in ("true", "1")
+
+    def numbers(self, name: str) -> list[int]:
+        return [int(text) for text in self.text(name).split(",") if text.strip()]
+
+    def constant(self, index: int) -> np.ndarray:
+        """Return the value of an input; ``WriteError`` if it is not constant."""
+        value = self.constants[index] if index < len(self.constants) else None
+        if value is None:
+            raise WriteError(
+                f"input {index} of {self.node.type} is computed, "
+                "but it is an attribute in TensorFlow"
+            )
+        return value
+
+    def axis(self, index: int) -> int:
+        """Return the value of an input that is a single integer."""
+        return int(self.constant(index).reshape(-1)[0])
+
+    @property
+    def kind(self) -> ElementType:
+        return self.inputs[0].element_type
+
+
+Rule = Callable[[NodeRequest], Sequence[GraphDefTensor]]

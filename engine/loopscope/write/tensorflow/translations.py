@@ -10,8 +10,7 @@ import numpy as np
 from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
 from loopscope.write.tensorflow.movement_rules import MOVEMENTS
-from loopscope.write.tensorflow.node_request import NodeRequest, Rule
-from loopscope.write.tensorflow.nodes import GraphDefTensor
+from loopscope.write.tensorflow.nodes import GraphDefTensor, NodeRequest, Rule
 
 I32, BOOLEAN = ElementType.I32, ElementType.BOOLEAN
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from onnx import FunctionProto, NodeProto
 
-from loopscope.read.onnx.attributes import AttributeMap
+from loopscope.read.onnx.node_attributes import AttributeMap
 from loopscope.read.onnx.searches.beams import Beams
 from loopscope.read.onnx.searches.decoder_search import GRAPH_DOMAIN, SEARCH_DOMAIN, Search
 from loopscope.read.onnx.searches.encoder_beams import EncoderBeams

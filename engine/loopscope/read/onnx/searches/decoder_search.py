@@ -22,7 +22,7 @@ from onnx import (
     numpy_helper,
 )
 
-from loopscope.read.onnx.attributes import AttributeMap
+from loopscope.read.onnx.node_attributes import AttributeMap
 
 GRAPH_DOMAIN = "loopscope.graphs"
 """Domain of nodes that run the graph in their attribute ``graph`` once, with their inputs as its

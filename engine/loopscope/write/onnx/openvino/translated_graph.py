@@ -16,7 +16,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC, PartialShape
-from loopscope.write.onnx.tensor_protos import NUMBERS
+from loopscope.write.onnx.protos import NUMBERS
 
 _VERSION = 18
 OPSET = f"ai.onnx {_VERSION}"

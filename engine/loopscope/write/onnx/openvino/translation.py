@@ -1,17 +1,22 @@
-"""Translation of an OpenVINO model to a model of ONNX operations."""
+"""Translation of an OpenVINO model to a model of ONNX operations.
+
+Ports that an OpenVINO file does not declare get the known types and shapes: it writes a scalar like
+any rank.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from loopscope.checks.check import check
+from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import WriteError, listed, shorten
-from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelGraph, Node
+from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC
-from loopscope.ir.walk import nodes
+from loopscope.ir.walk import graphs, nodes
 from loopscope.ops.catalogue import CATALOGUE
-from loopscope.write.onnx.openvino.known_ports import with_known_ports
+from loopscope.ops.declare import Known
 from loopscope.write.onnx.openvino.movement_rules import MOVEMENTS
 from loopscope.write.onnx.openvino.operation_rules import COMPUTATIONS
 from loopscope.write.onnx.openvino.regions import translate_if, translate_loop
@@ -134,3 +139,36 @@ def _in_order(graph: ModelGraph) -> list[Node]:
             raise WriteError("the graph has a cycle of edges, which an ONNX graph cannot have")
         waiting = left
     return ordered
+
+
+def with_known_ports(model: Model) -> Model:
+    """Return the model with the types and shapes that propagation finds."""
+    known = propagate(model, CATALOGUE)
+    done: dict[int, ModelGraph] = {}
+    for place in reversed(list(graphs(model))):
+        nodes = [_node(node, place.address, known, done) for node in place.graph.nodes]
+        done[id(place.graph)] = replace(place.graph, nodes=tuple(nodes))
+    return replace(model, graph=done[id(model.graph)])
+
+
+def _node(node: Node, address: str, known: Propagated, done: dict[int, ModelGraph]) -> Node:
+    bodies = tuple([replace(body, graph=done[id(body.graph)]) for body in node.bodies])
+    if node.type == "Result":
+        inputs = tuple([_port(port, known.output(address, node.id)) for port in node.inputs])
+        return replace(node, inputs=inputs)
+    outputs = tuple(
+        [
+            _port(port, known.output(address, node.id, index))
+            for index, port in enumerate(node.outputs)
+        ]
+    )
+    return replace(node, outputs=outputs, bodies=bodies)
+
+
+def _port(port: Port, known: Known) -> Port:
+    both = port.shape.intersect(known.shape)
+    return replace(
+        port,
+        element_type=known.element_type or port.element_type,
+        shape=known.shape if both is None else both,
+    )
