@@ -54,12 +54,10 @@ def show() -> None:
         first_screens.show_lesson(session)
     else:
         view = shown_view(session, opened)
-        screen = (
-            first_screens
-            if view == DEBUG
-            else import_module(f"loopscope_app.screens.{_SCREENS[view]}")
-        )
-        screen.show(session)
+        if view == DEBUG:
+            first_screens.show_debugger(session)
+        else:
+            import_module(f"loopscope_app.screens.{_SCREENS[view]}").show(session)
     opener.show_drop_target()
     if LAUNCH.watch:
         file_watch.show()

@@ -132,7 +132,7 @@ _MODULE_OF_NAME = {
     "load": "run_file.loading",
     "open_as_loop": "transform.open_as_loop",
     "read_model": "read",
-    "run": "debug.fetches",
+    "run": "debug.session",
     "save": "run_file.saving",
     "show": "launch",
     "specialise": "transform.specialise.specialising",
