@@ -17,8 +17,8 @@ from loopscope.debug.session import Session
 from loopscope.errors import InputError
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, OutputRef, Signature
-from loopscope.ir.number_text import significant
-from loopscope.ir.prune import pruned
+from loopscope.ir.named_tensors import pruned
+from loopscope.ir.readable import significant
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.transform.in_double_precision import in_double_precision
 from loopscope.transform.new_input import with_new_input

@@ -19,18 +19,14 @@ from loopscope.builder import (
     compat as compat,  # builder.compat.v1 is a separate name without a page in the documentation
 )
 from loopscope.builder.body import Collected, current_iteration
-from loopscope.builder.branches import case, cond, switch_case
-from loopscope.builder.control import control_dependencies
-from loopscope.builder.function import function
+from loopscope.builder.branches import case, cond, function, switch_case
 from loopscope.builder.gradient.gradients import gradients, stop_gradient
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
-from loopscope.builder.op_library import load_op_library
-from loopscope.builder.operation_handle import GraphOperation
-from loopscope.builder.operations import Operations
-from loopscope.builder.printing import Print
+from loopscope.builder.operations import Operations, load_op_library
+from loopscope.builder.side_effects import Print, control_dependencies
 from loopscope.builder.sparse_values import IndexedSlices, SparseTensor
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.builder.tensor_array import TensorArray
 from loopscope.builder.tensorflow_names import (
     TensorShape,

@@ -1,12 +1,16 @@
-"""Branches: ``cond``, ``case`` and ``switch_case``, built as If-8."""
+"""Branches and calls: ``cond``, ``case`` and ``switch_case`` as If-8, and ``function``.
+
+A function is a named subgraph that is called in several places.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from loopscope.builder.callables import check_signature
-from loopscope.builder.frame import GraphFrame
+from loopscope.builder.frame import GraphFrame, NameScope
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.structure import Leaf, align_leaves, leaves, rebuild
 from loopscope.builder.tensor import Tensor
@@ -205,3 +209,40 @@ def switch_case(
     with graph.within(caller):
         pairs = [(index == number, functions[number]) for number in sorted(functions)]
     return _chain(pairs, default, caller)
+
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+@overload
+def function(
+    fn: Callable[Arguments, Returned], *, name: str = ""
+) -> Callable[Arguments, Returned]: ...
+@overload
+def function(
+    fn: None = None, *, name: str = ""
+) -> Callable[[Callable[Arguments, Returned]], Callable[Arguments, Returned]]: ...
+def function(fn: Any = None, *, name: str = "") -> Any:
+    """Make a Python function a named part of graphs. Use it as a decorator, with or without
+    ``name=`` (default: the function's name).
+
+    Every call puts its nodes into a separate name scope: ``attention/``, then ``attention_1/``, ...
+    The model contains plain nodes and is written as plain IR; its ``rt_info`` lists the calls. A
+    view draws the first call open, with the number of calls, and each later call as a box that can
+    be opened.
+    """
+    if fn is None:
+        return functools.partial(function, name=name)
+    if not callable(fn):
+        raise TypeError(f"function(): expected a function, got {fn!r}")
+    scope = name or getattr(fn, "__name__", "function").strip("<>")
+
+    @functools.wraps(fn)
+    def call_in_scope(*inputs: Any, **keywords: Any) -> Any:
+        graph = graph_of([leaf.value for leaf in leaves((inputs, keywords))], scope)
+        with graph.within(scope) as scope_name:
+            graph.frame.calls.append(NameScope(scope_name, scope))
+            return fn(*inputs, **keywords)
+
+    return call_in_scope

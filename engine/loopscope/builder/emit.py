@@ -14,7 +14,7 @@ from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, typed
-from loopscope.ops.input_names import input_names, input_text
+from loopscope.ops.port_meanings import input_names, input_text
 
 if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph

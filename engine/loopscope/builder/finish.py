@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import reject_lost_writes
 from loopscope.builder.frame import NameScope
+from loopscope.builder.mistakes import reject_lost_writes
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check

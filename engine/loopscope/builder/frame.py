@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopscope.builder.call_sites import Written, reject_lost_writes
+from loopscope.builder.mistakes import Written, reject_lost_writes
 from loopscope.builder.naming import Names
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
@@ -17,7 +17,7 @@ from loopscope.ir.constant import Constant
 from loopscope.ir.model import NO_ATTRIBUTES, Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ops.declare import Known
-from loopscope.ops.effects import OPSET
+from loopscope.ops.own_operations import OPSET
 
 if TYPE_CHECKING:
     from loopscope.builder.graph_builder import Graph as GraphUnderConstruction

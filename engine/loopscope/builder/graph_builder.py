@@ -16,12 +16,11 @@ import numpy as np
 from loopscope.builder.emit import infer_outputs, lift_inputs, newest
 from loopscope.builder.finish import build_model
 from loopscope.builder.frame import GraphFrame, NameScope
-from loopscope.builder.importing import insert_model
+from loopscope.builder.inline import insert_model
 from loopscope.builder.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from loopscope.builder.naming import Names, snake_case
-from loopscope.builder.operation_handle import GraphOperation
 from loopscope.builder.python_attributes import attribute_texts, shape_of
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.checks.known import MOST_ELEMENTS
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.constant import Constant

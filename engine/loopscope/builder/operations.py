@@ -1,10 +1,16 @@
-"""Functions of operations, created from their declarations on first use."""
+"""Functions of operations, created from their declarations on first use.
+
+``load_op_library`` returns those of the custom operations of a file.
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from loopscope.builder.graph_builder import graph_of
@@ -13,9 +19,10 @@ from loopscope.builder.python_attributes import expected
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ops.catalogue import Catalogue
+from loopscope.ops.custom import install_file
 from loopscope.ops.declare import REQUIRED, Operation, Role
-from loopscope.ops.effects import OPSET
-from loopscope.ops.input_names import input_names, input_text
+from loopscope.ops.own_operations import OPSET
+from loopscope.ops.port_meanings import input_names, input_text
 
 Function = Callable[..., Any]
 _OTHER_FUNCTIONS = {
@@ -210,3 +217,29 @@ def _types(types: frozenset[Any]) -> str:
         if len(types) > 20
         else ", ".join(sorted(str(element_type) for element_type in types))
     )
+
+
+_LOADED: dict[Path, tuple[str, SimpleNamespace]] = {}
+
+
+def load_op_library(library_filename: str | Path) -> SimpleNamespace:
+    """Install the ``OPERATIONS`` of a Python file and return a function for each, by its name in
+    snake_case.
+
+            zero_out_module = builder.load_op_library("zero_out.py")
+            zero_out_module.zero_out([[1, 2], [3, 4]])
+
+    Like ``loopscope --ops``, this runs the file, which is the caller's own code. An unchanged file
+    is not loaded again. ``EngineError`` if the file is invalid, or if an operation is declared
+    wrongly or already exists.
+    """
+    path = Path(os.path.realpath(library_filename))
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if path in _LOADED and _LOADED[path][0] == text:
+        return _LOADED[path][1]
+    installed = install_file(path)
+    functions = SimpleNamespace(
+        **{snake_case(operation.name): function_of(operation) for operation in installed}
+    )
+    _LOADED[path] = text, functions
+    return functions

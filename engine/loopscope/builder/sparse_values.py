@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.builder.graph_builder import graph_of
-from loopscope.builder.shape_invariants import Composite
+from loopscope.builder.loop import Composite
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import INDEX_TYPES

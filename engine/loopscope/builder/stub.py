@@ -14,7 +14,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.attribute_text import AttributeKind
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import REQUIRED, Attribute, Operation
-from loopscope.ops.input_names import input_names
+from loopscope.ops.port_meanings import input_names
 from loopscope.replaced_file import replaced_file
 
 STUB = Path(__file__).with_name("named.pyi")

@@ -20,17 +20,24 @@ from loopscope.builder.callables import (
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.inline import inline_graph
-from loopscope.builder.loop import BOOLEAN, Entered, Iteration, LoopPlan, LoopVariable, build_loop
-from loopscope.builder.shape_invariants import shape_of_variable, shapes_of_variables
+from loopscope.builder.loop import (
+    BOOLEAN,
+    Entered,
+    Iteration,
+    LoopPlan,
+    LoopVariable,
+    build_loop,
+    shape_of_variable,
+    shapes_of_variables,
+)
 from loopscope.builder.structure import align_leaves, describe, leaves, matches, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.tensor_array import FirstWrite, TensorArray
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import INDEX_TYPES
-from loopscope.ir.gradient_info import NO_WAY_BACK
 from loopscope.ir.model import NO_ATTRIBUTES
 from loopscope.ir.model import ModelGraph as FinishedGraph
-from loopscope.ir.parallel_iterations import PARALLEL_ITERATIONS, USUAL_WINDOW
+from loopscope.ir.rt_info import NO_WAY_BACK, PARALLEL_ITERATIONS, USUAL_WINDOW
 from loopscope.ops.declare import Known
 
 

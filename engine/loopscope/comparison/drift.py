@@ -34,8 +34,7 @@ from loopscope.errors import EngineError, elided
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
-from loopscope.ir.number_text import significant
-from loopscope.ir.readable import readable
+from loopscope.ir.readable import readable, significant
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.native import trim_heap
 from loopscope.native.run_once import never

@@ -13,6 +13,7 @@ import numpy as np
 
 from loopscope.comparison.deviation import is_comparable
 from loopscope.debug.run import Run
+from loopscope.executor.plan.analyses import unpacking
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
@@ -23,9 +24,8 @@ from loopscope.executor.plan.plan import (
     Program,
     Region,
 )
-from loopscope.executor.plan.unpacked_weights import unpacking
 from loopscope.ir.recorded_rows import RECORDED, is_control
-from loopscope.ops.narrowing import ROUND_TO
+from loopscope.ops.quantization import ROUND_TO
 from loopscope.ops.values import is_tensor
 
 

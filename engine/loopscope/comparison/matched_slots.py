@@ -16,7 +16,7 @@ from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.address import decode
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 
 
 @dataclass(frozen=True, slots=True)

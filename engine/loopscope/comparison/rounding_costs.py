@@ -18,7 +18,7 @@ from loopscope.errors import EngineError
 from loopscope.executor.machine.limits import Limits
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.index_arithmetic import index_arithmetic

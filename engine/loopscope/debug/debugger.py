@@ -26,8 +26,8 @@ from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import LoopRegion, Program
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model, expect_model
 from loopscope.ops.catalogue import CATALOGUE, Catalogue

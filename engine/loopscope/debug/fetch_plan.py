@@ -16,8 +16,8 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Plan, Program
 from loopscope.executor.plan.pruning import everything, needed, part_of
 from loopscope.ir.address import ANY_ITERATION, ROOT, Address
-from loopscope.ir.main_graph_names import layer_named, tensor_named
 from loopscope.ir.model import Model, Node, OutputRef
+from loopscope.ir.named_tensors import layer_named, tensor_named
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.ir.walk import graphs
 

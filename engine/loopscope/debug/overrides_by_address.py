@@ -15,11 +15,11 @@ from loopscope.debug.inputs import convert_to
 from loopscope.debug.run import Run
 from loopscope.debug.suggestions import body_of, region_number
 from loopscope.errors import AddressError, InputError, shorten
+from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated
-from loopscope.executor.plan.dependencies import backward_slice
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Override, Overrides
 from loopscope.executor.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
+from loopscope.executor.plan.uncomputed_values import Override, Overrides
 from loopscope.ir.address import ANY_ITERATION, Address, Segment, decode
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.readable import readable

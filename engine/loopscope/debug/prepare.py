@@ -12,8 +12,8 @@ from loopscope.debug.inputs import Inputs
 from loopscope.debug.start_state import Beginning
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
 from loopscope.ops.catalogue import CATALOGUE, Catalogue

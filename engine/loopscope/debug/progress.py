@@ -17,7 +17,7 @@ from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.executor.plan.planner import plans_of
-from loopscope.executor.record.endings import StopCause
+from loopscope.executor.record.recording import StopCause
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.ops.bounds import at_most

@@ -17,7 +17,7 @@ from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.plan import Plan, Program
 from loopscope.executor.plan.pruning_report import LeftOut, left_out
-from loopscope.executor.record.endings import StopCause
+from loopscope.executor.record.recording import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
 from loopscope.ir.shape import DYNAMIC
 from loopscope.timeline.control_flow import ControlFlow

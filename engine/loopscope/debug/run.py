@@ -19,8 +19,8 @@ from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Plan, Program
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.ir.address import Address
 from loopscope.ir.model import Model
 from loopscope.timeline.control_flow import ControlFlow, ControlFlowRecord

@@ -28,14 +28,13 @@ from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import settle
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import NOTHING, Record
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.main_graph_names import layer_named, tensor_named
 from loopscope.ir.model import Model, expect_model
-from loopscope.ir.prune import pruned
+from loopscope.ir.named_tensors import layer_named, pruned, tensor_named
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue

@@ -13,9 +13,8 @@ from loopscope.errors import InputError, shorten
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.record.endings import StopCause
-from loopscope.executor.record.recording import Record
+from loopscope.executor.plan.uncomputed_values import Overrides
+from loopscope.executor.record.recording import Record, StopCause
 from loopscope.timeline.timeline import Timeline
 
 

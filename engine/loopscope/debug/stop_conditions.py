@@ -16,8 +16,7 @@ from loopscope.errors import ExpressionError, ValueUnavailable
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction
-from loopscope.ops.unusual_floats import holds_unusual
-from loopscope.ops.values import is_tensor
+from loopscope.ops.values import holds_unusual, is_tensor
 
 _STEPS_PER_MEMORY_CHECK = 1024
 """Number of steps between two checks of the recording's memory, because a check takes longer than a

@@ -10,7 +10,7 @@ from loopscope.errors import ExpressionError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program, Region
 from loopscope.ir.address import ROOT, decode, encode
-from loopscope.ir.address_suffix import ambiguous, ending, split_output, without_iterations
+from loopscope.ir.address_search import ambiguous, ending, split_output, without_iterations
 from loopscope.ir.readable import as_written, static_words
 
 _LABELS_BY_ENDING: WeakKeyDictionary[Program, dict[str, str | None]] = WeakKeyDictionary()

@@ -14,7 +14,7 @@ from loopscope.debug.run import Run
 from loopscope.debug.suggestions import label_of
 from loopscope.errors import AddressError, EngineError, ExpressionError
 from loopscope.ir.address import ROOT
-from loopscope.ir.address_suffix import full_address
+from loopscope.ir.address_search import full_address
 from loopscope.ir.readable import STEP
 
 

@@ -9,8 +9,7 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
 from loopscope.executor.plan.planner import plan_of
 from loopscope.executor.plan.pruning_report import left_out, left_out_for_outputs
-from loopscope.executor.record.endings import StopCause
-from loopscope.executor.record.recording import LoopTable
+from loopscope.executor.record.recording import LoopTable, StopCause
 
 __all__ = [
     "LoopRegion",

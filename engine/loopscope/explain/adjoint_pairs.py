@@ -16,7 +16,7 @@ from loopscope.executor.plan.body_ports import CarriedValue
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.ir.address import Address, decode
-from loopscope.ir.gradient_info import WalksBack
+from loopscope.ir.rt_info import WalksBack
 
 ADJOINT = "adjoint_of_"
 """Prefix of the backward Parameter that is the adjoint of a forward carried Parameter, whose name

@@ -16,14 +16,13 @@ import numpy as np
 from loopscope.debug.export_value import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError
+from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import CarriedValue
-from loopscope.executor.plan.dependencies import backward_slice
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, Program
 from loopscope.explain.adjoint_pairs import PairedExecutions, RegionPair, outer_name, ties
-from loopscope.ir.iteration import iteration_words
 from loopscope.ir.model import Node
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import iteration_words, significant
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded
 

@@ -31,7 +31,7 @@ from loopscope.explain.adjoint_verdict import (
 from loopscope.explain.contributions import Contribution, contributions
 from loopscope.explain.history import evenly
 from loopscope.ir.address import Address, decode
-from loopscope.ir.iteration import iteration_words
+from loopscope.ir.readable import iteration_words
 
 MOST_PLACES = 2_000
 """Maximum number of iterations whose norms are computed; longer loops are sampled evenly."""

@@ -19,7 +19,7 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.explain.history import evenly
 from loopscope.explain.verdict import execution
-from loopscope.ir.address_suffix import full_address
+from loopscope.ir.address_search import full_address
 from loopscope.ir.readable import STEP
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import Columns, Recorded

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, Plan, Program
+from loopscope.executor.plan.uncomputed_values import Defaults
 from loopscope.ir.address import decode
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId

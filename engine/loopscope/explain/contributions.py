@@ -16,7 +16,7 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion, Program
 from loopscope.explain.adjoint_pairs import PairedExecutions, RegionPair, invariant_inputs
 from loopscope.explain.adjoint_verdict import norm, value, values, why_unused
 from loopscope.explain.history import evenly
-from loopscope.ir.iteration import iteration_range, iteration_words
+from loopscope.ir.readable import iteration_range, iteration_words
 
 _MAX_ELEMENTS = 1 << 28
 """Maximum total elements of all computed contributions; longer loops are sampled evenly."""

@@ -9,7 +9,7 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Program
 from loopscope.ir.address import Address, Segment, decode
-from loopscope.ir.gradient_info import WalksBack
+from loopscope.ir.rt_info import WalksBack
 
 _Count = Callable[[str], int | None]
 """Iteration count of the loop at an address; None if unknown or not required."""

@@ -23,7 +23,7 @@ from loopscope.executor.plan.body_ports import (
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
 from loopscope.ir.address import Address
-from loopscope.ir.parallel_iterations import window_of
+from loopscope.ir.rt_info import window_of
 
 Node = int
 """Node number, greater than the numbers of all nodes that the node waits for."""

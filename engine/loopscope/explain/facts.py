@@ -26,8 +26,8 @@ from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.ir.address import decode
 from loopscope.ir.element_type import is_real_float
 from loopscope.ir.model import SEQUENCE_MAP
-from loopscope.ir.number_text import short_exponent, significant
-from loopscope.ops.narrowing import round_to
+from loopscope.ir.readable import short_exponent, significant
+from loopscope.ops.quantization import round_to
 
 _MAX_REASONS = 4
 TESTS = " tests "

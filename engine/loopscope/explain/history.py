@@ -17,8 +17,7 @@ from loopscope.errors import AddressError, EngineError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.address import ANY_ITERATION, Address, Segment
-from loopscope.ops.unusual_floats import holds_unusual, rows_with
-from loopscope.ops.values import as_array, is_tensor
+from loopscope.ops.values import as_array, holds_unusual, is_tensor, rows_with
 from loopscope.timeline.vectorised import Columns, Recorded
 
 _MAX_REPLAYED = 20_000

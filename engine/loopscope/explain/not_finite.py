@@ -20,7 +20,7 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, LoopRegion, Program
 from loopscope.explain.provenance import BY_HAND, ProvenanceWalk, SlotPart
 from loopscope.ir.readable import readable
-from loopscope.ops.unusual_floats import NOUNS, UnusualFloat, holds_unusual, rows_with
+from loopscope.ops.values import NOUNS, UnusualFloat, holds_unusual, rows_with
 from loopscope.timeline.vectorised import Columns, Recorded
 
 SECONDS = 1.0

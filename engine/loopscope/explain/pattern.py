@@ -12,7 +12,7 @@ import numpy as np
 from loopscope.debug.run import Run
 from loopscope.debug.suggestions import region_number
 from loopscope.executor.machine.regions import is_true, iteration_bound, trip_count
-from loopscope.executor.plan.dependencies import backward_slice
+from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Program
 from loopscope.ir.model import LOOP, LayerId

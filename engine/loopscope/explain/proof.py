@@ -29,7 +29,7 @@ from loopscope.explain.facts import (
 )
 from loopscope.explain.index_provenance import element, enclosing_part, moved_elements, moves
 from loopscope.explain.provenance import ProvenanceWalk, Role, SlotPart
-from loopscope.ir.iteration import iteration_words
+from loopscope.ir.readable import iteration_words
 
 _MAX_FACTS = 32
 _MAX_STEPS = 2_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from loopscope.explain.dependences import CarriedValues, Dependences, Node, OperationExecution
-from loopscope.ir.parallel_iterations import ticks_of as ticks_of_node
+from loopscope.ir.rt_info import ticks_of as ticks_of_node
 
 TicksOf = Callable[[OperationExecution], int]
 

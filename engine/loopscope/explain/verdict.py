@@ -30,8 +30,7 @@ from loopscope.explain.facts import (
 from loopscope.explain.pattern import LARGEST_COUNTS, Pattern, pattern
 from loopscope.explain.proof import prove
 from loopscope.ir.address import Address, decode
-from loopscope.ir.iteration import iteration_words
-from loopscope.ir.readable import readable
+from loopscope.ir.readable import iteration_words, readable
 from loopscope.ir.recorded_rows import RecordedEnding, is_trace, recorded_ending
 from loopscope.timeline.control_flow import ControlFlowRecord
 

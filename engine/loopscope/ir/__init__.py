@@ -6,7 +6,7 @@ This package contains neither file formats nor arithmetic.
 from __future__ import annotations
 
 from loopscope.ir.address import ROOT, Address, decode, labels
-from loopscope.ir.address_suffix import addresses_ending, full_address
+from loopscope.ir.address_search import addresses_ending, full_address
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import (
     ANY_TYPE,
@@ -21,7 +21,6 @@ from loopscope.ir.element_type import (
     is_whole,
     type_name,
 )
-from loopscope.ir.iteration import iteration_range, iteration_words
 from loopscope.ir.model import (
     IF,
     LOOP,
@@ -37,10 +36,16 @@ from loopscope.ir.model import (
     Port,
     Signature,
 )
-from loopscope.ir.number_text import significant
-from loopscope.ir.opened_operator import opened_operator
-from loopscope.ir.readable import readable, readable_around, readable_steps
+from loopscope.ir.readable import (
+    iteration_range,
+    iteration_words,
+    readable,
+    readable_around,
+    readable_steps,
+    significant,
+)
 from loopscope.ir.recorded_rows import is_recorded, is_trace, recorded_values
+from loopscope.ir.rt_info import opened_operator
 from loopscope.ir.shape import PartialShape, is_of_an_array
 from loopscope.ir.walk import PlacedGraph, graphs
 

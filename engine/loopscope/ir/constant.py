@@ -1,4 +1,7 @@
-"""The data of a Const: its bytes in the weights file, and the array that they encode."""
+"""The data of a Const: its bytes in the weights file, and the array that they encode.
+
+Elements of fewer than eight bits are packed into bytes as OpenVINO packs them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,78 @@ import numpy as np
 from msgspec import Struct
 
 from loopscope.errors import NotKept
-from loopscope.ir import aligned, mapped
-from loopscope.ir.bits import pack, packed_bytes, unpack
+from loopscope.ir import memory
 from loopscope.ir.element_type import ElementType
+
+# u3 and u6 are packed in units of three bytes: two hold the low bits of the unit's elements, the
+# third their high bits, each from the most significant end. (Measured with OpenVINO 2026.4: element
+# 0 of a u3 is in bits 7, 6 of byte 0 and bit 7 of byte 2.)
+_SPLIT = {3: (8, 2), 6: (4, 4)}
+"""Map from bits of an element to (elements in a unit, low bits of an element)."""
+
+
+def packed_bytes(bits: int, elements: int) -> int:
+    """Return the number of bytes that ``elements`` packed elements take.
+
+    >>> packed_bytes(4, 3), packed_bytes(1, 9), packed_bytes(3, 1), packed_bytes(6, 5)
+    (2, 2, 3, 6)
+    """
+    if bits in _SPLIT:
+        return -(-elements // _SPLIT[bits][0]) * 3
+    return (elements * bits + 7) // 8
+
+
+def unpack(raw: np.ndarray, bits: int, elements: int) -> np.ndarray:
+    """Return the codes of ``elements`` packed elements, one byte each.
+
+    The low bits of a byte come first, except for u1, which begins with the most significant bit.
+    """
+    if bits == 1:
+        return np.unpackbits(raw, count=elements)
+    if bits in _SPLIT:
+        unit, low_bits = _SPLIT[bits]
+        low = _fields(raw.reshape(-1, 3)[:, :2].reshape(-1), low_bits)[:, ::-1].reshape(-1)
+        high = _fields(raw.reshape(-1, 3)[:, 2], 8 // unit)[:, ::-1].reshape(-1)
+        codes: np.ndarray = low | (high << low_bits)
+        return codes[:elements]
+    return _fields(raw, bits).reshape(-1)[:elements]
+
+
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Pack codes into bytes: the inverse of ``unpack``.
+
+    Unused bits of the last byte or unit are zero.
+    """
+    if bits == 1:
+        return np.packbits(codes)
+    if bits in _SPLIT:
+        unit, low_bits = _SPLIT[bits]
+        units = _pad(codes, unit).reshape(-1, unit)
+        low = _join(units.reshape(-1, 8 // low_bits)[:, ::-1] & ((1 << low_bits) - 1), low_bits)
+        high = _join(units[:, ::-1] >> low_bits, 8 // unit)
+        return np.concatenate([low.reshape(-1, 2), high.reshape(-1, 1)], axis=1).reshape(-1)
+    return _join(_pad(codes, 8 // bits).reshape(-1, 8 // bits), bits)
+
+
+def _fields(raw: np.ndarray, bits: int) -> np.ndarray:
+    """Return the bit fields of each byte as a row, lowest field first."""
+    fields = np.empty((raw.size, 8 // bits), np.uint8)
+    for index in range(8 // bits):
+        fields[:, index] = (raw >> (bits * index)) & ((1 << bits) - 1)
+    return fields
+
+
+def _join(fields: np.ndarray, bits: int) -> np.ndarray:
+    """Join rows of bit fields into bytes: the inverse of ``_fields``."""
+    raw = np.zeros(len(fields), np.uint8)
+    for index in range(8 // bits):
+        raw |= fields[:, index] << (bits * index)
+    return raw
+
+
+def _pad(codes: np.ndarray, multiple: int) -> np.ndarray:
+    return np.concatenate([codes, np.zeros(-codes.size % multiple, np.uint8)])
+
 
 _LARGE = 1 << 14
 """Size in bytes from which a matrix product gains more from alignment than a copy costs."""
@@ -80,12 +152,12 @@ def decode(data: memoryview | bytes, element_type: ElementType, elements: int) -
         )
     raw = np.frombuffer(data, np.uint8, size)
     if element_type.bits >= 8:
-        alignment = aligned.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
+        alignment = memory.CACHE_LINE if len(raw) >= _LARGE else element_type.dtype.alignment
         if raw.ctypes.data % alignment == 0:
             array = raw.view(element_type.dtype)
         else:
             array = _copy_aligned(raw, element_type.dtype)
-            mapped.release_pages(data)
+            memory.release_pages(data)
         return (
             raw != 0
             if element_type is ElementType.BOOLEAN and raw.size and raw.max() > 1
@@ -123,7 +195,7 @@ def _copy_aligned(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
     OpenVINO does not align constants in the file.
     """
-    array = aligned.empty((raw.size // dtype.itemsize,), dtype)
+    array = memory.empty((raw.size // dtype.itemsize,), dtype)
     array[...] = raw.view(dtype)
     return array
 

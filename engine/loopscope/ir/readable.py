@@ -1,13 +1,55 @@
-"""Addresses in the form that people read: ``while_3 · iteration 2 › layers.0/attn › Gather_0``."""
+"""Addresses, iterations and numbers in the form that people read, for sentences and screens.
+
+An address is ``while_3 · iteration 2 › layers.0/attn › Gather_0``, an iteration has its number in
+the model (from 0), and a number is rounded to significant digits.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
+import numpy as np
+
 from loopscope.errors import AddressError
 from loopscope.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode
-from loopscope.ir.iteration import iteration_words
+
+
+def iteration_words(number: int, count: int | None = None) -> str:
+    """Return the words for an iteration.
+
+    ``count`` is the known number of iterations of the loop, or the highest number that it may run.
+
+    >>> iteration_words(0), iteration_words(3, 12), iteration_words(6, 7), iteration_words(1199)
+    ('iteration 0', 'iteration 3 of 12', 'iteration 6, the last of 7', 'iteration 1,199')
+    >>> iteration_words(0, 1)
+    'iteration 0, the only one'
+    """
+    position = "" if count is None else place_among(number, count)
+    separator = " " if position.startswith("of") else ", "
+    return f"iteration {number:,}{separator}{position}" if position else f"iteration {number:,}"
+
+
+def place_among(number: int, count: int) -> str:
+    """Return the words for the position of an iteration among all iterations of its loop.
+
+    >>> place_among(3, 12), place_among(6, 7), place_among(0, 1)
+    ('of 12', 'the last of 7', 'the only one')
+    """
+    if number + 1 < count:
+        return f"of {count:,}"
+    return "the only one" if count == 1 else f"the last of {count:,}"
+
+
+def iteration_range(first: int, last: int) -> str:
+    """Return the words for consecutive iterations, both ends included.
+
+    >>> iteration_range(3, 3), iteration_range(0, 1199)
+    ('iteration 3', 'iterations 0 to 1,199')
+    """
+    return iteration_words(first) if first == last else f"iterations {first:,} to {last:,}"
+
 
 STEP = " › "
 PART = " · "
@@ -130,3 +172,43 @@ def _iteration_of(segment: Segment) -> str:
             return _EVERY_ITERATION
         case number:
             return f"{PART}{iteration_words(number)}"
+
+
+_SMALLEST, _LARGEST = 1e-4, 1e6
+"""Magnitudes between which a number is written without an exponent."""
+
+
+def significant(number: float | int | np.generic, digits: int = 4) -> str:
+    """Return a number rounded to significant digits, without trailing zeros.
+
+    Integers are exact. The integer part of other numbers keeps all its digits below a million,
+    where no exponent is used.
+
+    >>> significant(3.0), significant(0.123456), significant(-0.5), significant(12345.67)
+    ('3', '0.1235', '-0.5', '12346')
+    >>> significant(0.0001), significant(3e-10), significant(1234567.0), significant(1e20, 2)
+    ('0.0001', '3e-10', '1.235e6', '1e20')
+    >>> significant(float("nan")), significant(float("-inf")), significant(1234567)
+    ('NaN', '-infinity', '1234567')
+    """
+    if isinstance(number, bool | np.bool_):
+        return "true" if number else "false"
+    if isinstance(number, int | np.integer):
+        return str(int(number))
+    value = float(number)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value}inity"
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    return f"{value:.0f}" if _SMALLEST <= abs(value) < _LARGEST else short_exponent(text)
+
+
+def short_exponent(text: str) -> str:
+    """Return the text of a number without a plus and leading zeros in its exponent.
+
+    >>> short_exponent("1e-07"), short_exponent("1.5e+20"), short_exponent("0.25")
+    ('1e-7', '1.5e20', '0.25')
+    """
+    mantissa, marked, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if marked else text

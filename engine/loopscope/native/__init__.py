@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from loopscope.native.trim_memory import trim_heap
+from loopscope.native.host import trim_heap
 
 __all__ = ["trim_heap"]

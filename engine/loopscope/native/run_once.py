@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loopscope.errors import MOST_OF_A_SENTENCE, elided, without_places
-from loopscope.native.trim_memory import trim_heap
+from loopscope.native.host import trim_heap
 
 _POLL_SECONDS = 0.1
 """Seconds between two checks whether the caller still waits."""

@@ -12,20 +12,17 @@ from loopscope.ir.recorded_rows import RECORDED_OPSET
 from loopscope.ops import (
     activation,
     arithmetic,
-    bitwise,
-    comparison,
     condition,
     convolution,
     detection,
-    effects,
     generation,
     image,
     infrastructure,
     logical,
     matrix,
     movement,
-    narrowing,
     normalization,
+    own_operations,
     pooling,
     quantization,
     reduction,
@@ -39,25 +36,25 @@ from loopscope.ops import (
 )
 from loopscope.ops import type as conversion
 from loopscope.ops.declare import Operation
+from loopscope.ops.own_operations import RECORDED_VALUE
 from loopscope.ops.port_meanings import with_meanings
-from loopscope.ops.recorded import RECORDED_VALUE
 
 _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "activation": activation.OPERATIONS,
     "arithmetic": arithmetic.OPERATIONS,
-    "bitwise": bitwise.OPERATIONS,
-    "comparison": comparison.OPERATIONS,
+    "bitwise": logical.BITWISE,
+    "comparison": logical.COMPARISONS,
     "condition": condition.OPERATIONS,
     "convolution": convolution.OPERATIONS,
     "detection": detection.OPERATIONS,
-    "effects": effects.OPERATIONS,
+    "effects": own_operations.OPERATIONS,
     "generation": generation.OPERATIONS,
     "image": image.OPERATIONS,
     "infrastructure": infrastructure.OPERATIONS,
     "logical": logical.OPERATIONS,
     "matrix": matrix.OPERATIONS,
     "movement": movement.OPERATIONS,
-    "narrowing": narrowing.OPERATIONS,
+    "narrowing": quantization.NARROWING,
     "normalization": normalization.OPERATIONS,
     "pooling": pooling.OPERATIONS,
     "quantization": quantization.OPERATIONS,

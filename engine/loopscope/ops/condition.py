@@ -12,11 +12,17 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
-from loopscope.ops.broadcast import AUTO_BROADCAST, fit_operand
 from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
-from loopscope.ops.elements import COMPUTED, PACKED, as_numbers, widened
+from loopscope.ops.elementwise_kernels import (
+    AUTO_BROADCAST,
+    COMPUTED,
+    PACKED,
+    as_numbers,
+    fit_operand,
+    widened,
+)
 from loopscope.ops.family import family
-from loopscope.ops.gradients import condition as gradients
+from loopscope.ops.gradients import passed_on as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type, type_from_attribute
 
 

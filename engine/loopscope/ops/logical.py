@@ -1,4 +1,4 @@
-"""Category logical of the OpenVINO operation specs: booleans from booleans."""
+"""Categories logical, comparison and bitwise of the OpenVINO specs: truth values and bits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.broadcast import AUTO_BROADCAST, binary
-from loopscope.ops.declare import Array, Known, Operation
+from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.elementwise_kernels import (
+    AUTO_BROADCAST,
+    COMPUTED,
+    COMPUTED_FLOATS,
+    COMPUTED_INTEGERS,
+    binary,
+    fit_operand,
+    own_type,
+)
 from loopscope.ops.family import family
-from loopscope.ops.infer import elementwise
+from loopscope.ops.infer import comparison, elementwise, predicate, same
 
 logical_and = binary(operator.and_, "Return True where both are true.")
 logical_or = binary(operator.or_, "Return True where at least one is true.")
@@ -64,4 +74,145 @@ OPERATIONS: tuple[Operation, ...] = (
         symbol="{0} ^ {1}",
     ),
     row("Xor", logical_xor, opsets=(1, 1), page="logical/logical-xor-1", symbol="{0} ^ {1}"),
+)
+
+
+equal = binary(operator.eq, "Return True where two tensors are equal.")
+not_equal = binary(operator.ne, "Return True where two tensors differ.")
+greater = binary(operator.gt, "Return True where the first tensor is greater than the second.")
+greater_equal = binary(
+    operator.ge, "Return True where the first tensor is greater than or equal to the second."
+)
+less = binary(operator.lt, "Return True where the first tensor is less than the second.")
+less_equal = binary(
+    operator.le, "Return True where the first tensor is less than or equal to the second."
+)
+
+
+def is_finite(data: Array, /) -> Array:
+    """Return True for each element that is neither infinite nor NaN.
+
+    Page comparison/isfinite-10.
+    """
+    result: Array = np.isfinite(data)
+    return result
+
+
+def is_infinite(
+    data: Array, /, *, detect_negative: bool = True, detect_positive: bool = True
+) -> Array:
+    """Return True for each element that is an infinity of a requested sign.
+
+    Page comparison/isinf-10.
+    """
+    result: Array = np.isinf(data)
+    if not detect_negative:
+        result = result & (data > 0)
+    if not detect_positive:
+        result = result & (data < 0)
+    return result
+
+
+def is_nan(data: Array, /) -> Array:
+    """Return True for each element that is NaN.
+
+    Page comparison/isnan-10.
+    """
+    result: Array = np.isnan(data)
+    return result
+
+
+_COMPARABLE = COMPUTED | {ElementType.BOOLEAN}
+_DETECTED = (Attribute("detect_negative", "bool", True), Attribute("detect_positive", "bool", True))
+
+_comparison = family(
+    "comparison",
+    infer=comparison,
+    inputs=(2, 2),
+    attributes=(AUTO_BROADCAST,),
+    types=(_COMPARABLE,),
+    symbol_when={"auto_broadcast": "numpy"},
+)
+_detection = family("comparison", infer=predicate, types=(COMPUTED_FLOATS,))
+
+COMPARISONS: tuple[Operation, ...] = (
+    _comparison("Equal", equal, symbol="{0} == {1}"),
+    _comparison("Greater", greater, symbol="{0} > {1}"),
+    _comparison("GreaterEqual", greater_equal, symbol="{0} >= {1}"),
+    _detection("IsFinite", is_finite, version=10, page="comparison/isfinite-10"),
+    _detection("IsInf", is_infinite, version=10, page="comparison/isinf-10", attributes=_DETECTED),
+    _detection("IsNaN", is_nan, version=10, page="comparison/isnan-10"),
+    _comparison("Less", less, symbol="{0} < {1}"),
+    _comparison("LessEqual", less_equal, page="comparison/lessequal-1", symbol="{0} <= {1}"),
+    _comparison("NotEqual", not_equal, page="comparison/notequal-1", symbol="{0} != {1}"),
+)
+
+
+def bitwise_and(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
+    """Set the bits that are set in both inputs.
+
+    Page bitwise/bitwise-and-13.
+    """
+    right = fit_operand(left, right, auto_broadcast)
+    return own_type(left & right, left.dtype)
+
+
+def bitwise_or(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
+    """Set the bits that are set in at least one input.
+
+    Page bitwise/bitwise-or-13.
+    """
+    right = fit_operand(left, right, auto_broadcast)
+    return own_type(left | right, left.dtype)
+
+
+def bitwise_xor(left: Array, right: Array, /, *, auto_broadcast: str = "numpy") -> Array:
+    """Set the bits that are set in exactly one input.
+
+    Page bitwise/bitwise-xor-13.
+    """
+    right = fit_operand(left, right, auto_broadcast)
+    return own_type(left ^ right, left.dtype)
+
+
+def bitwise_not(data: Array, /) -> Array:
+    """Invert all bits.
+
+    Page bitwise/bitwise-not-13.
+    """
+    return own_type(~data, data.dtype)
+
+
+def left_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
+    """Shift the bits up by ``shifts`` positions; bits that leave the type are lost.
+
+    Page bitwise/bitwise-left-shift-15.
+    """
+    shifts = fit_operand(data, shifts, auto_broadcast)
+    return own_type(np.left_shift(data, shifts), data.dtype)
+
+
+def right_shift(data: Array, shifts: Array, /, *, auto_broadcast: str = "numpy") -> Array:
+    """Shift the bits down by ``shifts`` positions, with the sign for signed integers.
+
+    Page bitwise/bitwise-right-shift-15.
+    """
+    shifts = fit_operand(data, shifts, auto_broadcast)
+    return own_type(np.right_shift(data, shifts), data.dtype)
+
+
+_BITS = COMPUTED_INTEGERS | {ElementType.BOOLEAN}
+
+_bits = family(
+    "bitwise", infer=elementwise, inputs=(2, 2), attributes=(AUTO_BROADCAST,), types=(_BITS,)
+)
+_unary_bits = family("bitwise", infer=same, types=(_BITS,))
+
+BITWISE: tuple[Operation, ...] = (
+    _bits("BitwiseAnd", bitwise_and, version=13),
+    _bits("BitwiseLeftShift", left_shift, version=15, types=(COMPUTED_INTEGERS,)),
+    _unary_bits("BitwiseNot", bitwise_not, version=13),
+    _bits("BitwiseOr", bitwise_or, version=13),
+    _bits("BitwiseRightShift", right_shift, version=15, types=(COMPUTED_INTEGERS,)),
+    _bits("BitwiseXor", bitwise_xor, version=13),
 )

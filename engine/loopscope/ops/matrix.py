@@ -14,7 +14,7 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.einsum import einsum, infer_einsum
-from loopscope.ops.elements import COMPUTED
+from loopscope.ops.elementwise_kernels import COMPUTED
 from loopscope.ops.family import family
 from loopscope.ops.gradients import matrix as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type

@@ -12,13 +12,13 @@ import onnx
 
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Operation, Role
-from loopscope.ops.effects import OPSET
 from loopscope.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
 from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
 from loopscope.ops.onnx.reference import Schema, since
 from loopscope.ops.onnx.row import LAST
 from loopscope.ops.onnx.schemas import operation_of
 from loopscope.ops.onnx.table import find_row
+from loopscope.ops.own_operations import OPSET
 
 _OWN: Mapping[str, Operation] = {
     "Parameter": Operation(

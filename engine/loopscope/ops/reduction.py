@@ -12,11 +12,17 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, COMPUTED_INTEGERS, INTEGER_DTYPES, as_numbers, widened
+from loopscope.ops.elementwise_kernels import (
+    COMPUTED,
+    COMPUTED_INTEGERS,
+    INTEGER_DTYPES,
+    as_numbers,
+    widened,
+)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import reduction as gradients
-from loopscope.ops.index import axis_within
 from loopscope.ops.infer import axes_of
+from loopscope.ops.input_checks import axis_within
 
 _ACCUMULATED_AS_THEY_ARE = frozenset("fd?bBhHiIlLqQ")
 """numpy's codes of f32, f64, boolean and the integers of 8 to 64 bits."""

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, SCALAR, PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.effects import own
+from loopscope.ops.own_operations import own
 
 _MODULUS, _FACTOR = 2**31 - 1, 16807
 """Constants of minstd_rand0, the default generator of the C++ library that ONNX Runtime is built

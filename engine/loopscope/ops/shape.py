@@ -13,9 +13,9 @@ from loopscope.ir.partial_value import Interval, PartialValue, length_within
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import shape as gradients
-from loopscope.ops.index import axes_within, axis_within, whole_numbers
+from loopscope.ops.gradients import passed_on as gradients
 from loopscope.ops.infer import spelled
+from loopscope.ops.input_checks import axes_within, axis_within, whole_numbers
 
 
 def reshape(data: Array, shape: Array, /, *, special_zero: bool) -> Array:

@@ -15,7 +15,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.derivative import Gradient
 from loopscope.ops.family import family
 from loopscope.ops.gradients import fourier as gradients
-from loopscope.ops.index import axis_within
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.precision import computable, rounded
 from loopscope.ops.window import windows
 

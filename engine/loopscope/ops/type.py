@@ -9,7 +9,7 @@ from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import type as gradients
+from loopscope.ops.gradients import passed_on as gradients
 from loopscope.ops.infer import type_from_attribute
 from loopscope.ops.promotion import promotion
 

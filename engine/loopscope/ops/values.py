@@ -1,12 +1,13 @@
-"""Values that are not tensors (sequences, maps, optionals), which only ONNX models have, and how to
-recognise them.
+"""Kinds of values in a run: sequences, maps, optionals, and tensors that hold NaNs or infinities.
+
+Only ONNX models have values that are not tensors.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 import numpy as np
 
@@ -112,3 +113,37 @@ def shortest(array: np.ndarray) -> np.ndarray:
     # The kind "f" includes float8_e5m2, which is not built in.
     narrow = array.dtype.kind == "f" and array.dtype.isbuiltin == 1 and array.dtype.itemsize < 8
     return array.astype(str).astype(np.float64) if narrow else array
+
+
+UnusualFloat = Literal["nan", "infinity"]
+NOUNS: dict[UnusualFloat | None, str] = {
+    "nan": "NaN",
+    "infinity": "infinity",
+    None: "NaN or infinity",
+}
+
+
+def rows_with(column: np.ndarray, kind: UnusualFloat | None) -> np.ndarray:
+    """Return True for each entry along the first axis that contains an unusual float; None means
+    both kinds.
+    """
+    if column.dtype.kind not in "fV" or column.dtype.names or not column.size:
+        return np.zeros(len(column), np.bool_)
+    numbers = column.astype(np.float32) if column.dtype.kind == "V" else column
+    matches = (
+        np.isnan(numbers)
+        if kind == "nan"
+        else np.isinf(numbers)
+        if kind == "infinity"
+        else ~np.isfinite(numbers)
+    )
+    return np.asarray(matches.any(axis=tuple(range(1, numbers.ndim))))
+
+
+def holds_unusual(value: Any, kind: UnusualFloat | None) -> bool:
+    """Return True if a value, or a tensor of a sequence, contains an unusual float; False for other
+    than float tensors.
+    """
+    if isinstance(value, tuple):
+        return any(holds_unusual(item, kind) for item in value)
+    return is_tensor(value) and bool(rows_with(np.asarray(value).reshape(1, -1), kind)[0])

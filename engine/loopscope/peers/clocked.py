@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loopscope.ir.number_text import significant
-from loopscope.ir.readable import readable
+from loopscope.ir.readable import readable, significant
 
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})
 """Operations whose time includes their bodies."""

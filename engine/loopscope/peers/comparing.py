@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from loopscope.ir.element_type import type_name
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.ops.values import NO_VALUE
 from loopscope.peers.npz_protocol import NARROW, Unread
 

@@ -27,8 +27,8 @@ from loopscope.debug.run import Run
 from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.ir.model import LayerId, ModelGraph, OutputRef
-from loopscope.ir.number_text import significant
-from loopscope.ir.opened_operator import opened_operator
+from loopscope.ir.readable import significant
+from loopscope.ir.rt_info import opened_operator
 from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
 from loopscope.ops.declare import typed

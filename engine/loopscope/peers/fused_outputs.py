@@ -14,8 +14,8 @@ from loopscope.comparison.deviation import Deviations
 from loopscope.debug.run import Run
 from loopscope.errors import elided
 from loopscope.executor.machine.regions import parts
+from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
-from loopscope.executor.plan.dependencies import backward_slice
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion
 from loopscope.ir.model import SEQUENCE_MAP

@@ -18,7 +18,7 @@ from loopscope.checks.rules.onnxruntime_results import eight_bit_weights
 from loopscope.checks.subject import Subject
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
-from loopscope.executor.plan.unpacked_weights import unpacking
+from loopscope.executor.plan.analyses import unpacking
 from loopscope.ir.address import Address
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from loopscope.ir.model import Model
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.native.run_once import run_alone
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.openvino import read_openvino

@@ -18,10 +18,8 @@ from loopscope.executor.machine.regions import concatenated
 from loopscope.executor.machine.state import NO_BOUND, Frame
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program, settle
-from loopscope.executor.record.branch_log import BranchLog
-from loopscope.executor.record.columns import RecordedRows, SlotColumn
-from loopscope.executor.record.endings import ENDINGS
-from loopscope.executor.record.recording import LoopTable, recorded_slots
+from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
+from loopscope.executor.record.recording import ENDINGS, LoopTable, recorded_slots
 from loopscope.run_file.recorded_types import RecordedTypes
 from loopscope.run_file.recording_codec import decode_values, layout_of
 from loopscope.timeline.sizes import ExecutionIndex

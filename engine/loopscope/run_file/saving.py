@@ -23,8 +23,8 @@ from loopscope.errors import WriteError, shorten
 from loopscope.executor.record.recording import Record
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
-from loopscope.ir.opened_operator import opened_operators
 from loopscope.ir.recorded_rows import is_trace
+from loopscope.ir.rt_info import opened_operators
 from loopscope.ops.stored import packed
 from loopscope.read import read_model
 from loopscope.replaced_file import replaced_file

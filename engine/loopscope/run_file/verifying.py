@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.debug.run import Run
 from loopscope.errors import shorten
 from loopscope.executor.plan.numbers import Slot
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.ops.stored import packed
 from loopscope.run_file.saved_run import SavedRun
 from loopscope.timeline.control_flow import ControlFlowRecord

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from loopscope.errors import EngineError
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.sweeps.row_numbers import numbers
 
 if TYPE_CHECKING:

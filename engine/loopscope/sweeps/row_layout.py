@@ -21,7 +21,7 @@ from loopscope.errors import AddressError, ExpressionError, elided, shorten
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
 from loopscope.ir.address import Address
-from loopscope.ir.address_suffix import full_address
+from loopscope.ir.address_search import full_address
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape

@@ -10,7 +10,7 @@ import numpy as np
 
 from loopscope.debug.expression import parse
 from loopscope.errors import InputError, shorten
-from loopscope.ir.address_suffix import ambiguous, ending
+from loopscope.ir.address_search import ambiguous, ending
 from loopscope.ir.readable import as_written, static_words
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from loopscope.debug.inputs import convert_to
 from loopscope.errors import EngineError
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import settle
-from loopscope.executor.record.endings import ENDINGS
+from loopscope.executor.record.recording import ENDINGS
 from loopscope.ir.model import Signature
 from loopscope.ir.shape import DYNAMIC
 from loopscope.sweeps.batch import Batch, Stop, SweepStopped

@@ -22,10 +22,9 @@ from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import LoopRegion
-from loopscope.executor.record.endings import ENDINGS, Ending
-from loopscope.executor.record.recording import NOTHING, LoopTable, Record
+from loopscope.executor.plan.uncomputed_values import Overrides
+from loopscope.executor.record.recording import ENDINGS, NOTHING, Ending, LoopTable, Record
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.ops.bounds import at_most
 from loopscope.ops.values import is_tensor

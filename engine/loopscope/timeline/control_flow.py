@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Program, Region, RegionKind
-from loopscope.executor.record.branch_log import BranchLog
-from loopscope.executor.record.endings import ENDINGS, Ending, StopCause
-from loopscope.executor.record.recording import LoopTable
+from loopscope.executor.record.buffers import BranchLog
+from loopscope.executor.record.recording import ENDINGS, Ending, LoopTable, StopCause
 from loopscope.ir.recorded_rows import recorded_ending
 from loopscope.timeline.timeline import Timeline
 

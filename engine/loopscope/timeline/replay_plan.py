@@ -14,7 +14,7 @@ from typing import Any
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Program
-from loopscope.executor.record.columns import RecordedRows
+from loopscope.executor.record.buffers import RecordedRows
 from loopscope.timeline.timeline import Timeline
 
 

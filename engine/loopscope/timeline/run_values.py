@@ -7,15 +7,15 @@ from typing import Any
 
 from loopscope.errors import EngineError, NotKept, ValueUnavailable
 from loopscope.executor.drive import run_region
-from loopscope.executor.machine import overriding, regions
+from loopscope.executor.machine import regions, state
 from loopscope.executor.machine.execute import cause_of, computing, execute
 from loopscope.executor.machine.limits import Limits, RunControl
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.machine.state import Frame
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Override, Overrides
 from loopscope.executor.plan.plan import Instruction, Program
+from loopscope.executor.plan.uncomputed_values import Override, Overrides
 from loopscope.executor.record.recording import NOTHING, Recording
 from loopscope.ir.readable import readable
 from loopscope.ops.values import NOT_KEPT, WEIGHTS_NOT_KEPT
@@ -231,7 +231,7 @@ class RunValues:
         if program.parent is None:
             return self._of_outermost(replay)
         values = list(self.machine.values)
-        overriding.undo_constants(self.machine.overrides, self.machine.plan.main, values)
+        state.undo_constants(self.machine.overrides, self.machine.plan.main, values)
         for slot, value in outer.items():
             values[slot] = value
         start = replay.first_row
@@ -285,7 +285,7 @@ class RunValues:
         if replay.before is None:
             return known
         values = list(machine.values)
-        overriding.undo_constants(machine.overrides, machine.plan.main, values)
+        state.undo_constants(machine.overrides, machine.plan.main, values)
         for slot, value in machine.begun_with.items():
             values[slot] = value
         numbers = [
@@ -331,15 +331,13 @@ class RunValues:
         row.
         """
         machine = self.machine
-        overriding.begin(overrides, machine.defaults, program, iterations, values)
+        state.begin(overrides, machine.defaults, program, iterations, values)
         inside = overrides.inside(program, iterations)
         for number in numbers:
             self.run_one(
                 program, number, values, inside, anew=program.index in overrides.by_program
             )
-            overriding.put(
-                overrides, program, iterations, program.instructions[number].outputs, values
-            )
+            state.put(overrides, program, iterations, program.instructions[number].outputs, values)
 
     def run_one(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.executor.machine.machine import Frame, Machine
 from loopscope.executor.plan.numbers import ProgramIndex, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
-from loopscope.executor.record.branch_log import BranchLog
+from loopscope.executor.record.buffers import BranchLog
 from loopscope.executor.record.recording import LoopTable
 
 _LOOKUPS_BEFORE_INDEX = 16

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from loopscope.errors import AddressError, shorten
 from loopscope.ir.address import Address, labels
-from loopscope.ir.address_suffix import full_address
+from loopscope.ir.address_search import full_address
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LayerId, Model, ModelGraph, OutputRef, expect_model
 from loopscope.ir.walk import PlacedGraph, graphs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopscope.builder.gradient.adopt import adopt
 from loopscope.builder.gradient.dead_ends import sentence
 from loopscope.builder.gradient.gradients import with_reasons as built
+from loopscope.builder.gradient.node_edits import adopt
 from loopscope.builder.graph_builder import STOPPED, Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check, checked
@@ -16,9 +16,9 @@ from loopscope.checks.rules.value_kinds import KINDS, kind_of_output
 from loopscope.errors import AddressError, BuildError, shorten
 from loopscope.ir.address import ROOT
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.main_graph_names import tensor_named
 from loopscope.ir.model import Edge, LayerId, Model, Node, OutputRef, Port, expect_model
 from loopscope.ir.model import ModelGraph as FinishedGraph
+from loopscope.ir.named_tensors import tensor_named
 from loopscope.ir.replace import replace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import to_build_beside

@@ -10,7 +10,7 @@ from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.explain.adjoint_pairs import RegionPair, adjoint_parameters, forward_row, ties
 from loopscope.ir.address import decode
-from loopscope.ir.iteration import iteration_words
+from loopscope.ir.readable import iteration_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)

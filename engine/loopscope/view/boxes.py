@@ -13,7 +13,7 @@ from dataclasses import replace
 from loopscope.errors import counted, neutral
 from loopscope.ir.address import decode
 from loopscope.ir.model import Dialect, Node, OutputRef, Port
-from loopscope.ir.opened_operator import opened_operator
+from loopscope.ir.rt_info import opened_operator
 from loopscope.transform.recurrences import Recurrence, recurrence_of
 from loopscope.view.graph import LoopHandle, NodeKind, ViewNode
 from loopscope.view.operation_families import family_of

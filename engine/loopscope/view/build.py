@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loopscope.ir.address import ROOT, decode, labels
-from loopscope.ir.iteration import iteration_range, iteration_words
 from loopscope.ir.model import (
     IF,
     LOOP,
@@ -27,6 +26,7 @@ from loopscope.ir.model import (
     ModelGraph,
     Node,
 )
+from loopscope.ir.readable import iteration_range, iteration_words
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.view.boxes import (
     loop_title,

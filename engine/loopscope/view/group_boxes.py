@@ -203,7 +203,7 @@ def named_scopes(model: Model) -> frozenset[str]:
 def function_calls(model: Model) -> Mapping[str, FunctionCall]:
     """Return the groups that the model declares as function calls, by address.
 
-    ``loopscope.builder.function`` writes the declarations.
+    ``loopscope.builder.branches`` writes the declarations.
     """
     groups = {
         key: text for key, text in _declared_section(model, "functions").items() if is_group(text)

@@ -24,7 +24,7 @@ from loopscope.errors import EngineError, NotKept, ValueUnavailable, counted
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
 from loopscope.ir.address import Address
-from loopscope.ir.iteration import iteration_words, place_among
+from loopscope.ir.readable import iteration_words, place_among
 from loopscope.view import backward_overlay
 from loopscope.view.graph import GraphView, LoopHandle, ViewCluster, ViewEdge, ViewNode
 from loopscope.view.mark_painters import PAINTERS, cursor_boxes

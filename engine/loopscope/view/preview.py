@@ -17,7 +17,7 @@ from loopscope.executor.plan.plan import LoopRegion
 from loopscope.ir.address import Address
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import BackEdge, Body, LayerId
-from loopscope.ir.number_text import short_exponent, significant
+from loopscope.ir.readable import short_exponent, significant
 
 _MAX_SCANNED = 1 << 20
 """Number of elements that are searched for NaN and infinity. A preview takes no longer than a step.

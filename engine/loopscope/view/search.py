@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loopscope.ir.address import decode
-from loopscope.ir.address_suffix import addresses_ending
+from loopscope.ir.address_search import addresses_ending
 from loopscope.ir.model import Model, Node
 from loopscope.ir.readable import STEP
 from loopscope.ir.walk import nodes

@@ -16,7 +16,7 @@ from lxml import etree
 
 from loopscope.errors import WriteError, listed, shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.mapped import release_pages
+from loopscope.ir.memory import release_pages
 from loopscope.ir.model import Body, InputMap, Model, ModelGraph, Node, OutputMap, Port
 from loopscope.write.xml_elements import DocumentWriter, child, element, information
 

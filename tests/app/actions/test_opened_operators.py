@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from loopscope.ir.opened_operator import opened_operators
+from loopscope.ir.rt_info import opened_operators
 from loopscope_app.actions import opened_operators as opened_operators_actions
 from loopscope_app.state.user_session import UserSession
 from tests.app.browsing import open_address, place

@@ -23,7 +23,7 @@ from loopscope.explain.dependences import Dependences, OperationExecution, depen
 from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.explain.schedule import Lead, Schedule, leads, schedule
 from loopscope.ir.model import LayerId, Node
-from loopscope.ir.parallel_iterations import USUAL_WINDOW, window_of
+from loopscope.ir.rt_info import USUAL_WINDOW, window_of
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 from tests.engine.explain.runs import begun, finished
 

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openvino import opset13 as ops
 
-from loopscope.ir import mapped
-from loopscope.ir.bits import packed_bytes
-from loopscope.ir.constant import Constant, decode, encode, packed_size
+from loopscope.ir import memory
+from loopscope.ir.constant import Constant, decode, encode, packed_bytes, packed_size
 from loopscope.ir.element_type import ElementType
 from loopscope.read import read_model
 from loopscope.read.weights import WeightsFile
@@ -193,7 +192,7 @@ def test_pages_of_a_mapped_file_are_given_back_and_come_again(tmp_path: Path) ->
     for _ in range(2):
         np.testing.assert_array_equal(constant.array(), values)
         assert _resident(tmp_path / "weights.bin") < values.nbytes // 4
-    mapped.release_pages(b"bytes of our own")
+    memory.release_pages(b"bytes of our own")
     assert bytes(whole[:3]) == b"odd"
 
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from loopscope.ops.narrowing import GROUP, NARROWER, round_to
+from loopscope.ops.quantization import GROUP, NARROWER, round_to
 
 FLOATS = {
     "bf16": ml_dtypes.bfloat16,

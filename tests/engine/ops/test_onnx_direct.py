@@ -18,8 +18,8 @@ from loopscope.executor.plan.plan import settle
 from loopscope.ops.declare import Operation, typed
 from loopscope.ops.onnx.reference import prepared
 from loopscope.ops.onnx.row import OnnxRow
+from loopscope.ops.onnx.rows import data, layers
 from loopscope.ops.onnx.rows import elementwise as elementwise_rows
-from loopscope.ops.onnx.rows import matrix, movement, normalization
 from loopscope.ops.onnx.table import find_row
 from loopscope.ops.onnx_catalogue import ONNX
 from tests.draws import draws
@@ -260,6 +260,6 @@ def test_folding(schema: Schema, seed: int) -> None:
 
 
 def test_every_row_is_compared() -> None:
-    assert set(MOVING) == direct_names(movement.ROWS) - _COMPARED_ELSEWHERE
-    folds = direct_names((*matrix.ROWS, *normalization.ROWS)) - _COMPARED_ELSEWHERE
+    assert set(MOVING) == direct_names(data.MOVEMENT) - _COMPARED_ELSEWHERE
+    folds = direct_names((*layers.MATRIX, *layers.NORMALIZATION)) - _COMPARED_ELSEWHERE
     assert set(_FOLDS) | _BY_THE_RUNTIME == folds

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from scipy import optimize
 
 import loopscope
-from loopscope.ops.onnx.support_vectors import coupled
+from loopscope.ops.onnx.linear_models import coupled
 
 
 def _model(classes: int, attributes: dict[str, Any]) -> tuple[bytes, np.ndarray]:

@@ -12,11 +12,10 @@ import pytest
 from loopscope.ops import standard_operations
 from loopscope.ops.catalogue import CATEGORIES
 from loopscope.ops.declare import Operation
-from loopscope.ops.input_names import input_names
 from loopscope.ops.microsoft import MICROSOFT
 from loopscope.ops.microsoft.catalogue import MEANINGS
 from loopscope.ops.onnx import schemas
-from loopscope.ops.port_meanings import EVERY, Meanings, table
+from loopscope.ops.port_meanings import EVERY, Meanings, input_names, table
 
 OPENVINO = [operation for operations in CATEGORIES.values() for operation in operations]
 OPERATIONS = [*OPENVINO, *MICROSOFT.values()]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
+from loopscope.ops.sort.overlapping_boxes import rotated_overlap, rotated_quads
 from tests.draws import draws
 from tests.engine.ops.oracle import agree, ours
 

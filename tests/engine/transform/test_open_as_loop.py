@@ -12,7 +12,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import AddressError, BuildError
-from loopscope.ir.opened_operator import opened_operator, opened_operators
+from loopscope.ir.rt_info import opened_operator, opened_operators
 from loopscope.ir.walk import nodes
 from loopscope.transform.open_as_loop import openable
 from loopscope.write import write_model

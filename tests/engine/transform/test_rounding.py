@@ -15,7 +15,7 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import AddressError, InputError
 from loopscope.ir.walk import nodes
-from loopscope.ops.narrowing import ROUND_TO, round_to
+from loopscope.ops.quantization import ROUND_TO, round_to
 from loopscope.read import read_model
 from loopscope.transform.rounding import rounded
 from loopscope_samples import FOLDER

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.graph_builder import Graph, current_graph
-from loopscope.builder.operation_handle import GraphOperation
-from loopscope.builder.printing import Print
+from loopscope.builder.side_effects import Print
 from loopscope.builder.structure import leaves, rebuild
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.model import Model
 from loopscope.plugins import RUNNER, plugin

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 
 from loopscope.builder.branches import build_if
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.gradient.adopt import adopt
-from loopscope.builder.gradient.flow import Flow
 from loopscope.builder.gradient.loops_back import Reverse
+from loopscope.builder.gradient.node_edits import adopt, drop_unused
 from loopscope.builder.gradient.rules import filled
-from loopscope.builder.gradient.step import BodyTensors, GradientStep, check_repeatable
-from loopscope.builder.gradient.unused import drop_unused
+from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, check_repeatable
 from loopscope.builder.tensor import Tensor
-from loopscope.ir.gradient_info import walks_back
 from loopscope.ir.model import Body, InputMap
+from loopscope.ir.rt_info import walks_back
 
 
 def back_through_if(step: GradientStep, reverse: Reverse) -> Mapping[int, Tensor]:

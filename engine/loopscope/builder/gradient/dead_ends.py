@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from loopscope.errors import elided
 from loopscope.ir.address import ROOT, labels
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
-from loopscope.ir.gradient_info import has_way_back
 from loopscope.ir.model import IF, LOOP, Body, LayerId, ModelGraph, Node, OutputRef, Port
+from loopscope.ir.rt_info import has_way_back
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.derivative import flat
 

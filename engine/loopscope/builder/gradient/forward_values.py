@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.gradient.backward_ports import BackwardCarried, Fed, Outside
+from loopscope.builder.gradient.backward_ports import BackwardCarried, Fed, Outside, Span
 from loopscope.builder.gradient.forward_records import RecordRequest
-from loopscope.builder.gradient.spans import Span
 from loopscope.builder.gradient.step import BodyTensors, GradientStep
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.element_type import ElementType

@@ -12,16 +12,16 @@ import numpy as np
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient import dead_ends
 from loopscope.builder.gradient.dead_ends import DeadEnd, Ways
+from loopscope.builder.gradient.node_edits import drop_unused
 from loopscope.builder.gradient.reverse import Seed, adjoints
 from loopscope.builder.gradient.rules import filled
-from loopscope.builder.gradient.unused import drop_unused
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.structure import align_leaves, leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.gradient_info import NO_WAY_BACK
 from loopscope.ir.model import ModelGraph as Finished
+from loopscope.ir.rt_info import NO_WAY_BACK
 from loopscope.ir.shape import is_of_an_array
 
 

@@ -10,20 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.gradient.adopt import adopt
-from loopscope.builder.gradient.backward_ports import BackwardCarried, Fed, Joined, Outside
-from loopscope.builder.gradient.flow import Flow
+from loopscope.builder.gradient.backward_ports import (
+    BackwardCarried,
+    Fed,
+    Joined,
+    Number,
+    Outside,
+    Product,
+    Products,
+    Span,
+)
 from loopscope.builder.gradient.forward_records import RecordRequest, record
 from loopscope.builder.gradient.forward_values import ForwardValues
-from loopscope.builder.gradient.joined_products import Product, Products
+from loopscope.builder.gradient.node_edits import PrunedFrame, adopt, drop_unused
 from loopscope.builder.gradient.rules import filled, zeros
-from loopscope.builder.gradient.spans import Number, Span
-from loopscope.builder.gradient.step import BodyTensors, GradientStep, check_repeatable
-from loopscope.builder.gradient.unused import PrunedFrame, drop_unused
+from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, check_repeatable
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.gradient_info import walks_back
 from loopscope.ir.model import (
     LOOP,
     SCAN,
@@ -35,6 +39,7 @@ from loopscope.ir.model import (
     OutputMap,
     OutputRef,
 )
+from loopscope.ir.rt_info import walks_back
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Known
 

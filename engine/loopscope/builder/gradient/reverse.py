@@ -15,8 +15,8 @@ from loopscope.builder.graph_builder import Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import REAL_FLOATS
-from loopscope.ir.gradient_info import has_way_back
 from loopscope.ir.model import IF, LOOP, SCAN, TENSOR_ITERATOR, LayerId, Node, OutputRef
+from loopscope.ir.rt_info import has_way_back
 from loopscope.ops.declare import Operation
 
 _SCOPE = re.compile(r"backward(_\d+)?")

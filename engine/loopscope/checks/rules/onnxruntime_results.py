@@ -17,7 +17,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
 from loopscope.ir.walk import PlacedGraph
-from loopscope.native.processor import lacks_vnni
+from loopscope.native.host import lacks_vnni
 
 _TRANSPARENT_TYPES = frozenset({"Cast", "Div", "Identity", "Mul"})
 """Operations that ONNX Runtime fuses too (Mul and Div with a constant operand) or moves away."""

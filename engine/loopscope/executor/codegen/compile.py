@@ -17,14 +17,12 @@ import numpy as np
 
 from loopscope.executor.codegen.emit_loop import Writer
 from loopscope.executor.codegen.emit_operation import Computing
-from loopscope.executor.codegen.shape_proofs import begins_small, grows
+from loopscope.executor.codegen.slot_proofs import begins_small, grows, scalar_types
 from loopscope.executor.codegen.source_map import Loop
-from loopscope.executor.codegen.type_proofs import scalar_types
 from loopscope.executor.machine.regions import loops_in
-from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
+from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 from loopscope.executor.record.recording import Recording
 
 _MAX_NESTED_LOOPS = 8

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from loopscope.executor.codegen.generated_names import LEFT, LoopNames
-from loopscope.executor.codegen.source_map import CodePlace, Context, Loop
+from loopscope.executor.codegen.source_map import LEFT, CodePlace, Context, Loop, LoopNames
 from loopscope.executor.machine.execute import execute
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.machine.regions import concatenated, holds_loops

@@ -1,7 +1,7 @@
 """Text of the function of a loop nest: its iterations, inner loops and Ifs, and what is recorded,
 line by line.
 
-Identifiers are synthetic (``generated_names.py``); text of the model never enters the source. When
+Identifiers are synthetic (``source_map.py``); text of the model never enters the source. When
 an instruction fails or the run pauses, the function's local variables are written back into the
 machine's explicit state, so that stepping can continue.
 """
@@ -12,21 +12,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from loopscope.executor.codegen import generated_names
-from loopscope.executor.codegen.emit_operation import Computing
-from loopscope.executor.codegen.emitter import CodeLines
-from loopscope.executor.codegen.generated_names import (
+from loopscope.executor.codegen import source_map
+from loopscope.executor.codegen.emit_operation import CodeLines, Computing, used_once
+from loopscope.executor.codegen.slot_proofs import constant_bound, fits
+from loopscope.executor.codegen.source_map import (
     FRAME,
     LEFT,
     ROWS,
     RUN,
     TABLES,
     VALUES,
+    CodePlace,
+    Context,
+    LoggedBranch,
+    Loop,
     LoopNames,
 )
-from loopscope.executor.codegen.inlining import used_once
-from loopscope.executor.codegen.shape_proofs import constant_bound, fits
-from loopscope.executor.codegen.source_map import CodePlace, Context, LoggedBranch, Loop
 from loopscope.executor.machine.regions import (
     concatenated,
     entering,
@@ -41,8 +42,7 @@ from loopscope.executor.machine.state import NO_BOUND
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
-from loopscope.executor.record.endings import ENDINGS
-from loopscope.executor.record.recording import Recording
+from loopscope.executor.record.recording import ENDINGS, Recording
 
 _MAX_PENDING = 4096
 _CONDITION = ENDINGS.index("condition")
@@ -75,7 +75,7 @@ class Writer(CodeLines):
         }
         self.constants |= {"entering": entering, "join": join, "fits": fits, "safepoint": safepoint}
         self.constants |= {
-            generated_names.NO_BOUND: NO_BOUND,
+            source_map.NO_BOUND: NO_BOUND,
             "ENDINGS": {ending: number for number, ending in enumerate(ENDINGS)},
         }
         for carried in region.carried:
@@ -107,7 +107,7 @@ class Writer(CodeLines):
         names, body = LoopNames(region.table), region.program
         frame = FRAME if context.outer is None else "None"
         loop = self.constant(names.region, region)
-        unlimited = f"{names.bound} == {generated_names.NO_BOUND}"
+        unlimited = f"{names.bound} == {source_map.NO_BOUND}"
         safepoint = (
             f"safepoint({RUN}, {frame}, {loop}, {names.chunk}, {names.iteration}, "
             f"{unlimited}, {LEFT})"
@@ -185,7 +185,7 @@ class Writer(CodeLines):
         for number, output in enumerate(concatenated(region)):
             self.emit(f"{names.add_piece(number)}({self.value(output.result)})")
         for slot in self._fleeting(region):
-            self.emit(f"{generated_names.last_of_slot(slot)} = {self.value(slot)}")
+            self.emit(f"{source_map.last_of_slot(slot)} = {self.value(slot)}")
         if self._may_end(region):
             assert region.condition_result is not None
             self.emit(f"if not {self.value(region.condition_result)}: break")
@@ -247,11 +247,7 @@ class Writer(CodeLines):
         )
 
     def _result(self, region: LoopRegion, slot: Slot) -> str:
-        return (
-            generated_names.last_of_slot(slot)
-            if slot in self._fleeting(region)
-            else self.value(slot)
-        )
+        return source_map.last_of_slot(slot) if slot in self._fleeting(region) else self.value(slot)
 
     def _record(self, program: Program, *, produced: bool) -> None:
         rows = self.recording.rows.get(program.index)
@@ -259,7 +255,7 @@ class Writer(CodeLines):
             return
         for slot in rows.columns:
             if (slot in program.producer) == produced:
-                name = generated_names.record_of(program.index, slot)
+                name = source_map.record_of(program.index, slot)
                 self.head.append(f"{name} = {ROWS}[{program.index}].columns[{slot}].pending")
                 self.emit(f"{name}.append({self.value(slot)})")
 
@@ -289,7 +285,7 @@ class Writer(CodeLines):
         self._bound(region, outer.program)
         self.emit(f"if {names.bound}:")
         self.indent += 1
-        self.emit(f"if {names.bound} < 0: {names.bound} = {generated_names.NO_BOUND}")
+        self.emit(f"if {names.bound} < 0: {names.bound} = {source_map.NO_BOUND}")
         self._enter_loop(region)
         self._core(region, context)
         self.place = CodePlace(context, len(region.program.instructions), "join")
@@ -373,12 +369,12 @@ class Writer(CodeLines):
                 self.emit(f"{self.assigned(output.slot)} = {self._result(region, output.result)}")
         for logged in self.logged:
             if logged.program == region.program.index:
-                self.emit(f"{generated_names.log_of(logged.table)}.append(-{names.iteration})")
+                self.emit(f"{source_map.log_of(logged.table)}.append(-{names.iteration})")
         rows = self.recording.rows.get(region.program.index)
         if rows is not None:
             # Pack now if the outer loop reaches its safepoint late: pending rows should fit into
             # the processor's cache.
-            newest = generated_names.record_of(region.program.index, next(iter(rows.columns)))
+            newest = source_map.record_of(region.program.index, next(iter(rows.columns)))
             self.emit(f"if len({newest}) > {_MAX_PENDING}: {RUN}.recording.pack(all_of_it=False)")
 
     def _inner_if(self, region: IfRegion, outer: Context, position: int) -> None:
@@ -404,7 +400,7 @@ class Writer(CodeLines):
         for parameter, source in branch.bindings:
             self.names[parameter] = self.value(source)
         for unfed in branch.unfed:
-            name = self.constant(generated_names.branch_of(branch.program.index), branch)
+            name = self.constant(source_map.branch_of(branch.program.index), branch)
             self.emit(f"{self.assigned(unfed.parameter)} = {RUN}.unfed({name}, {int(unfed.layer)})")
         self._share_results(region, branch)
         self._record(branch.program, produced=False)
@@ -421,8 +417,7 @@ class Writer(CodeLines):
         return (
             value
             if region.condition in self.numbers
-            else "then_is_taken"
-            f"({self.constant(generated_names.if_of(region.table), region)}, {value})"
+            else f"then_is_taken({self.constant(source_map.if_of(region.table), region)}, {value})"
         )
 
     def _log(self, region: IfRegion, outer: Context, position: int) -> Mapping[int, str]:
@@ -433,7 +428,7 @@ class Writer(CodeLines):
         """
         table = region.table
         rarer = self.recording.branch_log(region.table).rarer
-        log = generated_names.log_of(region.table)
+        log = source_map.log_of(region.table)
         if outer.region is None:
             self.head.append(f"{log} = {TABLES}[{table}].pending")
             return {taken: f"{log}.append({taken})" for taken in (0, 1)}

@@ -1,26 +1,105 @@
-"""Lines of generated code that compute one instruction: an expression if one exists, else a call of
-its kernel.
+"""Lines of generated code: a function under construction, and the lines of one instruction.
+
+An instruction is an expression if one exists, else a call of its kernel. The lines have their
+places in the plan. Values that only one condition reads are inlined into the condition.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from loopscope.executor.codegen import generated_names
-from loopscope.executor.codegen.emitter import CodeLines
-from loopscope.executor.codegen.generated_names import MADE
-from loopscope.executor.codegen.shape_proofs import bounded, guarded
+from loopscope.executor.codegen import source_map
+from loopscope.executor.codegen.slot_proofs import bounded, guarded
+from loopscope.executor.codegen.source_map import MADE, CodePlace, Loop, compiled
 from loopscope.executor.machine.execute import SMALL
-from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.expressions import expression, of_integers
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Overrides
-from loopscope.executor.plan.plan import Instruction, Program, settle
+from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program, settle
+from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
+
+
+@dataclass(eq=False)
+class CodeLines:
+    """Lines of a function under construction. The head reads values from outside; the tail writes
+    results.
+    """
+
+    lines: list[str] = field(default_factory=list[str])
+    places: list[CodePlace | None] = field(default_factory=list["CodePlace | None"])
+    place: CodePlace | None = None
+    """Place in the plan of the lines that are emitted next."""
+    indent: int = 1
+    names: dict[Slot, str] = field(default_factory=dict[Slot, str])
+    """Local variable or expression of each slot. Two slots share a variable if they hold the same
+    value.
+    """
+    head: list[str] = field(default_factory=list[str])
+    tail: list[str] = field(default_factory=list[str])
+    constants: dict[str, Any] = field(default_factory=lambda: {"np": np})
+    moving: set[str] = field(default_factory=set[str])
+    """Local variables that back edges overwrite."""
+    inlined: set[Slot] = field(default_factory=set[Slot])
+    """Slots without a local variable, because only one condition reads them."""
+    read_slots: dict[Slot, None] = field(default_factory=dict[Slot, None])
+    """Slots whose values come from outside, in order of first use."""
+
+    def emit(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+        self.places.append(self.place)
+
+    def imported(self, slot: Slot) -> str:
+        """Return the local variable of a slot whose value comes from outside."""
+        self.read_slots[slot] = None
+        return self.names.setdefault(slot, source_map.of_slot(slot))
+
+    def value(self, slot: Slot) -> str:
+        """Return the local variable or expression of a slot."""
+        if slot == ABSENT:
+            return "None"
+        return self.names[slot] if slot in self.names else self.imported(slot)
+
+    def assigned(self, slot: Slot) -> str:
+        """Return the local variable that receives the value of a slot."""
+        return self.names.setdefault(slot, source_map.of_slot(slot))
+
+    def put(self, slot: Slot, computed: str) -> None:
+        """Assign an expression to a slot. An expression that only one condition reads is inlined
+        into the condition.
+        """
+        if slot in self.inlined:
+            self.names[slot] = f"({computed})"
+        else:
+            self.emit(f"{self.assigned(slot)} = {computed}")
+
+    def constant(self, name: str, value: Any) -> str:
+        """Store a value in the globals of the function, and return its name."""
+        self.constants[name] = value
+        return name
+
+    def function(self, start: list[str], end: str) -> Loop:
+        """Return the compiled function. ``start`` are the lines before the head, ``end`` is the
+        last line.
+        """
+        imports = [
+            f"{source_map.of_slot(slot)} = {source_map.VALUES}[{slot}]" for slot in self.read_slots
+        ]
+        first = [
+            start[0],
+            *("    " + line for line in (*start[1:], *imports, *dict.fromkeys(self.head))),
+        ]
+        last = ["    " + line for line in (*dict.fromkeys(self.tail), end)]
+        text = "\n".join([*first, *self.lines, *last])
+        places: list[CodePlace | None] = (
+            [None] * (len(first) + 1) + self.places + [None] * (len(last) + 1)
+        )
+        return compiled(text, self.constants, places, self.names, self.inlined)
+
 
 _NUMBER = re.compile(r"(?<![\w.{])\d+(?![\w.}])")
 """Pattern of a number in an expression; the ``0`` of ``{0}`` does not match."""
@@ -74,9 +153,7 @@ class Computing:
         if text:
             lines.put(instruction.outputs[0], text.format(*arguments))
         else:
-            kernel = lines.constant(
-                generated_names.kernel_of(instruction.outputs[0]), instruction.call
-            )
+            kernel = lines.constant(source_map.kernel_of(instruction.outputs[0]), instruction.call)
             lines.put(instruction.outputs[0], f"{kernel}({', '.join(arguments)})[()]")
 
     def _is_named_again(self, lines: CodeLines, instruction: Instruction) -> bool:
@@ -117,7 +194,7 @@ class Computing:
         constant = self.overrides.constant_of(program, slot)
         if not isinstance(constant, np.generic):
             return name
-        return lines.constant(generated_names.constant_of(slot), np.asarray(constant))
+        return lines.constant(source_map.constant_of(slot), np.asarray(constant))
 
     def _with_arrays(self, lines: CodeLines, instruction: Instruction, symbol: str) -> str:
         """Replace the numbers in an expression by arrays of rank 0. All floats of an expression
@@ -132,9 +209,7 @@ class Computing:
 
     def _call(self, lines: CodeLines, instruction: Instruction, arguments: list[str]) -> None:
         targets = [lines.assigned(slot) for slot in instruction.outputs]
-        kernel = lines.constant(
-            generated_names.kernel_of(instruction.outputs[0]), bounded(instruction)
-        )
+        kernel = lines.constant(source_map.kernel_of(instruction.outputs[0]), bounded(instruction))
         if instruction.state is not None:
             state = lines.value(instruction.state)
             arguments.append(f"state={state}")
@@ -176,7 +251,35 @@ class Computing:
             if arguments:
                 initial = arguments[0]
             else:
-                zeros = generated_names.kernel_of(instruction.outputs[0])
+                zeros = source_map.kernel_of(instruction.outputs[0])
                 initial = f"settle({lines.constant(zeros, instruction.call)}())"
                 lines.constant("settle", settle)
             lines.emit(f"{target} = {initial} if {variable} is None else {variable}")
+
+
+def used_once(program: Program, loop: LoopRegion | None) -> set[Slot]:
+    """Return the slots of a graph that only one condition reads.
+
+    The condition chooses the branch of an If, or continues ``loop``, whose body the graph is.
+    """
+    regions = [program.instructions[number].region for number in program.regions]
+    conditions = [region.condition for region in regions if isinstance(region, IfRegion)]
+    read_counts = Counter(
+        slot for instruction in program.instructions for slot in instruction.reads
+    )
+    read_counts.update(program.results.values())
+    if loop is not None and loop.condition_result is not None:
+        conditions.append(loop.condition_result)
+        read_counts.update(port.result for port in (*loop.carried, *loop.outputs))
+    slots: set[Slot] = set()
+    for slot in conditions:
+        while (
+            read_counts[slot] == 1
+            and (number := program.producer.get(slot)) is not None
+            and program.instructions[number].region is None
+        ):
+            slots.add(slot)
+            if not program.instructions[number].is_identity:
+                break
+            (slot,) = program.instructions[number].inputs
+    return slots

@@ -13,8 +13,7 @@ from loopscope.executor.machine.cycle_detection import CycleDetector, first_retu
 from loopscope.executor.machine.execute import LARGE, cause_of, describe
 from loopscope.executor.machine.limits import Endless, Paused
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.machine.overriding import undo_constants
-from loopscope.executor.machine.state import Frame
+from loopscope.executor.machine.state import Frame, undo_constants
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
 from loopscope.executor.record.recording import can_prove_endless

@@ -17,19 +17,31 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from loopscope.executor.codegen import generated_names
+from loopscope.executor.codegen import source_map
 from loopscope.executor.codegen.deoptimise import restore_frames, write_variables
 from loopscope.executor.codegen.emit_loop import Writer
 from loopscope.executor.codegen.emit_operation import Computing
-from loopscope.executor.codegen.generated_names import MADE, ROWS, RUN, TABLES, VALUES
-from loopscope.executor.codegen.shape_proofs import bounded, fits
-from loopscope.executor.codegen.source_map import CodePlace, Context, Loop
-from loopscope.executor.codegen.type_proofs import element_types_of_graph, numbers_of_graph
+from loopscope.executor.codegen.slot_proofs import (
+    bounded,
+    element_types_of_graph,
+    fits,
+    numbers_of_graph,
+)
+from loopscope.executor.codegen.source_map import (
+    MADE,
+    ROWS,
+    RUN,
+    TABLES,
+    VALUES,
+    CodePlace,
+    Context,
+    Loop,
+)
 from loopscope.executor.machine.execute import LARGE, SMALL, describe
 from loopscope.executor.machine.limits import Paused
 from loopscope.executor.machine.machine import SECONDS_BETWEEN_CHECKS, Failure, Machine
 from loopscope.executor.machine.regions import then_is_taken
-from loopscope.executor.plan.constant_folding import FoldedKernel
+from loopscope.executor.plan.computed_once import FoldedKernel
 from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
@@ -239,7 +251,7 @@ class _GraphWriter(Writer):
     def imported(self, slot: Slot) -> str:
         if slot in self.known:
             return self.names.setdefault(
-                slot, self.constant(generated_names.known_of(slot), self.known[slot])
+                slot, self.constant(source_map.known_of(slot), self.known[slot])
             )
         return super().imported(slot)
 
@@ -326,7 +338,7 @@ class _GraphWriter(Writer):
         arguments = [self.value(slot) for slot in instruction.inputs]
         targets = [self.assigned(slot) for slot in instruction.outputs]
         call = bounded(instruction) if instruction.checked else instruction.call
-        kernel = self.constant(generated_names.kernel_of(instruction.outputs[0]), call)
+        kernel = self.constant(source_map.kernel_of(instruction.outputs[0]), call)
         is_settled = instruction.settled
         if instruction.state is not None:
             state = self.value(instruction.state)
@@ -368,7 +380,7 @@ class _GraphWriter(Writer):
 
     def _drop(self, program: Program, position: int) -> None:
         """Delete the variables that nothing reads after an instruction."""
-        imported = {generated_names.of_slot(slot) for slot in self.read_slots}
+        imported = {source_map.of_slot(slot) for slot in self.read_slots}
         for slot in program.instructions[position].outputs:
             if slot not in self.known:
                 self._owners[self.value(slot)].add(slot)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.record.columns import RecordedRows
+from loopscope.executor.record.buffers import RecordedRows
 from loopscope.ops.values import is_tensor
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from loopscope.errors import InputError
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 
 
 @dataclass(frozen=True, slots=True)

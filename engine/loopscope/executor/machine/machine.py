@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.machine import overriding, regions
+from loopscope.executor.machine import regions, state
 from loopscope.executor.machine.execute import (
     LARGE,
     cause_of,
@@ -17,15 +17,14 @@ from loopscope.executor.machine.execute import (
     describe,
     execute,
     expect_room,
+    first_of,
     held_bytes,
+    returned,
 )
 from loopscope.executor.machine.limits import Limits, Paused, RunControl
-from loopscope.executor.machine.returned import first_of, returned
 from loopscope.executor.machine.state import NO_BOUND, Failure, Frame, RunState
 from loopscope.executor.machine.step_table import steps
-from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -35,8 +34,15 @@ from loopscope.executor.plan.plan import (
     Program,
     settle,
 )
-from loopscope.executor.record.endings import ENDINGS, LoopEnding
-from loopscope.executor.record.recording import NOTHING, LoopTable, Record, Recording
+from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
+from loopscope.executor.record.recording import (
+    ENDINGS,
+    NOTHING,
+    LoopEnding,
+    LoopTable,
+    Record,
+    Recording,
+)
 from loopscope.ops.bounds import TooLarge, at_once
 
 __all__ = ["Failure", "Frame", "Machine"]
@@ -173,9 +179,7 @@ class Machine(RunState):
                         self.recorded_bytes,
                     )
                 if overrides is not None:
-                    overriding.put(
-                        self.overrides, program, self.iterations, self.last.outputs, values
-                    )
+                    state.put(self.overrides, program, self.iterations, self.last.outputs, values)
             except Exception as error:
                 raise self.failed(describe(self.last, values, error), error) from error
             if releases:
@@ -286,7 +290,7 @@ class Machine(RunState):
     def _begin_row(self, program: Program) -> None:
         """Apply the overrides to the values that a row begins with, and record those values."""
         if self.overrides.items:
-            overriding.begin(self.overrides, self.defaults, program, self.iterations, self.values)
+            state.begin(self.overrides, self.defaults, program, self.iterations, self.values)
         rows = self.recording.rows.get(program.index)
         if rows is not None:
             for slot in rows.columns.keys() - program.producer.keys():
@@ -381,7 +385,7 @@ class Machine(RunState):
         """Move a frame past its current instruction."""
         if self.overrides.items:
             outputs = frame.program.instructions[frame.position].outputs
-            overriding.put(self.overrides, frame.program, self.iterations, outputs, self.values)
+            state.put(self.overrides, frame.program, self.iterations, outputs, self.values)
         if frame.program.parent is None:
             if not self.keeps:
                 for slot in frame.program.done_with[frame.position]:

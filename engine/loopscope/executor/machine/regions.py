@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, LastValue, Sliced
-from loopscope.executor.plan.defaults import Defaults
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program, settle
-from loopscope.executor.record.endings import LoopEnding
+from loopscope.executor.plan.uncomputed_values import Defaults
+from loopscope.executor.record.recording import LoopEnding
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from loopscope.ir.shape import PartialShape, is_of_an_array

@@ -1,20 +1,22 @@
-"""Explicit state of a run: its open graphs, its slots, its recording, and its limits."""
+"""Explicit state of a run: its open graphs, slots, recording, limits, and applied overrides.
+
+Each override applies only in its own row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from loopscope.executor.machine import regions
 from loopscope.executor.machine.cycle_detection import CycleDetector
 from loopscope.executor.machine.limits import RunControl
-from loopscope.executor.plan.defaults import Defaults
+from loopscope.executor.machine.regions import bind_invariants
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
-from loopscope.executor.record.endings import LoopEnding
-from loopscope.executor.record.recording import Recording
+from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
+from loopscope.executor.record.recording import LoopEnding, Recording
 from loopscope.ir.model import LayerId
 
 Status = Literal["paused", "finished", "failed"]
@@ -138,3 +140,48 @@ class RunState:
     @property
     def _bodies(self) -> list[Program]:
         return [frame.program for frame in self.frames if frame.region is not None]
+
+
+def begin(
+    overrides: Overrides,
+    defaults: Defaults,
+    program: Program,
+    iterations: tuple[int, ...],
+    values: list[Any],
+) -> None:
+    """Apply the overrides of Parameters and Consts at the beginning of a row, after undoing those
+    of other rows.
+    """
+    slots = [
+        override.slot
+        for override in overrides.by_program.get(program.index, ())
+        if override.slot not in program.producer
+    ]
+    if not slots:
+        return
+    plan = overrides.plan
+    for slot in plan.constant_numbers.intersection(slots):
+        values[slot] = plan.constant[slot]
+    if program.loop is not None:
+        bind_invariants(program.loop, values, defaults)
+    put(overrides, program, iterations, slots, values)
+
+
+def put(
+    overrides: Overrides,
+    program: Program,
+    iterations: tuple[int, ...],
+    slots: Collection[Slot],
+    values: list[Any],
+) -> None:
+    """Apply the overrides of these slots in one row."""
+    for override in overrides.by_program.get(program.index, ()):
+        if override.slot in slots and override.iterations == iterations:
+            override.put(values)
+
+
+def undo_constants(overrides: Overrides, program: Program, values: list[Any]) -> None:
+    """Restore the model's values of overridden Consts in a graph and its inner graphs."""
+    for owner, slot in overrides.constants:
+        if program in owner.around():
+            values[slot] = overrides.plan.constant[slot]

@@ -24,7 +24,7 @@ from loopscope.executor.plan.body_ports import (
 )
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import Optimise
-from loopscope.ir import aligned
+from loopscope.ir import memory
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Model, Node, Port
 from loopscope.ir.walk import graphs
@@ -466,9 +466,9 @@ def _aligned_for_loops(array: Any) -> Any:
         and array.dtype.kind == "f"
         and array.flags.c_contiguous
     )
-    if not is_worthwhile or aligned.is_aligned(array):
+    if not is_worthwhile or memory.is_aligned(array):
         return array
-    copy = aligned.empty(array.shape, array.dtype)
+    copy = memory.empty(array.shape, array.dtype)
     copy[...] = array
     copy.flags.writeable = False
     return copy

@@ -16,7 +16,8 @@ import numpy as np
 from loopscope.checks.check import CheckedModel, checked
 from loopscope.checks.order import order
 from loopscope.checks.propagate import Propagated
-from loopscope.executor.plan.constant_folding import FoldedKernel
+from loopscope.executor.plan.analyses import holds_sequences
+from loopscope.executor.plan.computed_once import FoldedKernel, share
 from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
@@ -31,12 +32,10 @@ from loopscope.executor.plan.plan import (
     bound,
     find_hidden,
 )
-from loopscope.executor.plan.sequences import holds_sequences
-from loopscope.executor.plan.sharing import share
 from loopscope.ir.address import ROOT, labels
-from loopscope.ir.collecting import no_garbage_collection
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
+from loopscope.ir.memory import no_garbage_collection
 from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.shape import PartialShape
 from loopscope.ir.walk import nodes
@@ -45,7 +44,7 @@ from loopscope.ops.custom.agreement import Agreeing
 from loopscope.ops.declare import Known, Operation, Role, typed
 from loopscope.ops.dialect import catalogue_for
 from loopscope.ops.infer import comparison, elementwise
-from loopscope.ops.mixed_types import promoting
+from loopscope.ops.promotion import promoting
 
 
 def plan_of(

@@ -18,6 +18,7 @@ from loopscope.executor.plan.body_ports import (
     LastValue,
     Sliced,
 )
+from loopscope.executor.plan.computed_once import share
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import (
     ABSENT,
@@ -31,7 +32,6 @@ from loopscope.executor.plan.plan import (
     Region,
     find_hidden,
 )
-from loopscope.executor.plan.sharing import share
 from loopscope.ir.model import TENSOR_ITERATOR
 
 Wanted = tuple[Program, Slot]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopscope.executor.plan.constant_folding import FoldedKernel
+from loopscope.executor.plan.computed_once import FoldedKernel
 from loopscope.executor.plan.plan import Plan
 from loopscope.executor.plan.pruning import needed, part_of
 

@@ -1,16 +1,16 @@
-"""Recording of a run: iteration counts and endings of loops, branches of Ifs, and columns of
-values.
+"""Recording of a run: counts and endings of loops, branches of Ifs, and columns of values.
 
 The machine and the generated code append to these neutral buffers, and the timeline reads them. A
 *row* of a program is one execution of its graph; rows are numbered in execution order. Every row
 runs each of its regions once, so execution k of a region belongs to row k of the enclosing program.
+Endings of loops and runs have the words of records, errors and exports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -18,9 +18,21 @@ from loopscope.errors import InputError
 from loopscope.executor.plan.expressions import expression
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
-from loopscope.executor.record.branch_log import BranchLog
-from loopscope.executor.record.columns import RecordedRows, SlotColumn
+from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
 from loopscope.ir.model import LOOP
+
+LoopEnding = Literal[
+    "trip_count", "condition", "zero_trip_count", "initial_condition", "slices_exhausted"
+]
+"""Reason why an execution of a loop ended."""
+StopCause = Literal["limit", "error", "stopped"]
+"""Reason why a run did not finish: a limit was reached, an operation failed, or the user stopped
+it.
+"""
+Ending = LoopEnding | StopCause
+
+ENDINGS: tuple[LoopEnding, ...] = get_args(LoopEnding)
+"""Loop endings, by their number in a recording."""
 
 
 @dataclass(eq=False)

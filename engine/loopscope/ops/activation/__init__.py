@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loopscope.ops.activation import formulas, rectifiers, softmax
+from loopscope.ops.activation import pointwise, softmax
 from loopscope.ops.declare import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
-    *formulas.OPERATIONS,
-    *rectifiers.OPERATIONS,
+    *pointwise.OPERATIONS,
+    *pointwise.RECTIFIERS,
     *softmax.OPERATIONS,
 )
 """Smooth functions (``formulas``), piecewise linear functions (``rectifiers``), and ``softmax``

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED_FLOATS, through_float
+from loopscope.ops.elementwise_kernels import COMPUTED_FLOATS, through_float
 from loopscope.ops.family import family
-from loopscope.ops.gradients import activation as gradients
-from loopscope.ops.index import axis_within
+from loopscope.ops.gradients import elementwise as gradients
+from loopscope.ops.input_checks import axis_within
 
 
 @through_float

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loopscope.ops.arithmetic import binary, cumulative, segments, unary
+from loopscope.ops.arithmetic import along_axis, binary, unary
 from loopscope.ops.declare import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *unary.OPERATIONS,
     *binary.OPERATIONS,
-    *cumulative.OPERATIONS,
-    *segments.OPERATIONS,
+    *along_axis.OPERATIONS,
+    *along_axis.SEGMENTS,
 )

@@ -6,11 +6,18 @@ import operator
 
 import numpy as np
 
-from loopscope.ops.broadcast import AUTO_BROADCAST, binary, fit_operand
 from loopscope.ops.declare import Array, Attribute, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, as_numbers, own_type
+from loopscope.ops.elementwise_kernels import (
+    AUTO_BROADCAST,
+    COMPUTED,
+    INTEGER_DTYPES,
+    as_numbers,
+    binary,
+    fit_operand,
+    own_type,
+)
 from loopscope.ops.family import family
-from loopscope.ops.gradients import arithmetic as gradients
+from loopscope.ops.gradients import elementwise as gradients
 from loopscope.ops.infer import elementwise
 
 add = binary(operator.add, "Add two tensors.")

@@ -7,7 +7,7 @@ import numpy as np
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.derivative import flat
-from loopscope.ops.elements import (
+from loopscope.ops.elementwise_kernels import (
     COMPUTED,
     COMPUTED_FLOATS,
     INTEGER_DTYPES,
@@ -16,7 +16,7 @@ from loopscope.ops.elements import (
     through_float,
 )
 from loopscope.ops.family import family
-from loopscope.ops.gradients import arithmetic as gradients
+from loopscope.ops.gradients import elementwise as gradients
 from loopscope.ops.infer import same
 
 arccos = elementwise(np.arccos, "Compute the inverse cosine of each element.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
-from loopscope.ops.convolution.binary import binary_convolution, infer_binary_convolution
-from loopscope.ops.convolution.deformable import (
+from loopscope.ops.convolution.deformable_and_binary import (
+    binary_convolution,
     deformable_convolution,
+    infer_binary_convolution,
     infer_deformable_convolution,
 )
 from loopscope.ops.convolution.dense import (
@@ -21,7 +22,7 @@ from loopscope.ops.convolution.transposed import (
     infer_group_convolution_backprop_data,
 )
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elements import COMPUTED, COMPUTED_INTEGERS
+from loopscope.ops.elementwise_kernels import COMPUTED, COMPUTED_INTEGERS
 from loopscope.ops.family import family
 from loopscope.ops.gradients import sliding_windows as gradients
 from loopscope.ops.window import AUTO_PADS

@@ -11,7 +11,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.attribute_text import ITEMS, AttributeKind, is_of, written
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import REQUIRED, Attribute, AttributeProblem, Operation, value_of
-from loopscope.ops.input_names import named_inputs
+from loopscope.ops.port_meanings import named_inputs
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

@@ -15,7 +15,7 @@ from loopscope.ops.custom.agreement import difference
 from loopscope.ops.custom.registration import declaration_problem, name_problem
 from loopscope.ops.declare import NOTHING_KNOWN, Array, AttributeProblem, Known, Operation, typed
 from loopscope.ops.infer import with_shared_type
-from loopscope.ops.input_names import input_text
+from loopscope.ops.port_meanings import input_text
 from loopscope.ops.values import described
 
 _RULE_FAULTS = (TypeError, LookupError, ArithmeticError, AttributeError, ValueError)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from loopscope.ops.declare import Operation
-from loopscope.ops.generation import eye, multinomial, random_uniform, sequence
+from loopscope.ops.generation import random_numbers, regular
 
 OPERATIONS: tuple[Operation, ...] = (
-    *eye.OPERATIONS,
-    *multinomial.OPERATIONS,
-    *random_uniform.OPERATIONS,
-    *sequence.OPERATIONS,
+    *regular.EYE,
+    *random_numbers.MULTINOMIAL,
+    *random_numbers.OPERATIONS,
+    *regular.OPERATIONS,
 )

@@ -1,6 +1,8 @@
-"""Derivatives of GridSample: each point is a weighted sum of pixels.
+"""Derivatives of sampling between pixels: GridSample, and ROIAlign with means.
 
-Sampling the pixels' numbers with the same grid identifies the pixels.
+A point of GridSample is a weighted sum of pixels; sampling the pixels' numbers with the same grid
+identifies them. A bin of ROIAlign is a weighted sum over rows and columns with separate weights, so
+both sides are separate.
 """
 
 from __future__ import annotations
@@ -154,3 +156,205 @@ def _product(node: Reverse, adjoint: Value, *weights: Value | None) -> Value:
     for weight in weights:
         adjoint = adjoint if weight is None else adjoint * node.ops.unsqueeze(weight, np.array([1]))
     return adjoint
+
+
+@dataclass(frozen=True, slots=True)
+class Corners:
+    """Mapping of the corners of a region to positions in the features."""
+
+    before: float
+    """Offset before scaling."""
+    scale: float
+    after: float
+    """Offset after scaling."""
+    least: float | None
+    """Shortest side; None if a region may be inverted, in which case it has no samples."""
+
+    @staticmethod
+    def of(aligned_mode: str, spatial_scale: float) -> Corners:
+        """Return the mapping for the attributes of ROIAlign."""
+        before, after = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5)}.get(
+            aligned_mode, (0.5, -0.5)
+        )
+        return Corners(
+            before,
+            float(np.float32(spatial_scale)),
+            after,
+            1.0 if aligned_mode == "asymmetric" else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The samples ``[n, bins, samples, 1]`` along one side of each region."""
+
+    weights: Value
+    """Share of each pixel in each bin, ``[n, bins, length]``."""
+    slopes: Value
+    """Derivative of a pixel's share by a sample's position, ``[n, bins, samples, length]``."""
+    steps: Value
+    """Derivative of a sample's position by the length of the side."""
+    counts: Value
+    """Mask ``[n, 1]``: 1 if the corners determine the side's length, 0 if it is the minimum."""
+
+
+def roi_align(node: Reverse, /) -> Adjoints:
+    """Return the adjoints of features and regions.
+
+    ``ValueError`` for bins that take the maximum.
+    """
+    mode = str(node.attributes["mode"]).lower()
+    if mode != "avg":
+        raise ValueError(f"its mode is {mode!r}: only that of avg is walked back here")
+    attributes = node.attributes
+    corners = Corners.of(
+        str(attributes.get("aligned_mode", "asymmetric")), float(attributes["spatial_scale"])
+    )
+    return of_means(
+        node,
+        (int(attributes["pooled_h"]), int(attributes["pooled_w"])),
+        int(attributes["sampling_ratio"]),
+        corners,
+    )
+
+
+def of_means(node: Reverse, bins: tuple[int, int], ratio: int, corners: Corners) -> Adjoints:
+    """Return the adjoints of features ``[N, C, H, W]`` and regions ``[n, 4]``.
+
+    None for images ``[n]``. The pooled regions are ``rows @ features @ columns``.
+    """
+    ops, (features, regions, images) = node.ops, node.inputs
+    placed = (ops.convert_like(regions, features) + corners.before) * corners.scale + corners.after
+    count, height, width = (
+        ops.gather(node.shape_of(features), np.array(axis), np.array(0), batch_dims=0)
+        for axis in (0, 2, 3)
+    )
+    vertical = _side(
+        node, placed, (1, 3), bins[0], ratio, ops.convert_like(height, features), corners.least
+    )
+    horizontal = _side(
+        node, placed, (0, 2), bins[1], ratio, ops.convert_like(width, features), corners.least
+    )
+    on, off = node.filled_to(1, features, ()), node.filled_to(0, features, ())
+    image_of_region = ops.one_hot(images, count, on, off, axis=-1)  # [n, N]
+    tall = ops.einsum(node.adjoint, horizontal.weights, equation="rcij,rjx->rcix")
+    wide = ops.einsum(node.adjoint, vertical.weights, equation="rcij,riy->rcyj")
+    rows = ops.einsum(image_of_region, vertical.weights, equation="rn,riy->rniy")
+    of_features = ops.einsum(rows, tall, equation="rniy,rcix->ncyx")
+    of_rows = ops.einsum(
+        ops.einsum(tall, features, equation="rcix,ncyx->rniy"),
+        image_of_region,
+        equation="rniy,rn->riy",
+    )
+    of_columns = ops.einsum(
+        ops.einsum(wide, features, equation="rcyj,ncyx->rnjx"),
+        image_of_region,
+        equation="rnjx,rn->rjx",
+    )
+    left, right = _of_corners(node, horizontal, of_columns)
+    top, bottom = _of_corners(node, vertical, of_rows)
+    of_regions = ops.concat(left, top, right, bottom, axis=1) * corners.scale
+    return of_features, ops.convert_like(of_regions, regions), None
+
+
+def _side(
+    node: Reverse,
+    placed: Value,
+    ends: Sequence[int],
+    bins: int,
+    ratio: int,
+    length: Value,
+    minimum: float | None,
+) -> _Side:
+    ops = node.ops
+    first, last = (
+        ops.reshape(
+            ops.gather(placed, np.array([end]), np.array(1), batch_dims=0),
+            np.array([-1, 1, 1]),
+            special_zero=False,
+        )
+        for end in ends
+    )
+    size = last - first
+    is_regular = node.filled(1, size) if minimum is None else ops.convert_like(size > minimum, size)
+    size = size if minimum is None else ops.maximum(size, node.filled_to(minimum, size, ()))
+    max_samples, count = _samples(node, size * (1.0 / bins), ratio)
+    index = _numbers(node, max_samples, placed)
+    is_sampled = ops.convert_like(index < count, placed)
+    divisor = ops.maximum(count, node.filled_to(1, placed, ()))
+    steps = (
+        _numbers(node, node.constant(np.array(bins)), placed, (-1, 1)) + (index + 0.5) / divisor
+    ) * (1.0 / bins)
+    places = ops.unsqueeze(first + size * steps, np.array([3]))
+    return _weigh(
+        node,
+        places,
+        length,
+        ops.unsqueeze(is_sampled / divisor, np.array([3])),
+        steps,
+        ops.squeeze(is_regular, np.array([2])),
+    )
+
+
+def _weigh(
+    node: Reverse, places: Value, length: Value, share: Value, steps: Value, is_regular: Value
+) -> _Side:
+    """Return the samples, interpolated from their neighbour pixels.
+
+    Beyond the outermost pixels, the value of the outermost pixel counts.
+    """
+    ops, last = node.ops, length - 1.0
+    within = ops.logical_and(places >= -1.0, places <= length)
+    share = node.where(within, share)
+    pixels = _numbers(node, ops.convert(length, destination_type="i64"), places)
+    gap = pixels - ops.minimum(ops.maximum(places, node.filled_to(0, places, ())), last)
+    closeness = ops.relu(1.0 - ops.abs(gap))
+    is_inside = ops.logical_and(places > 0.0, places < last)
+    slope = node.where(ops.logical_and(is_inside, ops.abs(gap) < 1.0), ops.sign(gap))
+    return _Side(
+        ops.reduce_sum(closeness * share, np.array([2]), keep_dims=False),
+        slope * share,
+        steps,
+        is_regular,
+    )
+
+
+def _samples(node: Reverse, size: Value, ratio: int) -> tuple[Value, Value]:
+    """Return the greatest number of samples per bin, and the number for each region ``[n, 1, 1]``.
+
+    The default is one sample per pixel.
+    """
+    if ratio > 0:
+        return node.constant(np.array(ratio)), node.filled(ratio, size)
+    count = node.ops.relu(node.ops.ceiling(size))
+    flat = node.ops.reshape(count, np.array([-1]), special_zero=False)
+    maximum = node.ops.reduce_max(
+        node.ops.concat(flat, node.filled_to(0, size, (1,)), axis=0), np.array([0]), keep_dims=False
+    )
+    return node.ops.convert(maximum, destination_type="i64"), count
+
+
+def _numbers(node: Reverse, count: Value, like: Value, shape: Sequence[int] = (-1,)) -> Value:
+    """Return 0, 1, 2, ... in the type of a tensor."""
+    numbers = node.ops.range(np.int64(0), count, np.int64(1), output_type="i64")
+    return node.ops.convert_like(
+        node.ops.reshape(numbers, np.array(shape), special_zero=False), like
+    )
+
+
+def _of_corners(node: Reverse, side: _Side, of_weights: Value) -> tuple[Value, Value]:
+    """Return the adjoints ``[n, 1]`` of the first and the last corner.
+
+    Samples move with the first corner, and spread with the distance between both.
+    """
+    ops = node.ops
+    of_places = ops.reduce_sum(
+        ops.unsqueeze(of_weights, np.array([2])) * side.slopes, np.array([3]), keep_dims=False
+    )
+    inner = np.array([1, 2])
+    of_size = (
+        ops.unsqueeze(ops.reduce_sum(of_places * side.steps, inner, keep_dims=False), np.array([1]))
+        * side.counts
+    )
+    of_first = ops.unsqueeze(ops.reduce_sum(of_places, inner, keep_dims=False), np.array([1]))
+    return of_first - of_size, of_size

@@ -12,10 +12,16 @@ from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
+from loopscope.ops.elementwise_kernels import (
+    COMPUTED,
+    INTEGER_DTYPES,
+    saturate,
+    to_element_type,
+    widened,
+)
 from loopscope.ops.gradients import sampling as gradients
 from loopscope.ops.image.sampling import cubic_weights
-from loopscope.ops.ranks import shape_of_rank
+from loopscope.ops.input_checks import shape_of_rank
 
 _MAX_POSITION = 2.0**62
 

@@ -13,9 +13,15 @@ from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementTyp
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elements import COMPUTED, INTEGER_DTYPES, saturate, to_element_type, widened
+from loopscope.ops.elementwise_kernels import (
+    COMPUTED,
+    INTEGER_DTYPES,
+    saturate,
+    to_element_type,
+    widened,
+)
 from loopscope.ops.family import family
-from loopscope.ops.gradients import resizing_axes as gradients
+from loopscope.ops.gradients import images as gradients
 from loopscope.ops.image.sampling import (
     PILLOW,
     Axis,
@@ -27,7 +33,7 @@ from loopscope.ops.image.sampling import (
     nearest,
     pillow,
 )
-from loopscope.ops.index import axes_within, whole_numbers
+from loopscope.ops.input_checks import axes_within, whole_numbers
 from loopscope.ops.interpolate_1 import as_version_11
 
 COORDINATES = (

@@ -16,7 +16,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
-from loopscope.ops.index import axis_within
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import INDICES, row
 from loopscope.ops.onnx.quantizing import along

@@ -12,10 +12,15 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.index import whole_number
-from loopscope.ops.microsoft.cache import CacheEncoding, KeyValueCache
-from loopscope.ops.microsoft.grouped_scores import ScoreRule, sink_scores, weighted_sum
-from loopscope.ops.microsoft.rotary import rotate
+from loopscope.ops.input_checks import whole_number
+from loopscope.ops.microsoft.grouped_heads import (
+    CacheEncoding,
+    KeyValueCache,
+    ScoreRule,
+    sink_scores,
+    weighted_sum,
+)
+from loopscope.ops.microsoft.positions import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
 from loopscope.ops.precision import computable

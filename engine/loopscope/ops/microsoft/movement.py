@@ -12,11 +12,11 @@ from loopscope.ir.element_type import ANY_TYPE, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.index import axis_within, whole_number, whole_numbers
 from loopscope.ops.infer import same
+from loopscope.ops.input_checks import axis_within, whole_number, whole_numbers
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.movement.distinct import unique as distinct
-from loopscope.ops.onnx import padding
+from loopscope.ops.onnx import placement
 from loopscope.ops.precision import computable
 
 _WHOLE = frozenset({ElementType.I64})
@@ -25,7 +25,7 @@ _AXIS = frozenset({ElementType.I32})
 
 def pad(data: Array, pads: Array, value: Array | None = None, /, *, mode: str) -> Array:
     """Compute ONNX's Pad; the padding may also have the shape ``[1, 2 rank]``."""
-    return np.asarray(padding.pad(data, pads.reshape(-1), value, mode=mode))
+    return np.asarray(placement.pad(data, pads.reshape(-1), value, mode=mode))
 
 
 def expand_dims(data: Array, axis: Array, /) -> Array:

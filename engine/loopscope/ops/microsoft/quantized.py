@@ -10,11 +10,11 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.activation.formulas import sigmoid
+from loopscope.ops.activation.pointwise import sigmoid
 from loopscope.ops.activation.softmax import softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.index import axis_within
 from loopscope.ops.infer import broadcast_shapes, common_type, same
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.movement.joining import concat, infer_concat
 from loopscope.ops.onnx.element_movement import flattened

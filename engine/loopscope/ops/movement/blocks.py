@@ -14,7 +14,7 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.index import whole_numbers
+from loopscope.ops.input_checks import whole_numbers
 
 
 def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:

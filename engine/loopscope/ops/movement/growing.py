@@ -15,8 +15,8 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.index import axes_within, whole_numbers
 from loopscope.ops.infer import broadcast_shapes, common_type, spelled
+from loopscope.ops.input_checks import axes_within, whole_numbers
 
 _MAPPED = ("explicit", "none")
 """Modes with axes_mapping: OpenVINO writes version 1's ``explicit`` as ``none``."""

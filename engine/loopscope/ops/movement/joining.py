@@ -16,8 +16,8 @@ from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.index import axis_within, whole_number, whole_numbers
 from loopscope.ops.infer import common_type
+from loopscope.ops.input_checks import axis_within, whole_number, whole_numbers
 
 
 def concat(*tensors: Array, axis: int) -> Array:

@@ -11,10 +11,10 @@ from loopscope.ir.element_type import ANY_TYPE, INTEGERS, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
+from loopscope.ops.gradients import images
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.gradients import patches
-from loopscope.ops.index import axes_within, axis_within, positions, whole_numbers
 from loopscope.ops.infer import same
+from loopscope.ops.input_checks import axes_within, axis_within, positions, whole_numbers
 
 
 def transpose(data: Array, order: Array, /) -> Array:
@@ -147,7 +147,7 @@ OPERATIONS: tuple[Operation, ...] = (
         shuffle_channels,
         infer=same,
         attributes=(Attribute("axis", "int", 1), Attribute("group", "int", 1, least=1)),
-        gradient=patches.rearranged("shuffle_channels"),
+        gradient=images.rearranged("shuffle_channels"),
     ),
     row(
         "Transpose",

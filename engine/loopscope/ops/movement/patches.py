@@ -13,8 +13,8 @@ from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import patches as gradients
-from loopscope.ops.index import whole_numbers
+from loopscope.ops.gradients import images as gradients
+from loopscope.ops.input_checks import whole_numbers
 from loopscope.ops.precision import accumulator
 
 

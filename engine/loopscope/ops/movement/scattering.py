@@ -13,8 +13,8 @@ from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
-from loopscope.ops.index import axis_within, positions, positions_within, whole_number
 from loopscope.ops.infer import common_type
+from loopscope.ops.input_checks import axis_within, positions, positions_within, whole_number
 from loopscope.ops.precision import accumulator
 
 _REDUCE: Mapping[str, np.ufunc] = {

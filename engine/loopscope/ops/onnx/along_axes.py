@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.activation.softmax import log_softmax, softmax
-from loopscope.ops.arithmetic.cumulative import cumulative_sum
+from loopscope.ops.arithmetic.along_axis import cumulative_sum
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elements import WIDE_DTYPES
-from loopscope.ops.index import axis_within
+from loopscope.ops.elementwise_kernels import WIDE_DTYPES
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.matrix import matmul
 from loopscope.ops.onnx.conditions import check_inputs, one_axis
 from loopscope.ops.onnx.elementwise import same_type

@@ -16,7 +16,7 @@ from loopscope.ops.gradients.attention_weights import (
     scale_of,
     weights_of_seen,
 )
-from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, openvino_adjoints
+from loopscope.ops.onnx.derivatives import INDICES_INSIDE, openvino_adjoints
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
 _RESULT, _KEYS, _VALUES, _SCORES = range(4)

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
-from loopscope.ops.onnx.openvino_rules import INDICES_INSIDE, by_openvino_rule, openvino_adjoints
+from loopscope.ops.onnx.derivatives import INDICES_INSIDE, by_openvino_rule, openvino_adjoints
 
 
 def clip(node: Reverse, /) -> Mapping[int, Value | None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
-from loopscope.ops.onnx.openvino_rules import by_openvino_rule, openvino_adjoints
+from loopscope.ops.onnx.derivatives import by_openvino_rule, openvino_adjoints
 
 _ONE = np.array([1])
 

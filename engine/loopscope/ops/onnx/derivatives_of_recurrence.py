@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loopscope.ops.derivative import Reverse, Value
-from loopscope.ops.onnx.openvino_rules import openvino_adjoints
+from loopscope.ops.onnx.derivatives import openvino_adjoints
 
 _FIRST, _ONE = np.array(0), np.array([1])
 _DATA, _WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _HIDDEN, _CELL, _PEEPHOLES = range(8)

@@ -12,7 +12,7 @@ import numpy as np
 from loopscope.ops.derivative import Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
 from loopscope.ops.gradients.fourier import frames_back
-from loopscope.ops.onnx.openvino_rules import openvino_adjoints
+from loopscope.ops.onnx.derivatives import openvino_adjoints
 
 _LAST = np.array([-1])
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops import special_functions as special
-from loopscope.ops.activation import formulas
+from loopscope.ops.activation import pointwise
 from loopscope.ops.arithmetic.binary import refuse_zeros
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elements import WIDE_DTYPES, through_float
+from loopscope.ops.elementwise_kernels import WIDE_DTYPES, through_float
 from loopscope.ops.precision import computable
 
 
@@ -177,7 +177,7 @@ def gelu(data: Array, /, *, approximate: object = "none") -> Array:
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {str(approximate)[:40]!r}, expected none or tanh")
     mode = "erf" if approximate == "none" else "tanh"
-    return formulas.gelu(data, approximation_mode=mode)
+    return pointwise.gelu(data, approximation_mode=mode)
 
 
 def mean(*tensors: Array) -> Array:

@@ -1,8 +1,13 @@
-"""ONNX-ML's operations that make features: scaling, imputing, encoding, joining."""
+"""ONNX-ML's operations on features, labels and maps.
+
+Features are scaled, imputed, encoded and joined. LabelEncoder has keys and values that are strings
+and numbers in any combination.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,3 +154,165 @@ def array_feature_extractor(data: Array, indices: Array, /, **attributes: Any) -
             f"expected {-data.shape[-1]} to below {data.shape[-1]}"
         )
     return (data[None] if data.ndim == 1 else data)[..., places]
+
+
+Attributes = Mapping[str, Any]
+_UNUSED = "_Unused"
+_NAN = object()
+"""Key for NaN, which does not equal itself."""
+
+
+def label_encoder(data: Array, /, **attributes: Any) -> Array:
+    """Return for every element the value of the first key that equals it (NaN equals NaN), or the
+    default.
+    """
+    if "classes_strings" in attributes:
+        return _encode_first_version(data, attributes)
+    keys = _attribute_values(attributes, "keys").tolist()
+    values = _attribute_values(attributes, "values")
+    if len(keys) != len(values):
+        raise ValueError(f"there are {len(keys)} keys and {len(values)} values, expected pairs")
+    if any(isinstance(key, str) != (data.dtype == object) for key in keys):
+        raise ValueError(
+            f"the keys are {'numbers' if data.dtype == object else 'texts'}, "
+            f"and the data is of {data.dtype}"
+        )
+    return _look_up(data, keys, values, _default(attributes, values.dtype))
+
+
+def _look_up(data: np.ndarray, keys: list[Any], values: np.ndarray, default: Any) -> np.ndarray:
+    known = {_key(key): place for place, key in reversed(list(enumerate(keys)))}
+    places = np.array(
+        [known.get(_key(element), len(keys)) for element in data.reshape(-1).tolist()], np.int64
+    )
+    table = np.empty(len(keys) + 1, values.dtype)
+    table[:-1], table[-1] = values, default
+    return np.asarray(table[places]).reshape(data.shape)
+
+
+def _key(value: Any) -> Any:
+    return _NAN if value != value else value
+
+
+def _attribute_values(attributes: Attributes, what: str) -> np.ndarray:
+    """Return the keys or the values, from the attribute that has them."""
+    for name, kind in (("strings", object), ("int64s", np.int64), ("floats", np.float32)):
+        if attributes.get(f"{what}_{name}"):
+            return np.array(attributes[f"{what}_{name}"], kind)
+    tensor = attributes.get(f"{what}_tensor")
+    if tensor is None:
+        raise ValueError(f"no attribute holds the {what}")
+    elements = np.ravel(tensor)
+    return (
+        np.array(
+            [
+                element.decode() if isinstance(element, bytes) else element
+                for element in elements.tolist()
+            ],
+            object,
+        )
+        if elements.dtype == object
+        else elements
+    )
+
+
+def _default(attributes: Attributes, dtype: np.dtype) -> Any:
+    tensor = attributes.get("default_tensor")
+    if tensor is not None:
+        element = np.ravel(tensor)[0]
+        return element.decode() if isinstance(element, bytes) else element
+    if dtype.kind == "O":
+        return attributes.get("default_string", _UNUSED)
+    return (
+        attributes.get("default_float", -0.0)
+        if dtype.kind == "f"
+        else attributes.get("default_int64", -1)
+    )
+
+
+def _encode_first_version(data: np.ndarray, attributes: Attributes) -> np.ndarray:
+    """Return positions of texts in a list, or texts at positions, for opset 1."""
+    texts = list(attributes["classes_strings"])
+    if data.dtype == object:
+        return _look_up(data, texts, np.arange(len(texts)), attributes.get("default_int64", -1))
+    return _look_up(
+        data,
+        list(range(len(texts))),
+        np.array(texts, object),
+        attributes.get("default_string", _UNUSED),
+    )
+
+
+def zip_map(data: Array, /, **attributes: Any) -> Any:
+    """Return a map from label to value for each row."""
+    labels = attributes.get("classlabels_strings") or attributes.get("classlabels_int64s") or ()
+    rows = data.reshape(-1, data.shape[-1]) if data.ndim else data.reshape(1, 1)
+    if rows.shape[1] != len(labels):
+        raise ValueError(
+            f"there are {rows.shape[1]} columns and {len(labels)} labels, expected one for each"
+        )
+    return [dict(zip(labels, row, strict=True)) for row in rows]
+
+
+def cast_map(entries: Any, /, **attributes: Any) -> Array:
+    """Return the values of a map in the order of its keys; with SPARSE each at the position of its
+    key.
+    """
+    if not isinstance(entries, Mapping) or not all(isinstance(key, int) for key in entries):
+        raise ValueError("the input is not a map of integers")
+    keys = sorted(entries)
+    values: Sequence[Any] = [entries[key] for key in keys]
+    target = attributes.get("cast_to", "TO_FLOAT")
+    if target not in _CASTS:
+        raise ValueError(f"cast_to is {target[:40]!r}, expected one of {', '.join(_CASTS)}")
+    result = np.array([_CASTS[target][1](value) for value in values], _CASTS[target][0])
+    if attributes.get("map_form", "DENSE") == "SPARSE":
+        length = attributes.get("max_map", 1)
+        check_elements(max(length, 0), "the output of CastMap")
+        if keys and not 0 <= keys[0] <= keys[-1] < length:
+            raise ValueError(
+                f"the keys lie from {keys[0]} to {keys[-1]}, expected 0 to below max_map {length}"
+            )
+        sparse = np.full(length, "" if target == "TO_STRING" else 0, result.dtype)
+        sparse[keys] = result
+        result = sparse
+    return result.reshape(1, -1)
+
+
+_CASTS: Mapping[str, tuple[Any, Any]] = {
+    "TO_FLOAT": (np.float32, float),
+    "TO_INT64": (np.int64, int),
+    "TO_STRING": (object, str),
+}
+
+
+def category_mapper(data: Array, /, **attributes: Any) -> Array:
+    """Convert texts to numbers, or numbers to texts; an element in no pair becomes the default."""
+    texts, numbers = attributes.get("cats_strings") or (), attributes.get("cats_int64s") or ()
+    if len(texts) != len(numbers):
+        raise ValueError(f"there are {len(texts)} texts and {len(numbers)} numbers, expected pairs")
+    if data.dtype == object:
+        to_number, otherwise = dict(zip(texts, numbers, strict=True)), attributes["default_int64"]
+        numbers = [to_number.get(str(text), otherwise) for text in data.reshape(-1)]
+        return np.array(numbers, np.int64).reshape(data.shape)
+    to_text, other = dict(zip(numbers, texts, strict=True)), attributes["default_string"]
+    result = np.empty(data.size, object)
+    result[:] = [to_text.get(int(number), other) for number in data.reshape(-1)]
+    return result.reshape(data.shape)
+
+
+def dict_vectorizer(entries: Any, /, **attributes: Any) -> Array:
+    """Return the values of a map in the order of a list of keys, as one row. A key that the map
+    does not have gives 0 or an empty text.
+    """
+    vocabulary = attributes.get("string_vocabulary") or attributes.get("int64_vocabulary") or ()
+    if not isinstance(entries, Mapping):
+        raise ValueError("the input is not a map")
+    first = next(iter(entries.values()), np.float32(0))
+    dtype, absent = (
+        (np.dtype(object), "") if isinstance(first, str) else (np.asarray(first).dtype, 0)
+    )
+    result = np.full((1, len(vocabulary)), absent, dtype)
+    for place, key in enumerate(vocabulary):
+        result[0, place] = entries.get(key, result[0, place])
+    return result

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.native.workers import WORKERS, Crashed, Refused
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.elements import through_float
+from loopscope.ops.elementwise_kernels import through_float
 from loopscope.ops.image.grid import grid_sample
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.precision import computable

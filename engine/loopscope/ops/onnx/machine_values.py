@@ -1,4 +1,7 @@
-"""ONNX values in the machine: sequences as tuples, an optional without a value as ``NO_VALUE``."""
+"""ONNX values other than tensors: their form in the machine, and the operations on optionals.
+
+Sequences are tuples, and an optional without a value is ``NO_VALUE``. Identity passes on any value.
+"""
 
 from __future__ import annotations
 
@@ -52,3 +55,25 @@ def _settle(array: np.ndarray) -> Any:
     if array.ndim == 0 and array.dtype != object and array.dtype.names is None:
         return array[()]
     return array
+
+
+def identity(value: Any, /) -> Any:
+    """Return the same value: a tensor, a sequence or an optional."""
+    return value
+
+
+def optional(value: Any = None, /, **types: object) -> Any:
+    """Return an optional with the value, or without a value."""
+    return NO_VALUE if value is None else value
+
+
+def optional_has_element(value: Any = None, /) -> Any:
+    """Return True if there is a value."""
+    return np.bool_(value is not None and value is not NO_VALUE)
+
+
+def optional_get_element(value: Any = None, /) -> Any:
+    """Return the value. Raise ``ValueError`` if there is none."""
+    if value is None or value is NO_VALUE:
+        raise ValueError("the optional holds no value")
+    return value

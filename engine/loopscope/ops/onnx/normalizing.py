@@ -1,4 +1,8 @@
-"""ONNX's normalizations by numbers of each channel, group or row, and Dropout before opset 12."""
+"""ONNX's normalizations, Dropout before opset 12, and the mean of NegativeLogLikelihoodLoss.
+
+Normalizations use numbers of each channel, group or row. The onnx package's mean of the loss counts
+ignored elements (labels of -1), ONNX Runtime's does not.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elements import means, through_float
-from loopscope.ops.index import axis_within
+from loopscope.ops.elementwise_kernels import means, through_float
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.normalization import batch_norm_inference, group_normalization
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.precision import computable, rounded
@@ -197,3 +201,20 @@ def dropout_9(data: Array, /, **_: object) -> tuple[Array, Array]:
 def dropout_11(data: Array, /, **_: object) -> tuple[Array, Array]:
     """Return the data, and a mask of False as in ONNX Runtime, for Dropout of opsets 10 and 11."""
     return data, np.zeros_like(data, np.bool_)
+
+
+def mean_of_what_counts(slow: Any, attributes: Mapping[str, Any], outputs: int) -> Any:
+    """Return the kernel of a node. ``slow`` prepares the onnx package's kernel, whose mean leaves
+    out ignored elements if classes have weights.
+    """
+    loss = slow(attributes, outputs)
+    if attributes.get("ignore_index") != -1:
+        return loss
+
+    def compute(scores: Any, labels: Any, weights: Any = None, /) -> Any:
+        alike = (
+            np.ones(np.shape(scores)[1:2], np.asarray(scores).dtype) if weights is None else weights
+        )
+        return loss(scores, labels, alike)
+
+    return compute

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.bounds import check_elements
-from loopscope.ops.index import axis_within
+from loopscope.ops.input_checks import axis_within
 
 Arguments = Sequence[Any]
 Attributes = Mapping[str, Any]

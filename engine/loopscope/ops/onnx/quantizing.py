@@ -12,8 +12,8 @@ from onnx import helper
 from loopscope.ir.element_type import is_whole, type_name
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.elements import integer_limits
-from loopscope.ops.index import axis_within
+from loopscope.ops.elementwise_kernels import integer_limits
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.onnx.byte_products import Bytes
 from loopscope.ops.precision import computable
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.index import axis_within
+from loopscope.ops.input_checks import axis_within
 from loopscope.ops.onnx.bilinear import between, neighbours
 from loopscope.ops.onnx.output_sizes import Attributes, check_size
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.index import positions
+from loopscope.ops.input_checks import positions
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.precision import computable, rounded
 

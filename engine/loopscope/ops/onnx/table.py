@@ -6,36 +6,23 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from loopscope.ops.onnx.row import OnnxRow
-from loopscope.ops.onnx.rows import (
-    elementwise,
-    generation,
-    image,
-    machine_learning,
-    matrix,
-    movement,
-    normalization,
-    pooling,
-    quantization,
-    sequence,
-    signals,
-    string,
-)
+from loopscope.ops.onnx.rows import data, elementwise, layers, machine_learning
 
 ML_DOMAIN = "ai.onnx.ml"
 
 ROWS: Mapping[str, tuple[OnnxRow, ...]] = {
     "": (
         *elementwise.ROWS,
-        *generation.ROWS,
-        *image.ROWS,
-        *matrix.ROWS,
-        *movement.ROWS,
-        *normalization.ROWS,
-        *pooling.ROWS,
-        *quantization.ROWS,
-        *sequence.ROWS,
-        *signals.ROWS,
-        *string.ROWS,
+        *data.GENERATION,
+        *data.IMAGE,
+        *layers.MATRIX,
+        *data.MOVEMENT,
+        *layers.NORMALIZATION,
+        *layers.POOLING,
+        *layers.QUANTIZATION,
+        *layers.SEQUENCE,
+        *data.SIGNALS,
+        *data.STRING,
     ),
     ML_DOMAIN: machine_learning.ROWS,
 }

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.onnx.linear_models import rows_of
-from loopscope.ops.onnx.machine_values import given
-from loopscope.ops.onnx.post_transforms import (
+from loopscope.ops.onnx.linear_models import (
     label_or_nothing,
     labels_at,
     of_two_classes,
+    rows_of,
     transformed,
 )
+from loopscope.ops.onnx.machine_values import given
 from loopscope.ops.onnx.trees import (
     EQ,
     GT,

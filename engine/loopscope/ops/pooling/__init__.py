@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elements import COMPUTED
+from loopscope.ops.elementwise_kernels import COMPUTED
 from loopscope.ops.family import family
-from loopscope.ops.gradients import patches
+from loopscope.ops.gradients import images
 from loopscope.ops.gradients import sliding_windows as gradients
 from loopscope.ops.pooling.adaptive import (
     adaptive_average_pool,
@@ -14,8 +14,8 @@ from loopscope.ops.pooling.adaptive import (
     infer_adaptive_average_pool,
     infer_adaptive_max_pool,
 )
-from loopscope.ops.pooling.average import average_pool
-from loopscope.ops.pooling.maximum import (
+from loopscope.ops.pooling.average_and_maximum import (
+    average_pool,
     infer_max_pool_with_indices,
     max_pool,
     max_pool_with_indices,
@@ -93,7 +93,7 @@ OPERATIONS: tuple[Operation, ...] = (
         adaptive_average_pool,
         version=8,
         infer=infer_adaptive_average_pool,
-        gradient=patches.adaptive_average_pool,
+        gradient=images.adaptive_average_pool,
     ),
     adaptive(
         "AdaptiveMaxPool",
@@ -102,6 +102,6 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_adaptive_max_pool,
         outputs=2,
         attributes=(_INDEX_TYPE,),
-        gradient=patches.adaptive_max_pool,
+        gradient=images.adaptive_max_pool,
     ),
 )

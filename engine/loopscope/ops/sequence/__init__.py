@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementType
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elements import COMPUTED_INTEGERS
+from loopscope.ops.elementwise_kernels import COMPUTED_INTEGERS
 from loopscope.ops.family import family
-from loopscope.ops.gradients import attention_weights, generated
+from loopscope.ops.gradients import attention_weights, reduction
 from loopscope.ops.gradients import recurrent_cells as cells
 from loopscope.ops.gradients.recurrent_sequences import through_cells
-from loopscope.ops.sequence.attention import infer_attention, scaled_dot_product_attention
+from loopscope.ops.sequence.attention import (
+    gated_delta_net,
+    infer_attention,
+    infer_gated_delta_net,
+    scaled_dot_product_attention,
+)
 from loopscope.ops.sequence.ctc import (
     ctc_greedy_decoder,
     ctc_greedy_decoder_with_lengths,
@@ -18,12 +23,16 @@ from loopscope.ops.sequence.ctc import (
     infer_ctc_greedy_decoder_with_lengths,
     infer_ctc_loss,
 )
-from loopscope.ops.sequence.gated_delta_net import gated_delta_net, infer_gated_delta_net
-from loopscope.ops.sequence.gru import augru_sequence, gru_cell, gru_sequence
+from loopscope.ops.sequence.gru_and_rnn import (
+    augru_sequence,
+    gru_cell,
+    gru_sequence,
+    rnn_cell,
+    rnn_sequence,
+)
 from loopscope.ops.sequence.lstm import lstm_cell, lstm_cell_with_peepholes, lstm_sequence
 from loopscope.ops.sequence.one_hot import infer_one_hot, one_hot
 from loopscope.ops.sequence.recurrent import ACTIVATIONS, DIRECTIONS, infer_cell, infer_sequence
-from loopscope.ops.sequence.rnn import rnn_cell, rnn_sequence
 
 
 def _recurrent(*activations: str) -> tuple[Attribute, ...]:
@@ -194,7 +203,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(4, 4),
         attributes=(Attribute("axis", "int"),),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
-        gradient=generated.one_hot,
+        gradient=reduction.one_hot,
     ),
     row(
         "OneHot",
@@ -213,7 +222,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         types=(INDEX_TYPES, INDEX_TYPES, ANY_TYPE),
-        gradient=generated.one_hot,
+        gradient=reduction.one_hot,
     ),
     row(
         "ScaledDotProductAttention",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from loopscope.ir import aligned
+from loopscope.ir import memory
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
@@ -240,7 +240,7 @@ def aligned_transpose(matrix: Array) -> Array:
     It is copied in blocks that stay in a processor's cache.
     """
     rows, columns = matrix.shape
-    result = aligned.empty((columns, rows), matrix.dtype)
+    result = memory.empty((columns, rows), matrix.dtype)
     for start in range(0, rows, 64):
         result[:, start : start + 64] = matrix[start : start + 64].T
     return result

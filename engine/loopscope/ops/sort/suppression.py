@@ -15,16 +15,17 @@ from loopscope.ir.element_type import INDEX_CHOICES, INTEGERS, REAL_FLOATS, Elem
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.index import whole_number
+from loopscope.ops.input_checks import whole_number
 from loopscope.ops.sort.overlapping_boxes import (
     Overlap,
     best_first,
     corners,
     overlap,
+    rotated_overlap,
+    rotated_quads,
     soft_survivors,
     survivors,
 )
-from loopscope.ops.sort.rotated import rotated_overlap, rotated_quads
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
-from loopscope.ir.number_text import significant
+from loopscope.ir.readable import significant
 from loopscope.native.run_once import never
 from loopscope.ops.values import is_tensor
 from loopscope.peers.comparing import shape_text

@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from loopscope.errors import ReadError, Where, shorten
-from loopscope.ir.collecting import no_garbage_collection
+from loopscope.ir.memory import no_garbage_collection
 from loopscope.ir.model import Body, Model, ModelGraph, OnnxSource
 from loopscope.read.file_limits import ReadLimits, check_addresses
 from loopscope.read.onnx.graphs import Builder, Built

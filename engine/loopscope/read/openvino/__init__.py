@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopscope.errors import ReadError, Where
-from loopscope.ir.collecting import no_garbage_collection
+from loopscope.ir.memory import no_garbage_collection
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.read.file_limits import ReadLimits, check_addresses

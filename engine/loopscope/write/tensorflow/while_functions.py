@@ -24,7 +24,7 @@ from loopscope.ir.model import (
     OutputMap,
     Port,
 )
-from loopscope.ir.parallel_iterations import window_of
+from loopscope.ir.rt_info import window_of
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
 from loopscope.write.tensorflow.movement_rules import concatenate, gather, shape_of

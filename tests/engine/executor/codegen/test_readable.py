@@ -15,7 +15,7 @@ import pytest
 
 import loopscope
 from loopscope.debug.inputs import Inputs
-from loopscope.executor.codegen import generated_names
+from loopscope.executor.codegen import source_map
 from loopscope.executor.codegen.compile import generated_loops
 from loopscope.executor.codegen.source_map import compiled
 from loopscope.executor.plan.numbers import Slot
@@ -74,7 +74,7 @@ def test_a_run_that_fails_shows_the_generated_line_as_its_cause() -> None:
     assert caught.value.__cause__ is not None
     shown = "".join(traceback.format_tb(caught.value.__cause__.__traceback__))
     assert "generated loop" in shown
-    assert generated_names.kernel_of(Slot(0))[:-1] in shown
+    assert source_map.kernel_of(Slot(0))[:-1] in shown
 
 
 def test_no_name_of_a_model_enters_the_code() -> None:

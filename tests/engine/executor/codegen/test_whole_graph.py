@@ -22,9 +22,9 @@ from loopscope.executor import drive
 from loopscope.executor.codegen import whole_graph
 from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.plan import Plan
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import NOTHING, LoopTable
 from loopscope.ir.replace import replace
 from tests.draws import draws

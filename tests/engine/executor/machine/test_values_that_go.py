@@ -17,8 +17,8 @@ from loopscope.debug.result import RunStopped
 from loopscope.debug.start_state import start
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.overrides import Overrides
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import NOTHING
 from tests.draws import draws
 from tests.engine.drafts import F32, Draft

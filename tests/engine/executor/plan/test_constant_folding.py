@@ -9,8 +9,8 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.builder.tensor import Tensor
-from loopscope.executor.plan import constant_folding, planner
-from loopscope.executor.plan.constant_folding import FoldedKernel
+from loopscope.executor.plan import computed_once, planner
+from loopscope.executor.plan.computed_once import FoldedKernel
 from loopscope.explain.history import history
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Port
@@ -130,7 +130,7 @@ def test_a_chain_of_constants_is_folded_by_one_run(value: np.ndarray) -> None:
 
 def test_a_large_chain_is_folded_by_the_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only run of a model does not pay for memory that nothing would use again."""
-    monkeypatch.setattr(constant_folding, "_STORED_AT_FIRST_CALL", 11)
+    monkeypatch.setattr(computed_once, "_STORED_AT_FIRST_CALL", 11)
     counted = Counted()
     graph = counted.graph()
     x = graph.constant(np.ones(3, np.float32))

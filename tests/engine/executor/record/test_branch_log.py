@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import loopscope
 from loopscope import builder
 from loopscope.builder.tensor import Tensor
-from loopscope.executor.record.branch_log import BranchLog
+from loopscope.executor.record.buffers import BranchLog
 from loopscope.executor.record.recording import NOTHING
 from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.ops.activation import formulas as activations
-from loopscope.ops.activation import rectifiers
+from loopscope.ops.activation import pointwise
+from loopscope.ops.activation import pointwise as activations
 from loopscope.ops.arithmetic import binary
 from loopscope.ops.declare import Attribute
 from loopscope.ops.derivative import WithGaps, flat
@@ -148,7 +148,7 @@ ROWS: tuple[OnnxRow, ...] = (
     row("Relu", until=5, gradient=rules.same_as("ReLU")),
     row(
         "Relu",
-        rectifiers.relu,
+        pointwise.relu,
         since=6,
         float_symbol="np.maximum({0}, 0)",
         gradient=rules.same_as("ReLU"),

@@ -1,0 +1,102 @@
+"""Analyses of plans and models: dependences of a value, unpacked weights, values of any form.
+
+Dependences lead back through operations, bodies and enclosing graphs. Instructions that only unpack
+weights of a narrower type are conversions, zero points and scales between constants. Values other
+than tensors are sequences, maps and optionals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.plan import Instruction, Plan, Program
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import SEQUENCE_MAP, Model
+from loopscope.ir.recorded_rows import is_trace
+from loopscope.ir.walk import graphs
+from loopscope.ops.catalogue import Catalogue
+
+
+def backward_slice(program: Program, slot: Slot) -> Iterator[Slot]:
+    """Yield a slot and all slots that may feed it, each once."""
+    waiting, seen = [(program, slot)], set[Slot]()
+    while waiting:
+        graph, source = waiting.pop()
+        if source in seen:
+            continue
+        seen.add(source)
+        yield source
+        number = graph.producer.get(source)
+        if number is not None:
+            waiting += _feeding(graph, graph.instructions[number])
+        elif graph.parent is not None and source in graph.parameter_slots:
+            owner = graph.parent.instructions[graph.owner]
+            waiting += _feeding(graph.parent, owner)
+
+
+def _feeding(graph: Program, instruction: Instruction) -> list[tuple[Program, Slot]]:
+    """Return the inputs of an operation, with the Results of its bodies."""
+    inner = instruction.region.programs if instruction.region else ()
+    return [(graph, slot) for slot in instruction.inputs] + [
+        (body, slot) for body in inner for slot in body.results.values()
+    ]
+
+
+_UNPACKING_OPERATIONS = frozenset(
+    {
+        *("Convert", "ConvertLike", "Subtract", "Multiply", "Reshape", "Transpose"),
+        *("Unsqueeze", "Squeeze", "Cast", "CastLike", "Sub", "Mul", "DequantizeLinear"),
+    }
+)
+_MAX_PACKED_BITS = 16
+"""Maximum bits of an element of packed weights."""
+
+
+def unpacking(plan: Plan, program: Program) -> Mapping[int, ElementType]:
+    """Return the numbers of the unpacking instructions of a graph, each with the type of the
+    weights it unpacks.
+    """
+    nodes = {slot: node for slot, node in plan.constant_slots if slot in program.owned}
+    packed = {
+        slot: element_type
+        for slot, node in nodes.items()
+        if node.constant
+        and (element_type := node.constant.element_type)
+        and _is_packed(element_type)
+    }
+    result: dict[int, ElementType] = {}
+    constants = set(nodes)
+    for number, instruction in enumerate(program.instructions):
+        inputs = [slot for slot in instruction.inputs if slot]
+        packed_type = next((packed[slot] for slot in inputs if slot in packed), None)
+        if (
+            packed_type is not None
+            and instruction.node.type in _UNPACKING_OPERATIONS
+            and constants.issuperset(inputs)
+        ):
+            result[number] = packed_type
+            packed |= dict.fromkeys(instruction.outputs, packed_type)
+            constants.update(instruction.outputs)
+    return result
+
+
+def _is_packed(element_type: ElementType) -> bool:
+    return 0 < element_type.bits <= _MAX_PACKED_BITS and element_type is not ElementType.BOOLEAN
+
+
+def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
+    """Return True if an operation of a model takes or returns values other than tensors.
+
+    Operations that create such values have a ``prepare`` function; Identity passes them on.
+    """
+    nodes = (node for place in graphs(model) for node in place.graph.nodes)
+    if is_trace(model):
+        return any(port.form != "tensor" for node in nodes for port in node.outputs)
+    for node in nodes if model.dialect == "onnx" else ():
+        operation = catalogue.find(node.type, node.opset)
+        if node.type == SEQUENCE_MAP or any(port.form != "tensor" for port in node.outputs):
+            return True
+        if operation is not None and not operation.only_tensors and operation.prepare is not None:
+            return True
+    return False

@@ -1,0 +1,230 @@
+"""Average pooling and max pooling, with and without indices, one axis after the other.
+
+An average is a separable sum divided by the number of elements in each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from loopscope.ir.element_type import ElementType
+from loopscope.ops.bounds import check_elements
+from loopscope.ops.declare import Array, Known
+from loopscope.ops.input_checks import axis_within
+from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, pooled_shape
+from loopscope.ops.precision import computable
+from loopscope.ops.window import Lengths
+
+
+def max_pool(
+    data: Array,
+    /,
+    *,
+    kernel: Lengths,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    rounding_type: str,
+    auto_pad: str,
+) -> Array:
+    """Return the largest element of each window; padding is smaller than every number.
+
+    ``[N, C, lengths...] -> [N, C, places...]``. Spec: pooling/max-pool-1.
+    """
+    return largest(
+        data,
+        frame_of(data.shape, kernel, strides, (), pads_begin, pads_end, auto_pad, rounding_type),
+    )
+
+
+def largest(data: Array, frame: WindowFrame) -> Array:
+    """Return the largest element of each window without its index, which takes a quarter of the
+    time.
+    """
+    values = _comparable(data)
+    return combined(values, frame, _lowest(values.dtype), np.maximum).astype(data.dtype, copy=False)
+
+
+def max_pool_with_indices(
+    data: Array,
+    /,
+    *,
+    kernel: Lengths,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    rounding_type: str,
+    auto_pad: str,
+    dilations: Lengths,
+    index_element_type: ElementType,
+    axis: int,
+) -> tuple[Array, Array]:
+    """Return the largest element of each window, and the index of the first such element.
+
+    Indices count over the axes from ``axis`` on. If no element exceeds the padding value, the index
+    is that of the channel's first element, as in OpenVINO. ``[N, C, lengths...] -> [N, C,
+    places...]`` twice. Spec: pooling/max-pool-8, -14.
+    """
+    frame = frame_of(
+        data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
+    )
+    axis = axis_within(axis, data.ndim)
+    values = _comparable(data)
+    planes = prod(data.shape[:2])
+    check_elements(
+        planes * max(prod(frame.counts), prod(frame.surrounded)), "the data of the pooling"
+    )
+    maxima = np.empty((planes, *frame.counts), values.dtype)
+    places = np.empty((planes, *frame.counts), np.uint8 if prod(kernel) <= 256 else np.uint32)
+    for block, part in frame.blocks(values, _lowest(values.dtype)):
+        maxima[block], places[block] = _find_largest(part, frame, places.dtype)
+    where = _indices(
+        places, maxima <= _lowest(values.dtype), data.shape, frame, axis, index_element_type.dtype
+    )
+    return maxima.reshape(where.shape).astype(data.dtype, copy=False), where
+
+
+def _comparable(data: Array) -> Array:
+    return data if data.dtype.kind in "iu" else computable(data)
+
+
+def _lowest(dtype: np.dtype) -> float:
+    """Return the padding value: the lowest finite number, as in OpenVINO, where the page has minus
+    infinity.
+
+    A window may be all padding.
+    """
+    return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _find_largest(values: Array, frame: WindowFrame, small: np.dtype) -> tuple[Array, Array]:
+    """Return the largest elements of ``[planes, lengths...]`` and the kernel position of each,
+    flattened.
+
+    Starting at the last axis keeps the first of equal elements in row order.
+    """
+    kernel_positions: Array | None = None
+    below = 1
+    for axis in reversed(range(len(frame.kernel))):
+        taps = frame.taps(values, 1 + axis, axis)
+        tracks = None if kernel_positions is None else frame.taps(kernel_positions, 1 + axis, axis)
+        best = taps[0].copy()
+        best_positions = np.zeros(best.shape, small) if tracks is None else tracks[0].copy()
+        for number, tap in enumerate(taps[1:], start=1):
+            is_larger = np.greater(tap, best).view(np.uint8)
+            np.maximum(best, tap, out=best)
+            # The position is replaced where the element is larger. Arithmetic is faster than a
+            # masked copy, and wraps around to the right result.
+            change = (
+                (0 if tracks is None else tracks[number])
+                + small.type(number * below)
+                - best_positions
+            )
+            change *= is_larger
+            best_positions += change
+        values, kernel_positions, below = best, best_positions, below * frame.kernel[axis]
+    return values, np.zeros(values.shape, small) if kernel_positions is None else kernel_positions
+
+
+def _indices(
+    kernel_positions: Array,
+    is_lowest: Array,
+    shape: Sequence[int],
+    frame: WindowFrame,
+    axis: int,
+    dtype: np.dtype,
+) -> Array:
+    """Return flat indices from kernel positions; the first of the channel where the maximum is the
+    lowest number.
+    """
+    steps = [prod(shape[position + 1 :]) for position in range(len(shape))]
+    reach = np.zeros(1, np.int64)
+    first = np.zeros((), np.int64)
+    for position, (size, dilation) in enumerate(zip(frame.kernel, frame.dilations, strict=True)):
+        step = steps[2 + position] if 2 + position >= axis else 0
+        reach = (reach[:, None] + np.arange(size) * dilation * step).reshape(-1)
+        corner = (
+            np.arange(frame.counts[position]) * frame.strides[position] - frame.begin[position]
+        ) * step
+        first = np.add.outer(first, corner)
+    planes = np.add.outer(
+        *(
+            np.arange(shape[position]) * (steps[position] if position >= axis else 0)
+            for position in (0, 1)
+        )
+    )
+    result = reach.astype(dtype).take(kernel_positions)
+    result += first.astype(dtype)
+    result[is_lowest] = 0
+    result = result.reshape(*shape[:2], *frame.counts)
+    result += planes.astype(dtype).reshape(*planes.shape, *(1,) * len(frame.counts))
+    if frame.is_padded:
+        np.maximum(result, 0, out=result)
+    return result
+
+
+def infer_max_pool_with_indices(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer one shape for maxima and indices."""
+    shape = pooled_shape(inputs[0].shape, attributes)
+    return (Known(inputs[0].element_type, shape), Known(attributes["index_element_type"], shape))
+
+
+def average_pool(
+    data: Array,
+    /,
+    *,
+    kernel: Lengths,
+    strides: Lengths,
+    pads_begin: Lengths,
+    pads_end: Lengths,
+    exclude_pad: bool,
+    rounding_type: str,
+    auto_pad: str,
+    dilations: Lengths = (),
+) -> Array:
+    """Average each window; with ``exclude-pad`` only over the elements that are not padding.
+
+    ``[N, C, lengths...] -> [N, C, places...]``. The average of a window of padding only is 0.
+    Integers are rounded half to even, as in the runtime. Without any padding, elements beyond the
+    data that rounding ``ceil`` adds to a window never count. Spec: pooling/avg-pool-1, -14, -16.
+    """
+    frame = frame_of(
+        data.shape, kernel, strides, dilations, pads_begin, pads_end, auto_pad, rounding_type
+    )
+    integer = data.dtype.kind in "iub" or data.dtype.name.startswith(("int", "uint"))
+    values = combined(data.astype(np.float64) if integer else computable(data), frame, 0, np.add)
+    if exclude_pad or not frame.is_padded:
+        values /= _divisor(frame, values.dtype)
+    else:
+        values /= values.dtype.type(prod(kernel))
+    return (np.rint(values) if integer else values).astype(data.dtype, copy=False)
+
+
+@lru_cache(maxsize=256)
+def _divisor(frame: WindowFrame, dtype: np.dtype) -> Array:
+    """Return the number of data elements in each window, at least 1, cached by frame.
+
+    The result is a single number if all windows have the same number.
+    """
+    counts = reduce(
+        np.multiply.outer, [_count_along(frame, axis) for axis in range(len(frame.kernel))]
+    )
+    smallest = counts.min(initial=1)
+    divisor: Array = np.maximum(
+        counts if smallest != counts.max(initial=1) else smallest, 1
+    ).astype(dtype)
+    return divisor
+
+
+def _count_along(frame: WindowFrame, axis: int) -> Array:
+    """Return the number of data elements in each window along an axis."""
+    first = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.begin[axis]
+    reached = first[:, None] + np.arange(frame.kernel[axis]) * frame.dilations[axis]
+    return np.count_nonzero((reached >= 0) & (reached < frame.lengths[axis]), axis=1)
