@@ -1,4 +1,4 @@
-"""Named tensors of a model: lookup by users' names, and the part of the model that computes them."""
+"""Names of tensors: uniqueness, distinct spellings, and lookup of nodes of the main graph."""
 
 from __future__ import annotations
 
