@@ -1,4 +1,4 @@
-"""Names of tensors: uniqueness, distinct spellings, and lookup of nodes of the main graph."""
+"""Named tensors: lookup by names of users, and the part of the model that computes them."""
 
 from __future__ import annotations
 
