@@ -81,9 +81,10 @@ _LAYOUT_ADVICE = (
 _SEARCHES = ("GreedySearch", "BeamSearch", "Sampling", "WhisperBeamSearch")
 _SEARCH_ADVICE = (
     "Loopscope runs ONNX Runtime's searches over a single decoder (model_type 0, caches with a "
-    "known number of heads as inputs 3 and up), and BeamSearch over T5's encoder and decoder "
-    "(model_type 1), with ONNX opset 11 or later and without a presence penalty: export the "
-    "graphs separately, or the model with one of these searches."
+    "known number of heads as inputs 3 and up), BeamSearch over T5's encoder and decoder "
+    "(model_type 1), and WhisperBeamSearch without outputs cross_qk and non_speech_probs, with "
+    "ONNX opset 11 or later and without a presence penalty: export the graphs separately, or the "
+    "model with one of these searches."
 )
 
 

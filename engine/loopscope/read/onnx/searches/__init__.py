@@ -11,13 +11,15 @@ from loopscope.read.onnx.searches.beams import Beams
 from loopscope.read.onnx.searches.decoder_search import GRAPH_DOMAIN, SEARCH_DOMAIN, Search
 from loopscope.read.onnx.searches.encoder_beams import EncoderBeams
 from loopscope.read.onnx.searches.token_by_token import Greedy, Sampling
+from loopscope.read.onnx.searches.whisper_beams import WhisperBeams
 
 __all__ = ["GRAPH_DOMAIN", "SEARCHES", "SEARCH_DOMAIN", "search"]
 
 SEARCHES: Mapping[str, Sequence[type[Search]]] = {
     "GreedySearch": (Greedy,),
-    "BeamSearch": (Beams, EncoderBeams),
+    "BeamSearch": (Beams, EncoderBeams, WhisperBeams),
     "Sampling": (Sampling,),
+    "WhisperBeamSearch": (WhisperBeams,),
 }
 """Implementations by operation type, one for each supported kind of graphs."""
 

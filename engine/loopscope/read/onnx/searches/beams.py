@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ class Beams(Search):
 
     __slots__ = ()
     NEEDED = 5
-    INPUTS = (
+    INPUTS: ClassVar[Sequence[str]] = (
         "input_ids",
         "max_length",
         "min_length",
@@ -140,14 +141,22 @@ class Beams(Search):
             pad_token_id=self.number("pad_token_id"),
         )
         if self.has_output(2):
-            outputs.append(self._all_scores(nodes, ends[-1], iterations))
+            outputs.append(self._all_scores(nodes, ends[-1], iterations, batch, beams))
         return self.as_function(nodes, outputs[: len(self.node.output)])
 
-    def _all_scores(self, nodes: OnnxNodes, scores: str, iterations: str) -> str:
+    def _all_scores(
+        self, nodes: OnnxNodes, scores: str, iterations: str, batch: str, beams: str
+    ) -> str:
         """Return the word scores of every iteration, with zeros for iterations that did not run."""
-        rest = nodes.add("Sub", iterations, nodes.length(scores, 0))
-        lengths = (nodes.length(scores, axis) for axis in (1, 2, 3))
-        return nodes.add("Concat", scores, nodes.filled(0, np.float32, rest, *lengths), axis=0)
+        count = nodes.length(scores, 0)
+        lengths = batch, beams, self.word_count(nodes, scores)
+        rest = nodes.filled(0, np.float32, nodes.add("Sub", iterations, count), *lengths)
+        computed = nodes.add("Reshape", scores, nodes.shape(count, *lengths))
+        return nodes.add("Concat", computed, rest, axis=0)
+
+    def word_count(self, nodes: OnnxNodes, scores: str) -> str:
+        """Return the number of words, shape [1]. ``scores`` are those of all iterations."""
+        return nodes.length(scores, 3)
 
     def _penalty(self, nodes: OnnxNodes) -> str:
         if not self.input("length_penalty"):

@@ -34,7 +34,8 @@ _FIRST_OPSET = 11
 """First opset of ONNX in which all operations used here have their current meaning."""
 _BEFORE_PASTS = 3
 """Number of decoder inputs before its caches: tokens, positions, mask."""
-_LOWEST = float(np.finfo(np.float32).min)
+LOWEST = float(np.finfo(np.float32).min)
+"""Score of excluded words."""
 _WORDS = ("eos_token_id", "pad_token_id", "vocab_size", "decoder_start_token_id")
 END = 2**62
 """End of a slice that reaches to the end of its axis."""
@@ -315,7 +316,7 @@ class Search(ABC):
         return nodes.add("Equal", f"{self.prefix}iteration", nodes.constant(0, np.int64))
 
     def _lowest_where(self, nodes: OnnxNodes, hidden: str, scores: str) -> str:
-        return nodes.add("Where", hidden, nodes.constant(_LOWEST, np.float32), scores)
+        return nodes.add("Where", hidden, nodes.constant(LOWEST, np.float32), scores)
 
     def _repeated_less(self, nodes: OnnxNodes, scores: str, sequences: str) -> str:
         """Apply the repetition penalty: divide positive scores of words in the sequence, multiply
@@ -354,7 +355,7 @@ class Search(ABC):
         aside = nodes.add("Cast", nodes.length(scores, 1), to=TensorProto.INT32)
         places = nodes.add("Where", is_repeated, ends, aside)
         lowest = nodes.add(
-            "Expand", nodes.constant([[_LOWEST]], np.float32), nodes.add("Shape", places)
+            "Expand", nodes.constant([[LOWEST]], np.float32), nodes.add("Shape", places)
         )
         spare = nodes.columns(scores, nodes.constant([0], np.int64), nodes.constant([1], np.int64))
         with_excluded = nodes.add(

@@ -20,6 +20,8 @@ from loopscope.read.onnx.searches.decoder_search import (
 _ENCODER_DECODER = 1
 """Value of attribute ``model_type``."""
 _HIDDEN = "encoder_hidden_states"
+_MASK = "mask of the encoder"
+_FIRST_LOGITS = "first logits"
 
 
 class EncoderBeams(Beams):
@@ -47,7 +49,7 @@ class EncoderBeams(Beams):
             return None
         caches = caches_of(decoder.output[1:], heads=1)
         # Each layer has a cache for self-attention and one for cross-attention.
-        expected_inputs = 2 + _has_hidden_input(decoder) + 2 * len(caches)
+        expected_inputs = 2 + has_hidden_input(decoder, 2) + 2 * len(caches)
         expected_outputs = {2: len(caches), 3: 2 + 2 * len(caches)}.get(len(encoder.input))
         if (
             not caches
@@ -63,11 +65,12 @@ class EncoderBeams(Beams):
         return (
             super().is_supported
             and begins
-            and (self._gives_logits or not _has_hidden_input(self.graphs[1]))
+            and (self.gives_logits or not has_hidden_input(self.graphs[1], 2))
         )
 
     @property
-    def _gives_logits(self) -> bool:
+    def gives_logits(self) -> bool:
+        """True if the encoder's graph also runs the decoder on the first tokens."""
         return len(self.graphs[0].input) > 2
 
     def initial_state(self, nodes: OnnxNodes, rows: str) -> list[str]:
@@ -75,32 +78,43 @@ class EncoderBeams(Beams):
         mask = self.input("attention_mask") or self._mask(nodes, tokens)
         start = self.number("decoder_start_token_id")
         first = (
-            [nodes.filled(start, np.int32, nodes.length(tokens, 0), 1)]
-            if self._gives_logits
-            else []
+            [nodes.filled(start, np.int32, nodes.length(tokens, 0), 1)] if self.gives_logits else []
         )
-        outputs = [f"{self.prefix}encoder {place}" for place in range(len(self.graphs[0].output))]
-        nodes.nodes.append(run("encoder", [tokens, mask, *first], outputs))
         begin = nodes.filled(start, np.int32, nodes.length(rows, 0), 1)
-        crosses = outputs[-len(self.caches) :]
-        self._for_beams(
-            nodes,
-            rows,
-            {"mask of the encoder": mask, **dict(zip(self._crosses, crosses, strict=True))},
-        )
-        if not self._gives_logits:
-            return [begin, begin, *(self._no_keys(nodes, cache, rows) for cache in self.caches)]
-        self._for_beams(
-            nodes, rows, {"first logits": self.last(nodes, outputs[0]), _HIDDEN: outputs[1]}
-        )
+        self._for_beams(nodes, rows, {_MASK: mask})
+        return [begin, begin, *self.encode(nodes, [tokens, mask, *first], rows)]
+
+    def encode(self, nodes: OnnxNodes, inputs: list[str], rows: str) -> list[str]:
+        """Run the encoder's graph and return the initial caches, one row per beam.
+
+        Its other results get the names that the loop's body uses.
+        """
+        outputs = [f"{self.prefix}encoder {place}" for place in range(len(self.graphs[0].output))]
+        nodes.nodes.append(run("encoder", inputs, outputs))
+        named = dict(zip(self._crosses, outputs[-len(self.caches) :], strict=True))
+        if not self.gives_logits:
+            self._for_beams(nodes, rows, named)
+            return [self._no_keys(nodes, cache, rows) for cache in self.caches]
+        logits, hidden, *caches = outputs
+        named |= {_FIRST_LOGITS: self.last(nodes, logits), _HIDDEN: hidden}
+        self._for_beams(nodes, rows, named)
         return [
-            begin,
-            begin,
-            *(
-                nodes.add("Gather", present, rows, axis=0)
-                for present in outputs[2 : 2 + len(self.caches)]
-            ),
+            nodes.add("Gather", present, rows, axis=0) for present in caches[: len(self.caches)]
         ]
+
+    def word_count(self, nodes: OnnxNodes, scores: str) -> str:
+        if not self.gives_logits:
+            return super().word_count(nodes, scores)
+        # Scores of zero iterations do not have an axis of words.
+        return nodes.length(f"{self.prefix}{_FIRST_LOGITS}", 1)
+
+    def shared_inputs(self) -> list[str]:
+        """Return the decoder's inputs between the tokens and the caches, without the prefix."""
+        return [_MASK, *self.hidden_input(2)]
+
+    def hidden_input(self, place: int) -> list[str]:
+        """Return the hidden states if the decoder reads them as its input at ``place``."""
+        return [_HIDDEN] if has_hidden_input(self.graphs[1], place) else []
 
     def _mask(self, nodes: OnnxNodes, tokens: str) -> str:
         """Return 0 for padding before the first word, else 1."""
@@ -134,21 +148,20 @@ class EncoderBeams(Beams):
         self, nodes: OnnxNodes, state: list[str], pasts: list[str], presents: list[str]
     ) -> str:
         tokens, sequences = state
-        decoder = self.graphs[1]
-        hidden = [_HIDDEN] if _has_hidden_input(decoder) else []
-        outside = [f"{self.prefix}{name}" for name in ("mask of the encoder", *hidden)]
         inputs = [
-            sequences if _has_all_tokens_input(decoder) else tokens,
-            *outside,
+            sequences if _has_all_tokens_input(self.graphs[1]) else tokens,
+            *(f"{self.prefix}{name}" for name in self.shared_inputs()),
             *pasts,
             *(f"{self.prefix}{name}" for name in self._crosses),
         ]
         outputs = [f"{self.prefix}logits", *presents]
-        if not self._gives_logits:
+        if not self.gives_logits:
             nodes.nodes.append(run("decoder", inputs, outputs))
             return self.last(nodes, outputs[0])
         first, later = OnnxNodes(f"{self.prefix}first "), OnnxNodes(f"{self.prefix}later ")
-        known = [first.add("Identity", value) for value in (f"{self.prefix}first logits", *pasts)]
+        known = [
+            first.add("Identity", value) for value in (f"{self.prefix}{_FIRST_LOGITS}", *pasts)
+        ]
         inner = [f"{value} of the decoder" for value in outputs]
         later.nodes.append(run("decoder", inputs, inner))
         results = [self.last(later, inner[0]), *inner[1:]]
@@ -168,8 +181,9 @@ class EncoderBeams(Beams):
         ]
 
 
-def _has_hidden_input(decoder: GraphProto) -> bool:
-    return len(decoder.input) > 2 and decoder.input[2].name == _HIDDEN
+def has_hidden_input(decoder: GraphProto, place: int) -> bool:
+    """Return True if the decoder's input at ``place`` is the hidden states of the encoder."""
+    return len(decoder.input) > place and decoder.input[place].name == _HIDDEN
 
 
 def _has_all_tokens_input(decoder: GraphProto) -> bool:
