@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from loopscope.builder.gradient.dead_ends import sentence
 from loopscope.builder.gradient.gradients import with_reasons as built
 from loopscope.builder.gradient.node_edits import adopt
+from loopscope.builder.gradient.reverse import NoWayBack
 from loopscope.builder.graph_builder import STOPPED, Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check, checked
@@ -22,6 +23,7 @@ from loopscope.ir.named_tensors import tensor_named
 from loopscope.ir.replace import replace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import to_build_beside
+from loopscope.transform.recurrences import recurrence_of
 
 Names = str | Sequence[str]
 
@@ -65,13 +67,16 @@ def gradients(
             _refuse_container(model, outside(model, name), f"{what} names {name!r}")
     graph, tensors = _adopt_graph(model, known_operations)
     graph.going = going
-    results = built(
-        [_real(tensors[outside(model, name)], f"of names {name!r}") for name in targets],
-        [
-            _real(tensors[outside(model, name)], f"with_respect_to names {name!r}")
-            for name in sources
-        ],
-    )
+    try:
+        results = built(
+            [_real(tensors[outside(model, name)], f"of names {name!r}") for name in targets],
+            [
+                _real(tensors[outside(model, name)], f"with_respect_to names {name!r}")
+                for name in sources
+            ],
+        )
+    except NoWayBack as problem:
+        raise _advise_opening(problem, model) from problem
     if not going():
         raise BuildError(STOPPED)
     of = " + ".join(targets)
@@ -87,6 +92,16 @@ def gradients(
         graph,
         tensors,
         [(name, tensor) for name, (tensor, _) in zip(output_names, results, strict=True)],
+    )
+
+
+def _advise_opening(problem: NoWayBack, model: Model) -> BuildError:
+    """Return the error; for an operator that opens as a loop, with the advice to open it."""
+    if recurrence_of(problem.node, model.dialect) is None:
+        return problem
+    return BuildError(
+        f"{problem}. Open it as a loop, which has gradients: "
+        f"--open {shorten(problem.node.name)}, or loopscope.open_as_loop in Python"
     )
 
 

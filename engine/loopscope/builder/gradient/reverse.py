@@ -26,8 +26,8 @@ _SCOPE = re.compile(r"backward(_\d+)?")
 class NoWayBack(BuildError):
     """An operation without a derivative on a required path."""
 
-    def __init__(self, what: str, inside: Sequence[str], path: str) -> None:
-        self.what, self.inside = what, inside
+    def __init__(self, what: str, node: Node, inside: Sequence[str], path: str) -> None:
+        self.what, self.node, self.inside = what, node, inside
         place = "".join(f", inside {shorten(name)!r}" for name in inside)
         super().__init__(f"{what}{place}; it is on the path {path}")
 
@@ -180,7 +180,10 @@ class _Walk:
             except ValueError as problem:
                 if isinstance(problem, NoWayBack):
                     raise NoWayBack(
-                        problem.what, [*problem.inside, node.name], self._path(node.id)
+                        problem.what,
+                        problem.node,
+                        [*problem.inside, node.name],
+                        self._path(node.id),
                     ) from problem
                 raise self._no_rule(node, str(problem)) from problem
         for number, adjoint in input_adjoints.items():
@@ -210,6 +213,7 @@ class _Walk:
         origin_clause = f", which computes the gradient of {shorten(walked)!r}," if walked else ""
         return NoWayBack(
             f"{title} {shorten(node.name)!r}{origin_clause} cannot be differentiated: {why}",
+            node,
             [],
             self._path(node.id),
         )
