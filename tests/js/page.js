@@ -1,9 +1,11 @@
-// Stand-ins for a page in tests without a browser: elements without effects, and frames and a clock that the test advances.
+// Stand-ins for a page in tests without a browser: elements without effects, and frames and a clock that the test
+// advances.
 
 import { mock } from "node:test";
 
 /**
- * @typedef {{ now: number, frames: ((now: number) => unknown)[] }} Page the time, and the functions that wait for a frame
+ * @typedef {{ now: number, frames: ((now: number) => unknown)[] }} Page the time, and the functions that wait for a
+ *   frame
  */
 
 /**

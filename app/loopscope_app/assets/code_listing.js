@@ -1,4 +1,5 @@
-// Code listing of a graph: marks the current line and shows values beside the lines; a click sends the number of its line.
+// Code listing of a graph: marks the current line and shows values beside the lines; a click sends the number of its
+// line.
 
 import { element } from "./element.js";
 

@@ -40,8 +40,8 @@ export type Finds = { hits: Hit[]; foot: string; asked: string; picked: number }
 export type Listing = { key: string; hash: string; head: string; lines: [string, boolean][] };
 
 /**
- * Marks of a listing's lines, by line number: the current lines, the lines that are skipped (`dim`), the lines of the selection
- * (`chosen`), and the texts beside lines.
+ * Marks of a listing's lines, by line number: the current lines, the lines that are skipped (`dim`), the lines of the
+ * selection (`chosen`), and the texts beside lines.
  */
 export type ListingMoment = {
   key: string;

@@ -1,4 +1,5 @@
-// Component of the finder: a search field that opens with "/" or Ctrl+F, and a list of hits chosen with arrow keys and Enter.
+// Component of the finder: a search field that opens with "/" or Ctrl+F, and a list of hits chosen with arrow keys and
+// Enter.
 
 import { element } from "./element.js";
 
@@ -38,7 +39,8 @@ if (!finders.listening) {
   );
 }
 
-const RETRY_INTERVAL = 1000; // milliseconds after which an unanswered message is sent again: an opening page may lose one
+// Milliseconds after which an unanswered message is sent again: an opening page may lose one.
+const RETRY_INTERVAL = 1000;
 const ATTEMPTS = 5;
 
 /** @type {(target: Element, attributes: Record<string, string>) => void} */

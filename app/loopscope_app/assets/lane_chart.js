@@ -1,4 +1,5 @@
-// Lane chart: lanes of blocks over one axis (steps of a run or iterations of a loop), with tooltips; a click sends its place.
+// Lane chart: lanes of blocks over one axis (steps of a run or iterations of a loop), with tooltips; a click sends its
+// place.
 
 import { element, penOf } from "./element.js";
 import { LaneDrawing, leftOfLanes } from "./lane_drawing.js";
@@ -15,8 +16,8 @@ const LANE_GAP = 3;
 const NO_CHART = { key: "", label: "", lanes: [], marks: [], extent: 1, first: 0, unit: "", ticks: null };
 
 /**
- * Return the lane and the position on the axis at a point of a chart. `lane`: -1 for the axis. `down`: the part of the lane's
- * height above the point. `name`: true if the point is on the name of the lane.
+ * Return the lane and the position on the axis at a point of a chart. `lane`: -1 for the axis. `down`: the part of the
+ * lane's height above the point. `name`: true if the point is on the name of the lane.
  * @param {Chart} chart
  * @param {ChartLayout} layout
  * @param {number} x

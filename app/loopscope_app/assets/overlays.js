@@ -1,5 +1,5 @@
-// Accessibility fixes for Streamlit's markup: a popover that is opened by keyboard takes the focus and returns it, menus and
-// hints are in a landmark, and the field for files is visible to screen readers.
+// Accessibility fixes for Streamlit's markup: a popover that is opened by keyboard takes the focus and returns it,
+// menus and hints are in a landmark, and the field for files is visible to screen readers.
 
 import { FIELD_FOR_FILES, OVERLAYS, POPOVER } from "../canvas/assets/streamlit.js";
 

@@ -1,4 +1,5 @@
-// Component of a table whose rows are places in the run: marks the current row, and sends the row of a click or Enter to Python.
+// Component of a table whose rows are places in the run: marks the current row, and sends the row of a click or Enter
+// to Python.
 
 import { element } from "./element.js";
 

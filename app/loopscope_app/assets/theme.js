@@ -1,5 +1,5 @@
-// Component of the theme: light, dark or the system's. Without a menu, it only applies the chosen theme to the page's own colours,
-// and starts the accessibility fixes of overlays.js.
+// Component of the theme: light, dark or the system's. Without a menu, it only applies the chosen theme to the page's
+// own colours, and starts the accessibility fixes of overlays.js.
 
 import { chooseTheme, chosenTheme } from "../canvas/assets/streamlit.js";
 import { element } from "./element.js";

@@ -10,8 +10,8 @@ import { StickyHeaders } from "./sticky_headers.js";
  */
 
 /**
- * Limits of the zoom. `whole`: least zoom at which a whole picture is readable. `readable`: zoom for a single box. `words`:
- * below it, only the titles of boxes are shown.
+ * Limits of the zoom. `whole`: least zoom at which a whole picture is readable. `readable`: zoom for a single box.
+ * `words`: below it, only the titles of boxes are shown.
  */
 export const ZOOM = { least: 0.08, most: 3, whole: 0.56, readable: 0.75, words: 0.34 };
 const GLIDE_TIME = 220; // milliseconds of an animated movement
@@ -92,7 +92,10 @@ export class Camera {
     this.overview.draw();
   }
 
-  /** Place the picture in the next frame. Only the transform changes; the crisp rendering is done when the picture rests. */
+  /**
+   * Place the picture in the next frame. Only the transform changes; the crisp rendering is done when the picture
+   * rests.
+   */
   update() {
     this.wrapper.style.willChange = "transform";
     clearTimeout(this.restTimer);
@@ -158,8 +161,8 @@ export class Camera {
   }
 
   /**
-   * Return the position that brings a box to the middle of the view with as little empty space as possible: a picture larger
-   * than the view fills it, and a smaller one lies in its middle.
+   * Return the position that brings a box to the middle of the view with as little empty space as possible: a picture
+   * larger than the view fills it, and a smaller one lies in its middle.
    * @param {Area} box
    * @param {number} k
    * @param {number} head space in pixels above the picture
@@ -212,8 +215,8 @@ export class Camera {
   }
 
   /**
-   * Follow a change of the view's size. A whole picture stays whole, a picture that becomes readable as a whole is shown as a
-   * whole, and otherwise the middle of the visible part stays in the middle.
+   * Follow a change of the view's size. A whole picture stays whole, a picture that becomes readable as a whole is
+   * shown as a whole, and otherwise the middle of the visible part stays in the middle.
    * @param {Size} before
    */
   handleResize(before) {
@@ -229,7 +232,8 @@ export class Camera {
   }
 
   /**
-   * Return a position near the given one at which the tools cover no box: further left if there is room, else further down.
+   * Return a position near the given one at which the tools cover no box: further left if there is room, else further
+   * down.
    * @param {number} x
    * @param {number} y
    * @returns {[number, number]}

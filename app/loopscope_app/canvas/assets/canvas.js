@@ -16,8 +16,8 @@ Object.assign(environment, { background, cornerOver, isDrawing, moveOfButton, ve
 const mounted = new WeakMap();
 
 /**
- * Streamlit ends a call and begins the next one on the same element in either order. Only the end of the last call removes the
- * canvas.
+ * Streamlit ends a call and begins the next one on the same element in either order. Only the end of the last call
+ * removes the canvas.
  * @param {Call<any>} call
  */
 export default function ({ data, parentElement, setStateValue }) {

@@ -97,8 +97,8 @@ function verticalEdge(from, to, copyEnd, copy) {
 }
 
 /**
- * Route the edges of one gap between copies, each in its own lane: down from the Results, up through the gap, and down into
- * the next copy.
+ * Route the edges of one gap between copies, each in its own lane: down from the Results, up through the gap, and down
+ * into the next copy.
  * @param {Structure} structure
  * @param {Geometry} geometry
  * @param {CopyEdge[]} edges

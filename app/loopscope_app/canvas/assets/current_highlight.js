@@ -1,4 +1,5 @@
-// Highlight of the current box: a pulsing ring. It is an HTML element over the picture, so that the pulse repaints no SVG.
+// Highlight of the current box: a pulsing ring. It is an HTML element over the picture, so that the pulse repaints no
+// SVG.
 
 /** @import { Area, BoxPart } from "./picture.js" */
 

@@ -5,7 +5,8 @@
  */
 
 /**
- * Return the id of the innermost loop around a box or frame, else of the first loop of the picture; undefined if there is none.
+ * Return the id of the innermost loop around a box or frame, else of the first loop of the picture; undefined if there
+ * is none.
  * @param {Structure | undefined} structure
  * @param {string | undefined} chosen id of the selected or current box or frame
  */

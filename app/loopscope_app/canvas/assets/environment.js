@@ -1,14 +1,17 @@
-// Environment of a canvas: what it needs from the page around it. Each entry script replaces the defaults of a plain page.
+// Environment of a canvas: what it needs from the page around it. Each entry script replaces the defaults of a plain
+// page.
 
 import { penOf } from "../../assets/element.js";
 
 /**
  * @typedef {object} Environment
  * @property {() => boolean} isDrawing returns true while Python redraws the page
- * @property {(target: Element) => string} moveOfButton returns the move of the button that contains an element; else empty
- * @property {(element: Element) => HTMLElement | null | undefined} cornerOver returns the element that covers the upper left
- *   corner of a canvas
- * @property {(element: Element) => string} background returns the colour that decides between the light and the dark theme
+ * @property {(target: Element) => string} moveOfButton returns the move of the button that contains an element; else
+ *   empty
+ * @property {(element: Element) => HTMLElement | null | undefined} cornerOver returns the element that covers the upper
+ *   left corner of a canvas
+ * @property {(element: Element) => string} background returns the colour that decides between the light and the dark
+ *   theme
  * @property {() => string[]} verdict returns the lines to print above the picture: the place in the run and the verdict
  */
 
@@ -26,8 +29,8 @@ export const environment = {
 let pen;
 
 /**
- * Return red, green, blue and alpha of a colour, 0 to 255 each. The colour is painted and read back, because browsers write
- * colours in many forms, such as color(srgb 1 0 0).
+ * Return red, green, blue and alpha of a colour, 0 to 255 each. The colour is painted and read back, because browsers
+ * write colours in many forms, such as color(srgb 1 0 0).
  * @param {string} colour a CSS colour
  */
 function readColour(colour) {

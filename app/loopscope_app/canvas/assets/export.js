@@ -18,8 +18,8 @@ const PROPERTIES = [
 const TEXT_PROPERTIES = ["font-family", "font-size", "font-weight", "text-anchor"];
 
 /**
- * Call `create` while the picture is styled for paper: with all texts at any zoom, without the pulsing ring, and in the light
- * theme if it is printed.
+ * Call `create` while the picture is styled for paper: with all texts at any zoom, without the pulsing ring, and in the
+ * light theme if it is printed.
  * @param {HTMLElement} root
  * @param {boolean} printed
  * @param {(paper: string) => string} create receives the colour of the paper

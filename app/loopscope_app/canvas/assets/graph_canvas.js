@@ -28,7 +28,8 @@ import { legendOf, Tooltip } from "./tooltips.js";
  * @import { BoxPart, FramePart, Geometry, Parts, Point } from "./picture.js"
  * @import { Act, Moment, Overlay, Structure } from "./protocol.js"
  * @typedef {Overlay & { hash: string, focus?: string }} Painted
- * @typedef {Omit<Act, "root" | "count"> & { root?: string }} UserAct an act; `root` only if it is not of the shown picture
+ * @typedef {Omit<Act, "root" | "count"> & { root?: string }} UserAct an act; `root` only if it is not of the shown
+ *   picture
  */
 
 export class Canvas {
@@ -111,8 +112,8 @@ export class Canvas {
   }
 
   /**
-   * Send an act to Python. It contains the address besides the id, because Python may have another picture when it receives
-   * the act, and in that picture the id may be of another part.
+   * Send an act to Python. It contains the address besides the id, because Python may have another picture when it
+   * receives the act, and in that picture the id may be of another part.
    * @param {UserAct} act
    */
   send(act) {

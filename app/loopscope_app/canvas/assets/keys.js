@@ -1,4 +1,5 @@
-// Keys and buttons of the transport bar. They are handled before Streamlit handles them, wherever the focus of the page is.
+// Keys and buttons of the transport bar. They are handled before Streamlit handles them, wherever the focus of the page
+// is.
 
 import { environment } from "./environment.js";
 
@@ -36,7 +37,8 @@ const FOCUS_RETURN = 1500; // milliseconds after a click within which Streamlit 
 let lastRadioClick = -Infinity; // time of the last click, if it was on a radio button
 
 /**
- * Pass the keys and clicks that move the run to a playback, and the times of all actions of the user, until the signal aborts.
+ * Pass the keys and clicks that move the run to a playback, and the times of all actions of the user, until the signal
+ * aborts.
  * @param {Playback} playback
  * @param {AbortSignal} signal
  * @param {Document | ShadowRoot} scope the part of the page whose events are handled

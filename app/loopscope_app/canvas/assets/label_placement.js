@@ -1,5 +1,5 @@
-// Placement of edge names: Graphviz reserves room for the edges that it draws; for edges into and out of copies, a free place
-// along the edge is searched.
+// Placement of edge names: Graphviz reserves room for the edges that it draws; for edges into and out of copies, a free
+// place along the edge is searched.
 
 import { EDGE_LABEL } from "./edge_labels.js";
 import { areaOf, overlap, sampled } from "./geometry.js";
@@ -16,8 +16,8 @@ const LABEL = { height: 16, padding: 8, header: 32, step: 0.02, furthest: 0.8 };
 const widthOfLabel = (/** @type {number} */ characters) => characters * CHARACTER + LABEL.padding;
 
 /**
- * Return the largest number of characters that a label can have. The label of a sliced edge into or out of a copy shows only
- * the number of the part, because the boxes and the tooltip of the edge name the roles.
+ * Return the largest number of characters that a label can have. The label of a sliced edge into or out of a copy shows
+ * only the number of the part, because the boxes and the tooltip of the edge name the roles.
  * @param {ViewEdge} edge
  * @param {Line} line
  */
@@ -27,8 +27,8 @@ function longestLabel(edge, line) {
 }
 
 /**
- * Return the areas that labels of edges into and out of copies avoid: boxes with the values below them, headers of frames,
- * and the lanes of edges from copy to copy.
+ * Return the areas that labels of edges into and out of copies avoid: boxes with the values below them, headers of
+ * frames, and the lanes of edges from copy to copy.
  * @param {Structure} structure
  * @param {Geometry} geometry
  */
@@ -67,8 +67,8 @@ export function placeLabel(edge, line, frame, { boxes, obstacles }) {
 }
 
 /**
- * Return the free place along an edge that is nearest to the copy; null if there is none, because no label is better than two
- * labels in one place.
+ * Return the free place along an edge that is nearest to the copy; null if there is none, because no label is better
+ * than two labels in one place.
  * @param {Line} line
  * @param {number} width
  * @param {Bounds[]} obstacles

@@ -7,7 +7,8 @@ import { shared } from "./shared.js";
 /**
  * @import { Geometry } from "./picture.js"
  * @import { Structure } from "./protocol.js"
- * @typedef {[attributes: Record<string, unknown>, milliseconds: number]} Rung graph attributes to add, and the time limit
+ * @typedef {[attributes: Record<string, unknown>, milliseconds: number]} Rung graph attributes to add, and the time
+ *   limit
  */
 
 // A ladder is a list of attempts, each rougher than the one before. After two seconds in all, parts must be folded.
@@ -28,14 +29,14 @@ const LADDER_OF_SMALL = [
   [{}, 20000],
 ];
 /**
- * Another way to rank the boxes, slower and without regard to frames: for pictures in which edges run upwards, because a frame
- * was placed too high.
+ * Another way to rank the boxes, slower and without regard to frames: for pictures in which edges run upwards, because
+ * a frame was placed too high.
  * @type {Rung}
  */
 const LEVEL = [{ newrank: true }, 450];
 /**
- * The ladder for a picture in which nothing more can be folded: on a busy machine even a small picture may exceed the time
- * limits of its ladder.
+ * The ladder for a picture in which nothing more can be folded: on a busy machine even a small picture may exceed the
+ * time limits of its ladder.
  * @type {Rung[]}
  */
 export const PATIENT = [[{}, 20000]];
@@ -87,10 +88,11 @@ async function layOutAndCache(structure, ladder) {
 }
 
 /**
- * Return Graphviz's answer to a DOT text, which is cached: other iterations of an unrolled loop often have the same text.
+ * Return Graphviz's answer to a DOT text, which is cached: other iterations of an unrolled loop often have the same
+ * text.
  *
- * With a low iteration limit Graphviz may fail on a text that it can lay out. Then the next attempt is made, and after the last
- * one the text is laid out without limits.
+ * With a low iteration limit Graphviz may fail on a text that it can lay out. Then the next attempt is made, and after
+ * the last one the text is laid out without limits.
  * @param {string} dot
  * @param {Rung[]} ladder
  */

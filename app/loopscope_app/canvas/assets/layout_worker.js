@@ -12,8 +12,8 @@ export async function unpack(bytes) {
 }
 
 /**
- * Return the worker's script: the library and a few lines. It is not a module, because a page that was opened as a file cannot
- * start a module worker. The syntax that only modules allow is therefore removed from the library.
+ * Return the worker's script: the library and a few lines. It is not a module, because a page that was opened as a file
+ * cannot start a module worker. The syntax that only modules allow is therefore removed from the library.
  * @param {BlobPart} bytes
  */
 async function workerScript(bytes) {
@@ -36,7 +36,7 @@ async function workerScript(bytes) {
 let startedFrom = "";
 
 /**
- * Return a data: address with the whole script, in base64.
+ * Return a data: address that contains the script. Base64 keeps it short: Chromium accepts no address of more than 2 MB.
  * @param {Blob} script
  * @returns {Promise<string>}
  */
@@ -96,7 +96,8 @@ class LayoutWorker {
   }
 
   /**
-   * Return Graphviz's answer to a DOT text, or null if it takes too long. Throw an error named GraphvizError if Graphviz fails.
+   * Return Graphviz's answer to a DOT text, or null if it takes too long. Throw an error named GraphvizError if
+   * Graphviz fails.
    * @param {string} dot
    * @param {Record<string, string>} attributes
    * @param {number} milliseconds

@@ -63,8 +63,8 @@ const RISE = 16; // pixels by which a label is moved up or down in an attempt
 const ATTEMPTS = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6];
 
 /**
- * Return a free place beside a curve, near the place that the layout reserved for the label, and its side of the curve. If all
- * places are occupied, return the reserved place.
+ * Return a free place beside a curve, near the place that the layout reserved for the label, and its side of the curve.
+ * If all places are occupied, return the reserved place.
  * @param {Point[]} points
  * @param {Point | null} label
  * @param {Frame} frame

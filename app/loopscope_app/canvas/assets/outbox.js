@@ -12,8 +12,8 @@ export class Outbox {
   retryTimer = undefined;
 
   /**
-   * @param {(messages: Message[]) => unknown} send receives all unconfirmed messages, because Python receives only the last
-   *   of several calls in quick succession. It returns false when the page is gone.
+   * @param {(messages: Message[]) => unknown} send receives all unconfirmed messages, because Python receives only the
+   *   last of several calls in quick succession. It returns false when the page is gone.
    */
   constructor(send) {
     this.send = send;
@@ -25,7 +25,9 @@ export class Outbox {
     this.flush();
   }
 
-  /** Send all messages now, and again later if they are not confirmed: a page that is just opening may lose a message. */
+  /**
+   * Send all messages now, and again later if they are not confirmed: a page that is just opening may lose a message.
+   */
   flush() {
     clearTimeout(this.retryTimer);
     if (this.messages.length && this.send(this.messages) !== false)
@@ -55,7 +57,8 @@ export class Outbox {
 }
 
 /**
- * Return a number larger than the last one and than every number of an earlier visit: at least the time in milliseconds.
+ * Return a number larger than the last one and than every number of an earlier visit: at least the time in
+ * milliseconds.
  * @param {number | undefined} last
  */
 export const nextNumber = (last) => Math.max((last ?? 0) + 1, Date.now());

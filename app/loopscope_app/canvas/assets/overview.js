@@ -100,7 +100,8 @@ export class Overview {
   }
 
   /**
-   * While the picture moves, scale the frame, which needs no layout, unless its border would become visibly thicker or thinner.
+   * While the picture moves, scale the frame, which needs no layout, unless its border would become visibly thicker or
+   * thinner.
    * @param {number} left
    * @param {number} top
    * @param {Size} size

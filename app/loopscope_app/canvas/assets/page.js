@@ -84,8 +84,8 @@ class PageOfRun {
   }
 
   /**
-   * Return the overlay of a moment on the picture that the canvas shows. While the next picture is being laid out, the canvas
-   * still shows the one before.
+   * Return the overlay of a moment on the picture that the canvas shows. While the next picture is being laid out, the
+   * canvas still shows the one before.
    * @param {number} step
    * @param {Overlay} whole
    */

@@ -1,4 +1,5 @@
-// Moves of the transport bar in a complete run: finds their destinations from the graphs open at each moment, as Python does.
+// Moves of the transport bar in a complete run: finds their destinations from the graphs open at each moment, as Python
+// does.
 
 /**
  * The graphs that are open at a moment, outermost first: the iteration of a loop's body, -1 for any other graph.

@@ -1,11 +1,13 @@
-// Pictures of a page, one for each folding of the graph: finds the picture that a click leads to, and a moment's overlay on it.
+// Pictures of a page, one for each folding of the graph: finds the picture that a click leads to, and a moment's
+// overlay on it.
 
 import { Prefetched } from "./prefetched.js";
 
 /**
  * @import { Overlay, Structure } from "./protocol.js"
  * @typedef {Record<"nodes" | "clusters" | "edges", Record<string, any>>} AllParts parts of all pictures, by id
- * @typedef {Omit<Structure, "nodes" | "clusters" | "edges"> & { nodes: string[], clusters: string[], edges: string[] }} PagedPicture
+ * @typedef {Omit<Structure, "nodes" | "clusters" | "edges"> & { nodes: string[], clusters: string[], edges: string[] }}
+ *   PagedPicture
  * @typedef {[next: string, current: string]} Cursor ids of the next and of the current part
  */
 
@@ -43,8 +45,8 @@ export function foldsOf({ nodes, clusters }) {
 const entry = ({ address }, folded) => [address, folded];
 
 /**
- * Return the number of the picture in which a part is folded that is open in this one, or the reverse. Of several, return the
- * one with the fewest other differences; -1 if there is none.
+ * Return the number of the picture in which a part is folded that is open in this one, or the reverse. Of several,
+ * return the one with the fewest other differences; -1 if there is none.
  * @param {Map<string, boolean>[]} folds by picture
  * @param {number} from
  * @param {string} address
@@ -74,8 +76,8 @@ export function foldingKey(folds) {
 }
 
 /**
- * Return the number of the picture with the same folding that shows the next part, in other iterations of unrolled loops; -1 if
- * there is none.
+ * Return the number of the picture with the same folding that shows the next part, in other iterations of unrolled
+ * loops; -1 if there is none.
  * @param {string[]} keys folding keys by picture
  * @param {number} from
  * @param {Cursor[]} cursors by picture

@@ -1,4 +1,5 @@
-// Sections of a page below the picture: the graph as code, and the matrices and tapes of its loops, all at the current moment.
+// Sections of a page below the picture: the graph as code, and the matrices and tapes of its loops, all at the current
+// moment.
 
 import { CodeListing } from "../../assets/code_listing.js";
 import { inside } from "../../assets/element.js";
@@ -98,7 +99,8 @@ export class PageSections {
 }
 
 /**
- * Return the column of the last iteration that has begun; null before the first iteration and after the end of the loop.
+ * Return the column of the last iteration that has begun; null before the first iteration and after the end of the
+ * loop.
  * @param {Pick<PagedMatrix, "begins" | "end">} matrix
  * @param {number} step
  */

@@ -49,7 +49,9 @@ export type Sparkline = {
   shown: string;
 };
 
-/** `most`: number of characters to show. `side`: 1: right of its position, -1: left, 0: centred. `shown`: its full text. */
+/**
+ * `most`: number of characters to show. `side`: 1: right of its position, -1: left, 0: centred. `shown`: its full text.
+ */
 export type EdgeLabel = {
   group: SVGGElement;
   box: SVGRectElement;

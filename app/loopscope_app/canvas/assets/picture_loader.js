@@ -1,4 +1,5 @@
-// Picture loader: requests the layout of a structure, reports a slow or failed layout, and asks Python to fold a dense one.
+// Picture loader: requests the layout of a structure, reports a slow or failed layout, and asks Python to fold a dense
+// one.
 
 import { ladderOf, layOut, PATIENT, stopLayout, TooDense } from "./layout.js";
 
@@ -9,7 +10,8 @@ import { ladderOf, layOut, PATIENT, stopLayout, TooDense } from "./layout.js";
 
 const SHOW_PROGRESS = 250; // milliseconds after which the notice "Laying out" appears, if the canvas has no picture yet
 const OFFER_RETRY = 6000; // milliseconds after which a slow layout is reported, with a button that starts it again
-const FOLD_TIMEOUT = 2500; // milliseconds to wait for a folded picture before the dense one is laid out without time limits
+// Milliseconds to wait for a folded picture before the dense one is laid out without time limits.
+const FOLD_TIMEOUT = 2500;
 
 export class PictureLoader {
   /** Number of the newest request; the results of older requests are dropped. */
@@ -62,7 +64,8 @@ export class PictureLoader {
   }
 
   /**
-   * Ask Python to fold parts of the picture. If no other picture arrives, nothing could be folded: lay it out without limits.
+   * Ask Python to fold parts of the picture. If no other picture arrives, nothing could be folded: lay it out without
+   * limits.
    * @param {Structure} structure
    * @param {string} subject
    * @param {ReturnType<typeof ladderOf>} ladder

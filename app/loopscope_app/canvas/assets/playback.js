@@ -42,8 +42,8 @@ export class Playback {
   /** Number of the last report or move. @type {number | undefined} */
   lastNumber = undefined;
   /**
-   * Number of the report that Python has to confirm before its moments move the picture again; Infinity while the report is
-   * not sent. Undefined if no confirmation is awaited.
+   * Number of the report that Python has to confirm before its moments move the picture again; Infinity while the
+   * report is not sent. Undefined if no confirmation is awaited.
    * @type {number | undefined}
    */
   awaitedReport = undefined;
@@ -98,7 +98,8 @@ export class Playback {
   }
 
   /**
-   * Receive a moment from Python. Return false if the picture has moved on since, so that the moment must not be painted.
+   * Receive a moment from Python. Return false if the picture has moved on since, so that the moment must not be
+   * painted.
    * @param {Moment} moment
    */
   receive(moment) {
@@ -232,7 +233,8 @@ export class Playback {
   }
 
   /**
-   * Toggle playing if the play button was pressed since the last moment. The first moment only sets the number of presses.
+   * Toggle playing if the play button was pressed since the last moment. The first moment only sets the number of
+   * presses.
    * @param {number | undefined} plays
    */
   toggleOnPlayPress(plays) {

@@ -1,4 +1,5 @@
-// Component that hands a prefetched stretch of the run to its canvas, and carries the canvas's requests for further stretches.
+// Component that hands a prefetched stretch of the run to its canvas, and carries the canvas's requests for further
+// stretches.
 
 import { shared } from "./shared.js";
 

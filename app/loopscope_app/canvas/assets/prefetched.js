@@ -14,7 +14,10 @@ export class Prefetched {
   stops = new Set();
   /** The last step of the run, if it is known. @type {number | undefined} */
   end = undefined;
-  /** True if the last stretch was long enough to be worth its cost; undefined before the first. @type {boolean | undefined} */
+  /**
+   * True if the last stretch was long enough to be worth its cost; undefined before the first.
+   * @type {boolean | undefined}
+   */
   isCheap = undefined;
 
   /** Remove everything, because the run or the picture has changed. */

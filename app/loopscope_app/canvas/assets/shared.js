@@ -10,11 +10,12 @@
  * @property {Promise<unknown>} queue settles when the last requested layout has ended
  * @property {((value?: unknown) => void)[]} waitingForLibrary called when the layout library has arrived
  * @property {Map<string, Geometry>} layouts by structure hash
- * @property {Map<string, { x: number, y: number, k: number }>} viewports last position of each camera, by canvas and root
+ * @property {Map<string, { x: number, y: number, k: number }>} viewports last position of each camera, by canvas and
+ *   root
  * @property {Map<string, Canvas>} canvases the canvases on the page, by key
  * @property {Map<string, Moment>} overlays the newest overlays, by canvas key
- * @property {Map<string, (name: string, value: unknown) => void>} askers functions that request stretches from Python, by
- *   canvas key
+ * @property {Map<string, (name: string, value: unknown) => void>} askers functions that request stretches from Python,
+ *   by canvas key
  */
 
 const page = /** @type {any} */ (globalThis);

@@ -1,7 +1,7 @@
 // Split panes: a draggable divider between canvas and dock, a dock that collapses, and a canvas-only mode.
 //
-// The layout is pure style: variables and attributes of the page's root element, which the style sheet reads. The browser
-// stores the size of the dock, and Python is not involved.
+// The layout is pure style: variables and attributes of the page's root element, which the style sheet reads. The
+// browser stores the size of the dock, and Python is not involved.
 
 import { DOCK_OF_PAGE, placeOf, scrollToTop } from "./streamlit.js";
 

@@ -29,8 +29,8 @@ export class StepReports {
   }
 
   /**
-   * Report a step that was reached with a key: after the frame that paints it, and not more often than the throttle allows
-   * while further keys follow.
+   * Report a step that was reached with a key: after the frame that paints it, and not more often than the throttle
+   * allows while further keys follow.
    */
   scheduleAfterKey() {
     this.cancel();
@@ -71,7 +71,8 @@ export class StepReports {
     const { lastConfirmed = Infinity } = this;
     // While Python works on the last report, the next one would delay the frames of the picture.
     if (!isFinal && lastConfirmed < lastNumber && elapsed <= 5 * REPORT_INTERVAL) return REPORT_INTERVAL / 4;
-    const needsPython = isFinal || !(frames.has(step) || steps <= SHORT_RUN); // the user waits for what only Python knows
+    // The user waits for what only Python knows.
+    const needsPython = isFinal || !(frames.has(step) || steps <= SHORT_RUN);
     return (needsPython ? REPORT_INTERVAL : this.throttle.wait(playing ? speed : MANUAL_SPEED)) - elapsed;
   }
 

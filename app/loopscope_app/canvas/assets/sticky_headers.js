@@ -8,10 +8,10 @@ import { frameOf } from "./parts.js";
  * @import { Camera } from "./camera.js"
  * @import { Bounds, FrameInView, Parts, StickyFrame } from "./picture.js"
  * @import { Structure } from "./protocol.js"
- * @typedef {{ element: HTMLElement, classes?: string, text?: string, maxWidth?: string, transform?: string }} Header an element
- *   and what was written to it last
- * @typedef {{ top: number, width: number } & ({ title: true, left: number } | { title: false, right: number })} Placement with
- *   a title the left border is given, without one the right border
+ * @typedef {{ element: HTMLElement, classes?: string, text?: string, maxWidth?: string, transform?: string }} Header an
+ *   element and what was written to it last
+ * @typedef {{ top: number, width: number } & ({ title: true, left: number } | { title: false, right: number })}
+ *   Placement with a title the left border is given, without one the right border
  */
 
 /** Sizes in pixels, unless noted. */
@@ -62,7 +62,8 @@ export class StickyHeaders {
     /** Elements of the shown headers. @type {Header[]} */
     this.pool = [];
     /**
-     * Areas that a header must not cover: boxes, headers of frames, tools, overview, and the sticky headers placed before.
+     * Areas that a header must not cover: boxes, headers of frames, tools, overview, and the sticky headers placed
+     * before.
      * @type {(Bounds & { of?: StickyFrame })[]}
      */
     this.occupied = [];
@@ -223,8 +224,8 @@ export class StickyHeaders {
   }
 
   /**
-   * Return the placement of a frame's sticky header; null if its own header is visible, or if there is no room without covering
-   * boxes.
+   * Return the placement of a frame's sticky header; null if its own header is visible, or if there is no room without
+   * covering boxes.
    * @param {StickyFrame} frame
    * @param {FrameInView} position
    * @param {Camera} camera

@@ -32,8 +32,8 @@ export class StretchRequests {
   }
 
   /**
-   * True while Python draws the page, or may do so because the user has just acted. Streamlit removes what it drew before only
-   * if no request interrupts the drawing.
+   * True while Python draws the page, or may do so because the user has just acted. Streamlit removes what it drew
+   * before only if no request interrupts the drawing.
    */
   get isPageBusy() {
     return environment.isDrawing() || performance.now() - this.playback.lastActionTime < IDLE_DELAY;
@@ -75,10 +75,11 @@ export class StretchRequests {
     this.sentAt = now;
     this.lastNumber = nextNumber(this.lastNumber);
     const { playback } = this;
-    // A state and not a trigger: Streamlit merges two triggers in quick succession, and an action of the user would be lost.
+    // A state and not a trigger: Streamlit merges two triggers in quick succession, and an action of the user would be
+    // lost.
     shared.askers.get(playback.canvas.key)?.("ask", { step: first, run: playback.run, count: this.lastNumber });
-    // Streamlit may merge this request with an action of the user, and then redraws only the part of the page that requested.
-    // A further act makes it redraw the whole page.
+    // Streamlit may merge this request with an action of the user, and then redraws only the part of the page that
+    // requested. A further act makes it redraw the whole page.
     setTimeout(() => {
       if (playback.lastActionTime >= now) playback.canvas.send({ kind: "look" });
     }, MERGE_WINDOW);

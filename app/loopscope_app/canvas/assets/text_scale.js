@@ -3,8 +3,8 @@
 import { penOf } from "../../assets/element.js";
 
 /**
- * Sample texts in the weights and sizes of canvas.css. `room`: the width that engine/loopscope/view reserves for such a text,
- * with half of the padding that it adds.
+ * Sample texts in the weights and sizes of canvas.css. `room`: the width that engine/loopscope/view reserves for such a
+ * text, with half of the padding that it adds.
  */
 const SAMPLES = [
   { font: "650 13.5px", text: "Parameter FloorMod", room: 140 },

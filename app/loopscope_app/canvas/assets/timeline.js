@@ -1,4 +1,5 @@
-// Timeline under the picture: one tape of iterations for the run and for each loop around the current step, with a slider.
+// Timeline under the picture: one tape of iterations for the run and for each loop around the current step, with a
+// slider.
 
 import { inside, penOf } from "../../assets/element.js";
 
@@ -234,8 +235,8 @@ function currentCell(track, step) {
 }
 
 /**
- * Return the iteration that a step belongs to; undefined before the first and after the last. If the track shows only some
- * iterations, it is the iteration of the cursor.
+ * Return the iteration that a step belongs to; undefined before the first and after the last. If the track shows only
+ * some iterations, it is the iteration of the cursor.
  * @param {Track} track
  * @param {number} step
  */

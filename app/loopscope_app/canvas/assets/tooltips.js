@@ -24,7 +24,9 @@ const EDGES = {
   merge: "becomes the If's output",
 };
 
-/** Distances in pixels: from the pointer to the tooltip (right, below), and from the tooltip to the canvas's borders. */
+/**
+ * Distances in pixels: from the pointer to the tooltip (right, below), and from the tooltip to the canvas's borders.
+ */
 const DISTANCES = { right: 16, below: 18, border: 8, least: 4 };
 
 export class Tooltip {
