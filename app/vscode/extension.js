@@ -1,10 +1,10 @@
-// Opens models in Loopscope: a custom editor that shows the app of a local server in a webview.
+// VS Code extension: a custom editor that shows a model in the app of a local Loopscope server.
 const vscode = require("vscode");
 const { ModelServer, documentOf, freePort } = require("./server.js");
 
 /** An editor that reads a model and never writes it. */
 class ModelEditor {
-  /** @type {Set<InstanceType<typeof ModelServer>>} those of open tabs */
+  /** @type {Set<InstanceType<typeof ModelServer>>} the servers of open tabs */
   servers = new Set();
 
   /** @param {any} uri */
@@ -18,14 +18,14 @@ class ModelEditor {
    */
   async resolveCustomEditor({ uri }, panel) {
     const { webview } = panel;
-    const say = (/** @type {string} */ text) => {
+    const showText = (/** @type {string} */ text) => {
       webview.html = documentOf({ text });
     };
     if (uri.scheme !== "file") {
-      say(`Loopscope opens files of the machine that runs it, not ${uri.scheme} addresses.`);
+      showText(`Loopscope opens files of the machine that runs it, not ${uri.scheme} addresses.`);
       return;
     }
-    say("Starting Loopscope ...");
+    showText("Starting Loopscope ...");
     const command = vscode.workspace.getConfiguration("loopscope").get("command");
     const server = new ModelServer(command, uri.fsPath, await freePort());
     this.servers.add(server);
@@ -36,12 +36,12 @@ class ModelEditor {
     });
     server.end.then((reason) => {
       this.servers.delete(server);
-      if (!closed) say(reason);
+      if (!closed) showText(reason);
     });
     try {
       await server.ready();
     } catch {
-      return; // the end of the server was reported
+      return; // the handler of server.end reports the reason
     }
     const local = vscode.Uri.parse(`http://localhost:${server.port}/`);
     const address = (await vscode.env.asExternalUri(local)).toString(true);
@@ -51,7 +51,7 @@ class ModelEditor {
     }
   }
 
-  /** Ends all servers, because the editor ends. */
+  /** Stop all servers, because the editor is closed. */
   dispose() {
     for (const server of this.servers) server.stop();
   }
@@ -61,7 +61,7 @@ class ModelEditor {
 function activate({ subscriptions }) {
   const editor = new ModelEditor();
   subscriptions.push(editor);
-  // A hidden tab keeps its frame, so that a run stays at its moment.
+  // Retain the webview of a hidden tab, so that its run stays at its moment.
   const options = { webviewOptions: { retainContextWhenHidden: true }, supportsMultipleEditorsPerDocument: true };
   for (const view of ["loopscope.model", "loopscope.ir"])
     subscriptions.push(vscode.window.registerCustomEditorProvider(view, editor, options));

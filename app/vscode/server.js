@@ -1,15 +1,15 @@
-// The local server of one model, and the documents that a webview shows for it. Knows nothing of VS Code.
+// Local server of one model, and the documents that a webview shows for it. This file does not depend on VS Code.
 const { spawn } = require("node:child_process");
 const { randomBytes } = require("node:crypto");
 const net = require("node:net");
-const LOOK = 200; // milliseconds between two attempts to reach the server
-const MOST_ERRORS = 4000; // characters of its last words
+const PROBE_INTERVAL = 200; // milliseconds between two attempts to reach the server
+const ERROR_LENGTH = 4000; // characters of the server's error output that are reported, from its end
 
-/** Pages of the editor, which alone may show the server in a frame; in a browser, the server's own origin may. */
+/** Origins of the editor's pages, the only ones that may show the server in a frame besides the server's own. */
 const FRAMES = ["vscode-webview:", "vscode-file:"];
 
 /**
- * The arguments of the command.
+ * Return the arguments of the command.
  * @param {string} model an absolute path
  * @param {number} port
  */
@@ -30,7 +30,7 @@ function freePort() {
   });
 }
 
-/** @param {number} port @returns {Promise<boolean>} */
+/** @param {number} port @returns {Promise<boolean>} true if a server accepts connections at the port */
 function answers(port) {
   return new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1");
@@ -39,7 +39,7 @@ function answers(port) {
   });
 }
 
-/** The server of one model, from its start to `stop`. */
+/** A server of one model; the constructor starts it. */
 class ModelServer {
   /**
    * @param {string} command
@@ -50,33 +50,33 @@ class ModelServer {
     this.port = port;
     this.errors = "";
     this.ended = false;
-    // No shell: a name of a file is never read as a command.
+    // No shell is used, so that the name of a file is never interpreted as a command.
     this.process = spawn(command, argumentsFor(model, port), { stdio: ["ignore", "ignore", "pipe"], shell: false });
     this.process.stderr.on("data", (text) => {
-      this.errors = (this.errors + text).slice(-MOST_ERRORS);
+      this.errors = (this.errors + text).slice(-ERROR_LENGTH);
     });
-    /** @type {Promise<string>} the reason for its end */
+    /** @type {Promise<string>} the reason why the server ended */
     this.end = new Promise((resolve) => {
-      const over = (/** @type {string} */ reason) => {
+      const finish = (/** @type {string} */ reason) => {
         this.ended = true;
         resolve(reason);
       };
       this.process.once("error", (/** @type {NodeJS.ErrnoException} */ error) =>
-        over(
+        finish(
           error.code === "ENOENT"
             ? `The command ${command} was not found: run "pip install loopscope", or set loopscope.command to its path.`
             : String(error),
         ),
       );
-      this.process.once("exit", (code) => over(this.errors.trim() || `loopscope ended with exit code ${code}.`));
+      this.process.once("exit", (code) => finish(this.errors.trim() || `loopscope ended with exit code ${code}.`));
     });
   }
 
-  /** Resolves when the server answers. Throws the reason if it ends before. */
+  /** Wait until the server accepts connections. Throw the reason if it ends before that. */
   async ready() {
     while (!(await answers(this.port))) {
       if (this.ended) throw new Error(await this.end);
-      await new Promise((resolve) => setTimeout(resolve, LOOK));
+      await new Promise((resolve) => setTimeout(resolve, PROBE_INTERVAL));
     }
   }
 
@@ -91,7 +91,7 @@ function escaped(text) {
 }
 
 /**
- * A document with a sentence, or with the app in a frame.
+ * Return an HTML document with a text, or with the app in a frame.
  * @param {{ text?: string, address?: string }} content
  */
 function documentOf({ text = "", address = "" }) {

@@ -1,3 +1,5 @@
+// Camera: zoom, fit, following of boxes, and room for sticky headers.
+
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
@@ -42,8 +44,8 @@ test("all of a small picture is shown in the middle, hardly larger than it is", 
 });
 
 test("a whole picture begins below what the page lays on the canvas", () => {
-  Object.assign(camera, { width: 800, height: 600, top: 44, firstRow: () => 44 });
-  for (const look of [() => camera.begin(), () => camera.fit()]) {
+  Object.assign(camera, { width: 800, height: 600, top: 44, measureTop: () => 44 });
+  for (const look of [() => camera.showStart(), () => camera.fit()]) {
     camera.set(0, 0, 1);
     look();
     assert.ok(camera.y >= 44 && camera.y + camera.height * camera.k <= 600, `${camera.y} ${camera.k}`);
@@ -99,27 +101,27 @@ test("a head that sticks gives way to boxes, and is gone where they leave no roo
   const within = { left: 6, top: 6, end: 790, rows: 4 };
   const frame = /** @type {any} */ ({});
   const row = (/** @type {number} */ k) => ({ top: 6 + 26 * k, bottom: 32 + 26 * k });
-  stickyHeaders.taken = [{ left: 0, right: 100, ...row(0) }];
-  assert.deepEqual(stickyHeaders.room(frame, within, 200, 200), { left: 106, right: 306, top: 6, bottom: 29 });
-  stickyHeaders.taken.push({ left: 270, right: 800, ...row(0) });
-  assert.deepEqual(stickyHeaders.room(frame, within, 200, 200), { left: 6, right: 206, top: 32, bottom: 55 });
-  assert.deepEqual(stickyHeaders.room(frame, within, 200, 150), { left: 106, right: 264, top: 6, bottom: 29 });
-  stickyHeaders.taken = [{ left: 0, right: 800, top: 0, bottom: 600 }];
-  assert.equal(stickyHeaders.room(frame, within, 200, 150), undefined);
+  stickyHeaders.occupied = [{ left: 0, right: 100, ...row(0) }];
+  assert.deepEqual(stickyHeaders.findRoom(frame, within, 200, 200), { left: 106, right: 306, top: 6, bottom: 29 });
+  stickyHeaders.occupied.push({ left: 270, right: 800, ...row(0) });
+  assert.deepEqual(stickyHeaders.findRoom(frame, within, 200, 200), { left: 6, right: 206, top: 32, bottom: 55 });
+  assert.deepEqual(stickyHeaders.findRoom(frame, within, 200, 150), { left: 106, right: 264, top: 6, bottom: 29 });
+  stickyHeaders.occupied = [{ left: 0, right: 800, top: 0, bottom: 600 }];
+  assert.equal(stickyHeaders.findRoom(frame, within, 200, 150), undefined);
 });
 
 test("no box of the first row is under the tools", () => {
   camera.boxes = [{ left: 560, top: 5, width: 100, height: 30 }];
-  const [x, y] = camera.beside(10, 4, 1);
+  const [x, y] = camera.avoidTools(10, 4, 1);
   const { left, top, width } = camera.boxes[0];
   assert.ok(x + left + width <= 800 - 200 || y + top >= 30, `${x} ${y}`);
 });
 
 test("a part that could not be read is not framed", () => {
   camera.set(0, 0, 1);
-  assert.equal(camera.frameOf({ left: 0, top: 0, width: 5000, height: 100 }), false);
+  assert.equal(camera.showArea({ left: 0, top: 0, width: 5000, height: 100 }), false);
   assert.deepEqual(rounded(camera), [0, 0, 1]);
-  assert.equal(camera.frameOf({ left: 0, top: 0, width: 700, height: 100 }), true);
+  assert.equal(camera.showArea({ left: 0, top: 0, width: 700, height: 100 }), true);
 });
 
 /** Movements take time, in frames that the test gives. */
@@ -137,7 +139,7 @@ test("a window that changes on the way to a box leads there all the same", () =>
   moving();
   camera.glide(-1600, -1230);
   camera.view = { width: 900, height: 600 };
-  camera.resized({ width: 800, height: 600 });
+  camera.handleResize({ width: 800, height: 600 });
   assert.deepEqual(rounded(camera), [-1550, -1230, 1]);
 });
 

@@ -1,7 +1,7 @@
-// Messages between Python and the canvas, as tests/app/protocol holds them: Python is tested with the same files.
+// Messages between Python and the canvas, from tests/app/protocol. The tests of Python use the same files.
 
 import { readFileSync } from "node:fs";
 
-/** @type {(name: string) => any} what each file holds is for its tests to know */
+/** @type {(name: string) => any} each test knows the type of its file */
 export const read = (name) =>
   JSON.parse(readFileSync(new URL(`../app/protocol/${name}.json`, import.meta.url), "utf8"));

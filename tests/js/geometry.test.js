@@ -1,3 +1,5 @@
+// Geometry: Graphviz's answer as numbers, areas and curves.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

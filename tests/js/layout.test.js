@@ -1,3 +1,5 @@
+// Layout: real structures laid out by Graphviz, and attempts that take too long or fail.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, test } from "node:test";

@@ -1,4 +1,4 @@
-// What the canvas says to Python, against the files that Python is tested with.
+// Messages from the canvas to Python, compared with the files that the tests of Python use.
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
@@ -35,14 +35,14 @@ function playback(step) {
   const made = new Playback(
     /** @type {any} */ ({ key: "canvas", root: element(), setState: tell, paint() {}, send() {}, receive() {} }),
   );
-  made.take({ ...read("moment"), step });
+  made.receive({ ...read("moment"), step });
   shared.askers.set("canvas", tell);
   return made;
 }
 
 test("acts name what they were done on by id and by address", () => {
   const structure = read("structure");
-  const canvas = { structure, count: undefined, acts: new Outbox((acts) => tell("acts", acts)) };
+  const canvas = { structure, lastActNumber: undefined, acts: new Outbox((acts) => tell("acts", acts)) };
   const idOf = (/** @type {Record<string, { address: string }>} */ parts, /** @type {string} */ address) =>
     Object.keys(parts).find((id) => parts[id].address === address);
   const send = (/** @type {any} */ act) => Canvas.prototype.send.call(canvas, act);
@@ -61,9 +61,9 @@ test("acts name what they were done on by id and by address", () => {
 test("moves say where they go on from", () => {
   const made = playback(6);
   made.store({ ...read("stretch"), first: 5, frames: read("stretch").frames });
-  made.go("step");
-  made.go("over");
-  made.go("run");
+  made.move("step");
+  made.move("over");
+  made.move("run");
   assert.deepEqual(words(told.moves), words(read("moves")));
 });
 
@@ -74,7 +74,7 @@ test("reports say where the canvas has come to, and whether it goes on", () => {
 });
 
 test("asks say the first step that is wanted", () => {
-  playback(8).ask(40);
+  playback(8).requests.request(40);
   wait(page, 100);
   assert.deepEqual(words(told.ask), words(read("ask")));
 });

@@ -1,8 +1,10 @@
+// Outbox: unconfirmed messages are sent again.
+
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
-import { host } from "../../app/loopscope_app/canvas/assets/host.js";
-import { AGAIN, numberAfter, Outbox } from "../../app/loopscope_app/canvas/assets/outbox.js";
+import { environment } from "../../app/loopscope_app/canvas/assets/environment.js";
+import { nextNumber, Outbox, RETRY_INTERVAL } from "../../app/loopscope_app/canvas/assets/outbox.js";
 import { closePage, openPage, wait } from "./page.js";
 
 /** @type {import("./page.js").Page} */
@@ -18,8 +20,8 @@ function outbox(/** @type {unknown} */ answer = undefined) {
   const told = [];
   return {
     told,
-    box: new Outbox((words) => {
-      told.push(words.map(({ count }) => count));
+    box: new Outbox((messages) => {
+      told.push(messages.map(({ count }) => count));
       return answer;
     }),
   };
@@ -29,22 +31,22 @@ test("all that is not confirmed is told, again and again", () => {
   const { box, told } = outbox();
   box.add({ count: 1 });
   box.add({ count: 2 });
-  wait(page, AGAIN);
+  wait(page, RETRY_INTERVAL);
   assert.deepEqual(told, [[1], [1, 2], [1, 2]]);
   box.confirm(1);
-  wait(page, AGAIN);
+  wait(page, RETRY_INTERVAL);
   assert.deepEqual(told.at(-1), [2]);
   box.confirm(2);
-  wait(page, 5 * AGAIN);
+  wait(page, 5 * RETRY_INTERVAL);
   assert.equal(told.length, 4);
 });
 
 test("a new word does not hurry the others twice", () => {
   const { box, told } = outbox();
   box.add({ count: 1 });
-  wait(page, AGAIN - 1);
+  wait(page, RETRY_INTERVAL - 1);
   box.add({ count: 2 });
-  wait(page, AGAIN - 1);
+  wait(page, RETRY_INTERVAL - 1);
   assert.deepEqual(told, [[1], [1, 2]]);
   wait(page, 1);
   assert.deepEqual(told, [[1], [1, 2], [1, 2]]);
@@ -52,33 +54,33 @@ test("a new word does not hurry the others twice", () => {
 
 test("nothing is told again while Python draws its answer", () => {
   const { box, told } = outbox();
-  const { isDrawing } = host;
-  host.isDrawing = () => true;
+  const { isDrawing } = environment;
+  environment.isDrawing = () => true;
   box.add({ count: 1 });
-  wait(page, 5 * AGAIN);
+  wait(page, 5 * RETRY_INTERVAL);
   assert.deepEqual(told, [[1]]);
-  host.isDrawing = isDrawing;
-  wait(page, AGAIN);
+  environment.isDrawing = isDrawing;
+  wait(page, RETRY_INTERVAL);
   assert.deepEqual(told, [[1], [1]]);
 });
 
 test("what is forgotten is told no more", () => {
   const { box, told } = outbox();
   box.add({ count: 1 });
-  box.forget();
-  wait(page, 5 * AGAIN);
+  box.clear();
+  wait(page, 5 * RETRY_INTERVAL);
   assert.deepEqual(told, [[1]]);
 });
 
 test("where nobody listens any more it stops", () => {
   const { box, told } = outbox(false);
   box.add({ count: 1 });
-  wait(page, 5 * AGAIN);
+  wait(page, 5 * RETRY_INTERVAL);
   assert.deepEqual(told, [[1]]);
 });
 
 test("numbers grow, within a visit and from visit to visit", () => {
-  assert.equal(numberAfter(undefined), Date.now());
-  assert.equal(numberAfter(Date.now()), Date.now() + 1);
-  assert.equal(numberAfter(5), Date.now());
+  assert.equal(nextNumber(undefined), Date.now());
+  assert.equal(nextNumber(Date.now()), Date.now() + 1);
+  assert.equal(nextNumber(5), Date.now());
 });

@@ -1,14 +1,17 @@
-// A page for what is tested without a browser: elements that take everything and show nothing, frames and time that a test moves on.
+// Stand-ins for a page in tests without a browser: elements without effects, and frames and a clock that the test
+// advances.
 
 import { mock } from "node:test";
 
 /**
- * @typedef {{ now: number, frames: ((now: number) => unknown)[] }} Page the time, and what waits for a frame
+ * @typedef {{ now: number, frames: ((now: number) => unknown)[] }} Page the time, and the functions that wait for a
+ *   frame
  */
 
 /**
- * An element that has whatever is asked of it; `own` says what matters to a test.
- * @returns {any} so that it stands for every kind of element
+ * Return an element in which every unknown property is a function that returns an element.
+ * @param {object} own the properties that matter to the test
+ * @returns {any} a stand-in for every kind of element
  */
 export function element(own = {}) {
   /** @type {Record<string | symbol, unknown>} */
@@ -38,7 +41,7 @@ class Classes extends Set {
   }
 }
 
-/** A page whose clock stands still until a test moves it on. */
+/** Return a page whose clock stands still until the test advances it. */
 export function openPage() {
   /** @type {Page} */
   const page = { now: 1000, frames: [] };
@@ -67,7 +70,7 @@ export function closePage() {
 }
 
 /**
- * Time goes by, without a frame.
+ * Advance the clock without drawing a frame.
  * @param {Page} page
  * @param {number} milliseconds
  */
@@ -77,9 +80,10 @@ export function wait(page, milliseconds) {
 }
 
 /**
- * Frames are drawn, so many milliseconds apart.
+ * Draw frames.
  * @param {Page} page
  * @param {number} count
+ * @param {number} apart milliseconds between two frames
  */
 export function drawFrames(page, count, apart = 16) {
   for (let k = 0; k < count; k += 1) {

@@ -1,4 +1,4 @@
-// Where the moves of the transport bar lead in a run that is whole.
+// Moves of the transport bar in a complete run.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

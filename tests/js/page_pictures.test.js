@@ -1,17 +1,17 @@
-// Which picture a click on a fold leads to, and how a moment looks on one of several pictures.
+// Pictures of a page: the picture that a click leads to, and the overlay of a moment on it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnAt } from "../../app/loopscope_app/canvas/assets/below_picture.js";
 import {
   boxAt,
-  foldsInWords,
+  foldingKey,
   foldsOf,
   onPicture,
   pictureAfter,
   pictureWithCursor,
   structureOf,
 } from "../../app/loopscope_app/canvas/assets/page_pictures.js";
+import { columnAt } from "../../app/loopscope_app/canvas/assets/page_sections.js";
 
 const folds = (/** @type {Record<string, boolean>} */ one) => new Map(Object.entries(one));
 // A loop with a branch in it, and a group; not every combination is there.
@@ -44,7 +44,7 @@ const WINDOWS = /** @type {Record<string, boolean>[]} */ ([
   { loop: true },
   { loop: false, "loop[2]/body/branch": true },
   { loop: false, "loop[2]/body/branch": false },
-]).map((one) => foldsInWords(folds(one)));
+]).map((one) => foldingKey(folds(one)));
 
 test("the cursor is followed to the picture with its iteration in which the same is folded", () => {
   const spots = /** @type {[string, string][]} */ ([

@@ -1,3 +1,5 @@
+// Playback: stepping, playing, dragging, and the confirmations of Python.
+
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 
@@ -9,11 +11,11 @@ import { closePage, drawFrames, element, openPage, wait } from "./page.js";
 const MOMENT = read("moment");
 /** @type {import("./page.js").Page} */
 let page;
-/** @type {any} a stand-in that has what playback asks for */
+/** @type {any} a stand-in with what the playback uses */
 let canvas;
 /** @type {Playback} */
 let playback;
-/** What Python was told. @type {[name: string, value: any][]} */
+/** The messages that Python received. @type {[name: string, value: any][]} */
 let told;
 
 beforeEach(() => {
@@ -42,7 +44,7 @@ const toldOf = (/** @type {string} */ wanted) => told.filter(([name]) => name ==
 const at = (/** @type {number} */ step, own = {}) => ({ ...MOMENT, step, ...own });
 
 /**
- * Steps that are there: each a frame whose current box is named after it.
+ * Return a stretch of steps: the current box of each is named after the step.
  * @param {number} first
  * @param {number} count
  */
@@ -52,22 +54,22 @@ function sent(first, count, own = {}) {
 }
 
 test("a moment is taken, and says where the run is", () => {
-  assert.equal(playback.take(at(20)), true);
-  assert.deepEqual([playback.step, playback.steps, playback.last], [20, 72, 72]);
+  assert.equal(playback.receive(at(20)), true);
+  assert.deepEqual([playback.step, playback.steps, playback.lastStep], [20, 72, 72]);
 });
 
 test("without a run there is nothing to play", () => {
   const { run: _run, step: _step, ...bare } = MOMENT;
-  assert.equal(playback.take(bare), true);
+  assert.equal(playback.receive(bare), true);
   playback.toggle();
   assert.ok(!playback.playing);
-  assert.equal(playback.walk(1), false);
+  assert.equal(playback.stepBy(1), false);
 });
 
 test("a step by key is painted at once with the marks of now, and told after the frame", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40));
-  playback.go("step");
+  playback.move("step");
   assert.equal(playback.step, 21);
   const [overlay] = canvas.painted;
   assert.equal(overlay.current, "n21");
@@ -84,22 +86,22 @@ test("a step by key is painted at once with the marks of now, and told after the
 });
 
 test("while keys are ahead of Python its words do not count; when it has heard of the last they do", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40));
-  playback.go("step");
-  assert.equal(playback.take(at(20)), false);
+  playback.move("step");
+  assert.equal(playback.receive(at(20)), false);
   wait(page, 200);
   const { count } = toldOf("step").at(-1);
-  assert.equal(playback.take(at(21, { reported: count })), true);
+  assert.equal(playback.receive(at(21, { reported: count })), true);
   assert.equal(playback.step, 21);
-  assert.ok(!playback.ahead);
+  assert.ok(!playback.isAhead);
 });
 
 test("where quick keys lead is told seldom while panels cost frames, and once they rest", () => {
-  playback.take(at(0));
+  playback.receive(at(0));
   playback.store(sent(0, 73));
   for (let key = 0; key < 20; key += 1) {
-    playback.go("step");
+    playback.move("step");
     drawFrames(page, 1, 50);
     drawFrames(page, 1, 17);
     wait(page, 33);
@@ -113,35 +115,35 @@ test("where quick keys lead is told seldom while panels cost frames, and once th
 });
 
 test("where a hand has led is told again until Python has heard of it", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40));
-  playback.go("step");
+  playback.move("step");
   wait(page, 17);
   wait(page, 1000);
   wait(page, 1000);
   const reports = toldOf("step");
   assert.equal(reports.length, 3);
   assert.ok(reports[0].count < reports[1].count && reports[1].count < reports[2].count);
-  playback.take(at(21, { reported: reports[2].count }));
+  playback.receive(at(21, { reported: reports[2].count }));
   wait(page, 1000);
   assert.equal(toldOf("step").length, 3);
 });
 
 test("after a long silence Python's words count again", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   canvas.setState = () => {};
-  playback.go("over");
+  playback.move("over");
   wait(page, 3000);
-  assert.ok(!playback.ahead);
+  assert.ok(!playback.isAhead);
   assert.equal(canvas.received, 1);
 });
 
 test("other moves are asked for in their order, from where the picture is", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40));
-  playback.go("step");
-  playback.go("over");
-  playback.go("back");
+  playback.move("step");
+  playback.move("over");
+  playback.move("back");
   const { run, moves } = toldOf("moves").at(-1);
   assert.equal(run, MOMENT.run);
   assert.deepEqual(
@@ -151,23 +153,23 @@ test("other moves are asked for in their order, from where the picture is", () =
       ["back", null],
     ],
   );
-  playback.take(at(23, { moved: moves[1].count, reported: moves[1].count }));
-  assert.deepEqual([playback.moves.words.length, playback.step], [0, 23]);
+  playback.receive(at(23, { moved: moves[1].count, reported: moves[1].count }));
+  assert.deepEqual([playback.moves.messages.length, playback.step], [0, 23]);
 });
 
 test("at its beginning and its end a run is not left", () => {
-  playback.take(at(0));
-  playback.go("back");
+  playback.receive(at(0));
+  playback.move("back");
   assert.deepEqual(told, []);
-  playback.take(at(72));
-  assert.equal(playback.walk(1), false);
-  playback.take(at(20));
-  playback.go("restart");
+  playback.receive(at(72));
+  assert.equal(playback.stepBy(1), false);
+  playback.receive(at(20));
+  playback.move("restart");
   assert.equal(playback.step, 0);
 });
 
 test("it plays at four steps in a second, and stops at the end", () => {
-  playback.take(at(60));
+  playback.receive(at(60));
   playback.store(sent(55, 18, { end: 72 }));
   playback.toggle();
   drawFrames(page, 63, 16);
@@ -179,7 +181,7 @@ test("it plays at four steps in a second, and stops at the end", () => {
 });
 
 test("it pauses at a breakpoint", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40, { stop: 23 }));
   playback.setSpeed(8);
   playback.toggle();
@@ -188,7 +190,7 @@ test("it pauses at a breakpoint", () => {
 });
 
 test("while it plays, what is needed soon is asked for, once", () => {
-  playback.take(at(20, { over: false }));
+  playback.receive(at(20, { over: false }));
   playback.store(sent(15, 40));
   playback.toggle();
   drawFrames(page, 40, 16);
@@ -202,7 +204,7 @@ test("while it plays, what is needed soon is asked for, once", () => {
 });
 
 test("it waits for steps that have not come", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(20, 3));
   playback.toggle();
   drawFrames(page, 100, 16);
@@ -213,7 +215,7 @@ test("it waits for steps that have not come", () => {
 });
 
 test("reports keep a distance while it plays", () => {
-  playback.take(at(0));
+  playback.receive(at(0));
   playback.store(sent(0, 73));
   playback.setSpeed(8);
   playback.toggle();
@@ -223,27 +225,27 @@ test("reports keep a distance while it plays", () => {
 });
 
 test("a slide paints what is there, asks for what is not, and tells where it ends", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 10));
-  playback.grab();
-  playback.slide(24);
+  playback.startDrag();
+  playback.dragTo(24);
   assert.equal(canvas.painted.at(-1).current, "n24");
-  playback.slide(60);
+  playback.dragTo(60);
   assert.deepEqual(
     toldOf("ask").map(({ step }) => step),
     [44],
   );
-  assert.equal(playback.take(at(24, { reported: 0 })), true, "what Python comes past is shown while a hand holds");
+  assert.equal(playback.receive(at(24, { reported: 0 })), true, "what Python comes past is shown while a hand holds");
   assert.equal(playback.step, 60);
-  playback.release();
+  playback.endDrag();
   wait(page, 200);
   assert.equal(toldOf("step").at(-1).step, 60);
 });
 
 test("in a pause the steps around are fetched, unless a person has just done something", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   wait(page, 100);
-  playback.touch();
+  playback.noteUserAction();
   wait(page, 250);
   assert.deepEqual(toldOf("ask"), []);
   wait(page, 350);
@@ -254,19 +256,19 @@ test("in a pause the steps around are fetched, unless a person has just done som
 });
 
 test("what comes of another run or picture is dropped, and so is what was there", () => {
-  playback.take(at(20));
+  playback.receive(at(20));
   playback.store(sent(15, 40));
   playback.store(sent(60, 5, { run: "another" }));
   playback.store(sent(60, 5, { hash: "another" }));
   assert.ok(playback.frames.has(20) && !playback.frames.has(60));
-  playback.take(at(3, { run: "another" }));
+  playback.receive(at(3, { run: "another" }));
   assert.ok(!playback.frames.has(20));
   assert.equal(playback.step, 3);
 });
 
 test("the button beside those that step plays, and its past does not count", () => {
-  playback.take(at(20, { plays: 4 }));
+  playback.receive(at(20, { plays: 4 }));
   assert.ok(!playback.playing);
-  playback.take(at(20, { plays: 5 }));
+  playback.receive(at(20, { plays: 5 }));
   assert.ok(playback.playing);
 });

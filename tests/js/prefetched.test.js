@@ -1,3 +1,5 @@
+// Prefetched overlays: changes, gaps, and the limit of the cache.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -37,9 +39,9 @@ test("a stretch holds the overlay that Python sends of the same step, apart from
 test("it is known where the next gap is", () => {
   const frames = new Prefetched();
   frames.store({ ...read("stretch"), first: 5, frames: [{}, {}, {}] });
-  assert.equal(frames.gap(5, 100), 8);
-  assert.equal(frames.gap(5, 8), undefined);
-  assert.equal(frames.gap(4, 100), 4);
+  assert.equal(frames.firstGap(5, 100), 8);
+  assert.equal(frames.firstGap(5, 8), undefined);
+  assert.equal(frames.firstGap(4, 100), 4);
 });
 
 test("the oldest steps go first when there are too many", () => {
@@ -57,7 +59,7 @@ test("the oldest steps go first when there are too many", () => {
   assert.equal(frames.frames.size, 6000);
   assert.ok(!frames.has(1999) && frames.has(2000) && frames.has(7999));
   assert.deepEqual([...frames.stops], [7, 4007]);
-  assert.ok(frames.light);
+  assert.ok(frames.isCheap);
   frames.clear();
   assert.deepEqual([frames.frames.size, frames.stops.size, frames.end], [0, 0, undefined]);
 });
@@ -66,7 +68,7 @@ test("a short stretch costs more than it gives, unless the run ends there", () =
   const frames = new Prefetched();
   const short = { key: "", hash: "", run: "", first: 0, frames: [{}] };
   frames.store(short);
-  assert.equal(frames.light, false);
+  assert.equal(frames.isCheap, false);
   frames.store({ ...short, end: 0 });
-  assert.equal(frames.light, true);
+  assert.equal(frames.isCheap, true);
 });

@@ -1,3 +1,5 @@
+// CSS classes of boxes, frames and edges.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 

@@ -1,10 +1,10 @@
-// An address as people read it, with a button that copies its exact form.
+// Component of an address: its readable form, with a button that copies the exact form.
 
 import { element } from "./element.js";
 
 /** @import { Call } from "./component.js" */
 
-const LONG_ENOUGH = 1600; // milliseconds for which the button says what it did
+const FEEDBACK_TIME = 1600; // milliseconds for which the button shows the result of copying
 
 /** @param {Call<{ exact: string, steps: string[] }>} call */
 export default function ({ data, parentElement }) {
@@ -25,7 +25,7 @@ export default function ({ data, parentElement }) {
     } catch {
       copy.textContent = "The browser forbids it";
     }
-    setTimeout(() => (copy.textContent = "Copy"), LONG_ENOUGH);
+    setTimeout(() => (copy.textContent = "Copy"), FEEDBACK_TIME);
   });
   line.append(copy);
   parentElement.querySelector(".address")?.remove();

@@ -1,4 +1,4 @@
-// A list of places, each a line that goes there when it is clicked.
+// Component of a list of places; a click on a line sends its number to Python.
 
 import { element } from "./element.js";
 
@@ -18,11 +18,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
       const line = element("button", `line ${row.kind}`);
       line.style.setProperty("--depth", row.depth);
       line.disabled = !row.live;
-      const words = element("span", "words");
-      if (row.role) words.append(element("span", "role", row.role));
-      words.append(element("b", "", row.title));
-      if (row.detail) words.append(element("span", "detail", row.detail));
-      line.append(words);
+      const text = element("span", "words");
+      if (row.role) text.append(element("span", "role", row.role));
+      text.append(element("b", "", row.title));
+      if (row.detail) text.append(element("span", "detail", row.detail));
+      line.append(text);
       if (row.value) line.append(element("span", "value", row.value));
       line.title = row.hint;
       line.addEventListener("click", () => setTriggerValue("pick", number));

@@ -1,4 +1,4 @@
-// The component of code: the listing and its moment come apart, and what is picked goes to Python.
+// Component of a code listing. The listing and its moment arrive in separate calls; a clicked line is sent to Python.
 
 import { CodeListing } from "./code_listing.js";
 
@@ -7,7 +7,10 @@ import { CodeListing } from "./code_listing.js";
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.code");
 page[NAME] ??= { shown: new Map(), moments: new Map() };
-/** Listings and their moments, by key: two components meet here. @type {{ shown: Map<string, CodeListing>, moments: Map<string, ListingMoment> }} */
+/**
+ * The listings on the page and their moments, by key.
+ * @type {{ shown: Map<string, CodeListing>, moments: Map<string, ListingMoment> }}
+ */
 const listings = page[NAME];
 
 /** @param {Call<Listing | ListingMoment>} call */
@@ -15,11 +18,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   if (!("lines" in data)) {
     listings.moments.set(data.key, data);
-    listings.shown.get(data.key)?.at(data);
+    listings.shown.get(data.key)?.showMoment(data);
     return;
   }
   let code = listings.shown.get(data.key);
-  if (!code || code.host !== parentElement) {
+  if (!code || code.parent !== parentElement) {
     code = new CodeListing(parentElement);
     code.moment = listings.moments.get(data.key);
     listings.shown.set(data.key, code);

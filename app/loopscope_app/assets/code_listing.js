@@ -1,4 +1,5 @@
-// A graph as code: the current line in step with the run, values beside their lines; a click says which line.
+// Code listing of a graph: marks the current line and shows values beside the lines; a click sends the number of its
+// line.
 
 import { element } from "./element.js";
 
@@ -8,36 +9,40 @@ const TOKEN =
   /(#.*$)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|while|if|else|elif|for|in|and|or|not|is|True|False|None|import|from|pass|break|lambda)\b|(\b\d[\d_.]*(?:e[+-]?\d+)?\b)|(\b[A-Za-z_][\w.]*(?=\())/g;
 const KINDS = ["comment", "text", "word", "number", "call"];
 
-/** @param {string} text */
-function coloured(text) {
-  const made = element("code");
+/**
+ * Return a line of code with its tokens coloured.
+ * @param {string} text
+ */
+function highlighted(text) {
+  const code = element("code");
   let from = 0;
   for (const match of text.matchAll(TOKEN)) {
-    made.append(text.slice(from, match.index));
-    made.append(element("span", KINDS[match.slice(1).findIndex((one) => one !== undefined)], match[0]));
+    code.append(text.slice(from, match.index));
+    code.append(element("span", KINDS[match.slice(1).findIndex((group) => group !== undefined)], match[0]));
     from = match.index + match[0].length;
   }
-  made.append(text.slice(from));
-  return made;
+  code.append(text.slice(from));
+  return code;
 }
 
 export class CodeListing {
-  /** Told the line that was picked. @type {(number: number) => void} */
+  /** Receives the number of a clicked line. @type {(number: number) => void} */
   send = () => {};
-  /** What changes with a step. @type {Omit<ListingMoment, "key"> | undefined} */
+  /** The marks and values of the current moment. @type {Omit<ListingMoment, "key"> | undefined} */
   moment = undefined;
   /** @type {Listing | undefined} */
   data = undefined;
   /** @type {HTMLDivElement[]} */
   rows = [];
-  last = "";
+  /** The line that was scrolled into view last. */
+  lastFollowed = "";
 
-  /** @param {HTMLElement} host */
-  constructor(host) {
-    this.host = host;
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
+    this.parent = parent;
     this.frame = element("div", "frame");
     this.body = element("div", "body");
-    // Whoever has no pointer scrolls it by keys.
+    // The focus lets users without a pointer scroll the listing by keys.
     this.body.tabIndex = 0;
     this.body.setAttribute("role", "region");
     this.body.setAttribute("aria-label", "The body as code");
@@ -54,7 +59,7 @@ export class CodeListing {
       setTimeout(() => (this.copy.textContent = "Copy"), 1600);
     });
     this.frame.append(this.copy, this.body);
-    host.append(this.frame);
+    parent.append(this.frame);
   }
 
   /** @param {Listing} data */
@@ -63,17 +68,17 @@ export class CodeListing {
     this.data = data;
     this.rows = data.lines.map(([text, address], number) => {
       const row = element("div", address ? "row live" : "row");
-      row.append(element("span", "at", String(number + 1)), coloured(text), element("span", "hint"));
+      row.append(element("span", "at", String(number + 1)), highlighted(text), element("span", "hint"));
       if (address) row.addEventListener("click", () => this.send(number));
       return row;
     });
     this.body.replaceChildren(...this.rows);
-    this.last = "";
+    this.lastFollowed = "";
     this.paint();
   }
 
   /** @param {Omit<ListingMoment, "key">} moment */
-  at(moment) {
+  showMoment(moment) {
     this.moment = moment;
     this.paint();
   }
@@ -92,8 +97,8 @@ export class CodeListing {
       if (row.lastChild && row.lastChild.textContent !== hint) row.lastChild.textContent = hint;
     });
     const follow = moment.current[0] ?? moment.chosen[0];
-    if (follow === undefined || this.last === `${follow}`) return;
-    this.last = `${follow}`;
+    if (follow === undefined || this.lastFollowed === `${follow}`) return;
+    this.lastFollowed = `${follow}`;
     const row = this.rows[follow];
     const top = row.offsetTop - this.body.scrollTop;
     if (top < 20 || top > this.body.clientHeight - 46) this.body.scrollTop = row.offsetTop - this.body.clientHeight / 3;

@@ -1,16 +1,16 @@
-// What a component is called with, and what comes to each from Python, for the checker of JavaScript.
+// Types of the calls of components and of the data that Python sends to each, for the type checker.
 
 export type Call<Data> = {
-  /** Undefined before the first word of Python. */
+  /** Undefined before the first message of Python. */
   data: Data | undefined;
   parentElement: HTMLElement;
-  /** Python hears it once. */
+  /** Send a value that Python receives once. */
   setTriggerValue: (name: string, value: unknown) => void;
-  /** Python has it until it changes. */
+  /** Set a value that Python reads until it changes. */
   setStateValue: (name: string, value: unknown) => void;
 };
 
-/** A line of a list of places. */
+/** An entry of a list of places. */
 export type Place = {
   kind: string;
   depth: string;
@@ -22,7 +22,7 @@ export type Place = {
   hint: string;
 };
 
-/** What a search has found. */
+/** A node that a search has found. */
 export type Hit = {
   address: string;
   family: string;
@@ -33,13 +33,16 @@ export type Hit = {
   why: string;
 };
 
-/** `asked`: the words that were searched; `picked`: the number of the last hit that was heard. */
+/** `asked`: the query of the hits. `picked`: the number of the last choice that Python has received. */
 export type Finds = { hits: Hit[]; foot: string; asked: string; picked: number };
 
-/** Code as lines, each with whether it is of a node; `head`: what a file that runs needs before them. */
+/** Lines of code, each with true if it belongs to a node. `head`: the lines that a runnable file needs before them. */
 export type Listing = { key: string; hash: string; head: string; lines: [string, boolean][] };
 
-/** Lines of a listing, by number: those of what runs, those that do not run, those of what is selected, and words beside them. */
+/**
+ * Marks of a listing's lines, by line number: the current lines, the lines that are skipped (`dim`), the lines of the
+ * selection (`chosen`), and the texts beside lines.
+ */
 export type ListingMoment = {
   key: string;
   hash: string;
@@ -49,11 +52,20 @@ export type ListingMoment = {
   hints: Record<number, string>;
 };
 
-/** `now`: the number of the row of the moment. `inView`: the row to scroll to. */
+/** `now`: number of the current row. `inView`: number of the row to scroll to. */
 export type Rows = { titles: string[]; cells: string[][]; now: number | null; inView: number | null };
 
-/** Where it begins and ends, its kind, a level, its words, what a tooltip says, and which of how many parts of the lane's height it takes. */
-export type Block = [number, number, string, number, string, string?, number?, number?];
+/** A block of a lane. It takes one of `parts` equal parts of the lane's height. */
+export type Block = [
+  from: number,
+  to: number,
+  kind: string,
+  level: number,
+  text: string,
+  tooltip?: string,
+  part?: number,
+  parts?: number,
+];
 
 export type Lane = {
   name: string;
@@ -64,11 +76,11 @@ export type Lane = {
   pick: boolean;
   blocks: Block[];
   line: (number | null)[] | null;
-  /** Of a second run, dashed. */
+  /** Curve of a second run, which is drawn dashed. */
   second_line: (number | null)[] | null;
 };
 
-/** Of one lane, by its number; -1 or none for all. */
+/** A mark. `lane`: the number of its lane; -1 or undefined for all lanes. */
 export type Mark = { at: number; until: number; lane: number; kind: string; text: string };
 
 export type Chart = {
@@ -82,5 +94,5 @@ export type Chart = {
   ticks: string[] | null;
 };
 
-/** Where a chart's run is; `wide`: how much of the axis the moment takes. */
+/** The position of the run on the axis of a chart. `wide`: the length of the moment on the axis. */
 export type Cursor = { key: string; at: number | null; wide: number };

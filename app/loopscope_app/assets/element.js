@@ -1,7 +1,7 @@
-// Elements of HTML, as the scripts of the components make them.
+// Creation and lookup of HTML elements for the scripts of the components.
 
 /**
- * An element of HTML; what comes from a model is its text, never markup.
+ * Create an element. Its text is set as textContent, so that texts of a model are never parsed as markup.
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
  * @param {string} [className]
@@ -9,27 +9,27 @@
  * @returns {HTMLElementTagNameMap[Name]}
  */
 export function element(name, className, text) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const created = document.createElement(name);
+  if (className) created.className = className;
+  if (text !== undefined) created.textContent = text;
+  return created;
 }
 
 /**
- * The element of our own markup that a selector finds; an error says which one is missing.
+ * Return the element that a selector finds in the component's own markup; throw an error if there is none.
  * @template {Element} [Kind=HTMLElement]
  * @param {ParentNode} root
  * @param {string} selector
  * @returns {Kind}
  */
 export function inside(root, selector) {
-  const found = /** @type {Kind | null} */ (root.querySelector(selector));
-  if (!found) throw new Error(`there is no ${selector} in the markup`);
-  return found;
+  const match = /** @type {Kind | null} */ (root.querySelector(selector));
+  if (!match) throw new Error(`there is no ${selector} in the markup`);
+  return match;
 }
 
 /**
- * What draws on a canvas.
+ * Return the drawing context of a canvas; throw an error if the browser has none left.
  * @param {HTMLCanvasElement} canvas
  * @param {CanvasRenderingContext2DSettings} [settings]
  */

@@ -1,4 +1,5 @@
-// The finder: a field that opens with "/" or Ctrl+F, hits while typing, arrows and Enter go to one.
+// Component of the finder: a search field that opens with "/" or Ctrl+F, and a list of hits chosen with arrow keys and
+// Enter.
 
 import { element } from "./element.js";
 
@@ -6,30 +7,31 @@ import { element } from "./element.js";
 
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.find");
-page[NAME] ??= { made: new WeakMap(), open: null, shown: null };
+page[NAME] ??= { byParent: new WeakMap(), open: null, shown: null };
 /**
- * Of the page: one key opens the finder that is on it, and while it is open all keys are its own.
- * @type {{ made: WeakMap<Element, Finder>, open: (() => void) | null, shown: Finder | null, listening?: boolean }}
+ * The finders of the page. `open` opens the one on the page; `shown` is the open one, which receives all keys.
+ * @type {{ byParent: WeakMap<Element, Finder>, open: (() => void) | null, shown: Finder | null, listening?: boolean }}
  */
 const finders = page[NAME];
 /**
- * Whether a key asks for the finder. A second Ctrl+F is the browser's own, which searches the words of the page.
+ * Return true if a key opens the finder. In the open finder, Ctrl+F opens the browser's own search.
  * @param {KeyboardEvent} event
  */
-const isAsked = (event) => {
+const opensFinder = (event) => {
   if (event.altKey) return false;
   if (event.ctrlKey || event.metaKey) return event.key === "f";
-  const at = event.composedPath()[0];
-  const typed = at instanceof HTMLElement && (at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName));
-  return event.key === "/" && !typed;
+  const target = event.composedPath()[0];
+  const isTextField =
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return event.key === "/" && !isTextField;
 };
 if (!finders.listening) {
   finders.listening = true;
   window.addEventListener(
     "keydown",
     (event) => {
-      if (finders.shown) return finders.shown.first(event);
-      if (!finders.open || !isAsked(event)) return;
+      if (finders.shown) return finders.shown.captureKey(event);
+      if (!finders.open || !opensFinder(event)) return;
       event.preventDefault();
       finders.open();
     },
@@ -37,37 +39,48 @@ if (!finders.listening) {
   );
 }
 
-const AGAIN = 1000; // milliseconds after which what nobody has answered is told again: while a page opens, a word may be lost
-const TIMES = 5;
+// Milliseconds after which an unanswered message is sent again: an opening page may lose one.
+const RETRY_INTERVAL = 1000;
+const ATTEMPTS = 5;
 
-/** What a screen reader is told of an element. @type {(of: Element, attributes: Record<string, string>) => void} */
-const say = (of, attributes) => {
-  for (const [name, text] of Object.entries(attributes)) of.setAttribute(name, text);
+/** @type {(target: Element, attributes: Record<string, string>) => void} */
+const setAttributes = (target, attributes) => {
+  for (const [name, text] of Object.entries(attributes)) target.setAttribute(name, text);
 };
 
-/** What has the focus, in shadow trees too; null where nothing has. @returns {HTMLElement | null} */
-const focused = () => {
-  let at = document.activeElement;
-  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-  return at instanceof HTMLElement && at !== document.body ? at : null;
+/** Return the focused element, also in shadow trees; null if there is none. @returns {HTMLElement | null} */
+const focusedElement = () => {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  return active instanceof HTMLElement && active !== document.body ? active : null;
 };
 
 class Finder {
-  /** Tells Python what is typed. @type {(text: string) => void} */
-  ask = () => {};
-  /** Tells Python that nobody searches any more. */
-  hush = () => {};
-  /** What had the focus before. @type {HTMLElement | null} */
-  before = null;
-  /** Tells Python what was chosen. @type {(pick: { address: string, number: number }) => void} */
-  send = () => {};
+  /** Sends the typed text to Python. @type {(text: string) => void} */
+  sendQuery = () => {};
+  /** Reports to Python that the finder was closed. */
+  sendClosed = () => {};
+  /** The element that had the focus before the finder. @type {HTMLElement | null} */
+  focusedBefore = null;
+  /** Sends the chosen hit to Python. @type {(pick: { address: string, number: number }) => void} */
+  sendPick = () => {};
   /** @type {Hit[]} */
   hits = [];
-  asked = "";
-  picked = 0;
+  /** The query that Python has answered. */
+  answered = "";
+  /** Number of the last choice that Python has received. */
+  receivedPick = 0;
+  /** Index of the marked hit. */
+  marked = 0;
+  /** Number of the last choice. */
+  lastPick = 0;
+  /** True if Enter was pressed before the hits of the typed text had arrived. */
+  entersOnAnswer = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  retryTimer = undefined;
 
-  /** @param {HTMLElement} host */
-  constructor(host) {
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
     this.pill = element("button", "pill");
     this.pill.append(element("span", "glass", "⌕"), element("span", "words", "Find"), element("kbd", "", "/"));
     this.pill.title = "Find a node by name, type, shape or value ( / or Ctrl+F )";
@@ -79,71 +92,74 @@ class Finder {
     this.list = element("div", "hits");
     this.list.id = "hits";
     this.foot = element("div", "foot");
-    say(this.box, { role: "dialog", "aria-modal": "true", "aria-label": "Find a node" });
-    say(this.field, { role: "combobox", "aria-label": "Find", "aria-expanded": "true", "aria-controls": this.list.id });
-    say(this.list, { role: "listbox", "aria-label": "Nodes that were found" });
-    say(this.foot, { role: "status" });
+    setAttributes(this.box, { role: "dialog", "aria-modal": "true", "aria-label": "Find a node" });
+    setAttributes(this.field, {
+      role: "combobox",
+      "aria-label": "Find",
+      "aria-expanded": "true",
+      "aria-controls": this.list.id,
+    });
+    setAttributes(this.list, { role: "listbox", "aria-label": "Nodes that were found" });
+    setAttributes(this.foot, { role: "status" });
     this.box.append(this.field, this.list, this.foot);
     this.veil.append(this.box);
-    host.append(this.pill, this.veil);
-    this.at = 0;
-    this.picks = 0;
+    parent.append(this.pill, this.veil);
     this.pill.addEventListener("click", () => this.open());
     this.veil.addEventListener("mousedown", (event) => event.target === this.veil && this.close());
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let later;
+    let timer;
     this.field.addEventListener("input", () => {
-      this.wanted = false;
-      clearTimeout(later);
-      later = setTimeout(() => this.asking(), 70);
+      this.entersOnAnswer = false;
+      clearTimeout(timer);
+      timer = setTimeout(() => this.search(), 70);
     });
-    this.veil.addEventListener("keydown", (event) => this.key(event));
+    this.veil.addEventListener("keydown", (event) => this.handleKey(event));
   }
 
   open() {
-    if (finders.shown !== this) this.before = focused();
+    if (finders.shown !== this) this.focusedBefore = focusedElement();
     finders.shown = this;
     this.veil.classList.add("open");
     this.field.select();
     this.field.focus();
-    this.asking();
+    this.search();
   }
 
-  asking() {
+  search() {
     const text = this.field.value;
-    this.tell(
-      () => this.ask(text),
-      () => this.asked === text,
+    this.sendUntil(
+      () => this.sendQuery(text),
+      () => this.answered === text,
     );
   }
 
   /**
-   * Tells Python, and again until it is known to have heard.
-   * @param {() => void} say
-   * @param {() => boolean} heard
-   * @param {number} times
+   * Send a message to Python, and again until Python has received it.
+   * @param {() => void} send
+   * @param {() => boolean} isReceived
+   * @param {number} attempts
    */
-  tell(say, heard, times = TIMES) {
-    clearTimeout(this.again);
-    if (!times || heard()) return;
-    say();
-    this.again = setTimeout(() => this.tell(say, heard, times - 1), AGAIN);
+  sendUntil(send, isReceived, attempts = ATTEMPTS) {
+    clearTimeout(this.retryTimer);
+    if (!attempts || isReceived()) return;
+    send();
+    this.retryTimer = setTimeout(() => this.sendUntil(send, isReceived, attempts - 1), RETRY_INTERVAL);
   }
 
   close() {
     this.veil.classList.remove("open");
     finders.shown = null;
     this.field.blur();
-    this.before?.focus({ preventScroll: true });
-    clearTimeout(this.again);
-    this.hush();
+    this.focusedBefore?.focus({ preventScroll: true });
+    clearTimeout(this.retryTimer);
+    this.sendClosed();
   }
 
   /**
-   * Before anything else on the page hears of it: something below, such as a menu that is open, would take Escape and the focus.
+   * Handle a key before the rest of the page does: an open menu below the finder would take Escape and the focus.
    * @param {KeyboardEvent} event
    */
-  first(event) {
+  captureKey(event) {
     if (event.composedPath()[0] !== this.field) this.field.focus();
     if (event.key !== "Escape" && event.key !== "Tab") return;
     event.preventDefault();
@@ -152,40 +168,40 @@ class Finder {
   }
 
   /** @param {KeyboardEvent} event */
-  key(event) {
+  handleKey(event) {
     event.stopPropagation();
-    const many = this.hits.length;
+    const count = this.hits.length;
     if (event.key === "Enter") this.enter();
-    else if (event.key === "ArrowDown" && many) this.mark((this.at + 1) % many);
-    else if (event.key === "ArrowUp" && many) this.mark((this.at + many - 1) % many);
+    else if (event.key === "ArrowDown" && count) this.mark((this.marked + 1) % count);
+    else if (event.key === "ArrowUp" && count) this.mark((this.marked + count - 1) % count);
     else return;
     event.preventDefault();
   }
 
-  /** @param {number} at */
-  mark(at) {
-    this.at = at;
+  /** @param {number} index */
+  mark(index) {
+    this.marked = index;
     for (const [number, row] of [...this.list.children].entries())
-      row.setAttribute("aria-selected", String(number === at));
-    const row = this.list.children[at];
+      row.setAttribute("aria-selected", String(number === index));
+    const row = this.list.children[index];
     row?.scrollIntoView({ block: "nearest" });
-    say(this.field, { "aria-activedescendant": row?.id ?? "" });
+    setAttributes(this.field, { "aria-activedescendant": row?.id ?? "" });
   }
 
-  // The hits of what is typed may still be on their way.
+  /** Choose the marked hit, as soon as the hits of the typed text have arrived. */
   enter() {
-    this.wanted = this.asked !== this.field.value;
-    if (!this.wanted && this.hits[this.at]) this.go(this.hits[this.at]);
+    this.entersOnAnswer = this.answered !== this.field.value;
+    if (!this.entersOnAnswer && this.hits[this.marked]) this.choose(this.hits[this.marked]);
   }
 
   /** @param {Hit} hit */
-  go(hit) {
+  choose(hit) {
     this.close();
-    const number = Math.max(this.picks, this.picked) + 1;
-    this.picks = number;
-    this.tell(
-      () => this.send({ address: hit.address, number }),
-      () => this.picked >= number,
+    const number = Math.max(this.lastPick, this.receivedPick) + 1;
+    this.lastPick = number;
+    this.sendUntil(
+      () => this.sendPick({ address: hit.address, number }),
+      () => this.receivedPick >= number,
     );
   }
 
@@ -195,33 +211,33 @@ class Finder {
     this.list.replaceChildren(
       ...data.hits.map((hit, number) => {
         const row = element("div", `hit ${hit.family}`);
-        say(row, { role: "option", id: `hit${number}` });
+        setAttributes(row, { role: "option", id: `hit${number}` });
         const head = element("div", "head");
         head.append(element("b", "", hit.type), element("span", "name", hit.name));
         if (hit.value) head.append(element("span", "value", hit.value));
         const where = element("div", "where", hit.where);
         if (hit.why) where.append(element("span", "why", hit.why));
         row.append(head, where);
-        row.addEventListener("click", () => this.go(hit));
+        row.addEventListener("click", () => this.choose(hit));
         return row;
       }),
     );
     this.foot.textContent = data.foot;
-    this.asked = data.asked;
-    this.picked = data.picked;
+    this.answered = data.asked;
+    this.receivedPick = data.picked;
     this.mark(0);
-    if (this.wanted && this.asked === this.field.value) this.enter();
+    if (this.entersOnAnswer && this.answered === this.field.value) this.enter();
   }
 }
 
 /** @param {Call<Finds>} call */
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   if (!data) return;
-  const finder = finders.made.get(parentElement) ?? new Finder(parentElement);
-  finders.made.set(parentElement, finder);
-  finder.ask = (text) => setStateValue("ask", { text, open: true });
-  finder.hush = () => setStateValue("ask", { text: finder.field.value, open: false });
-  finder.send = (pick) => setTriggerValue("pick", pick);
+  const finder = finders.byParent.get(parentElement) ?? new Finder(parentElement);
+  finders.byParent.set(parentElement, finder);
+  finder.sendQuery = (text) => setStateValue("ask", { text, open: true });
+  finder.sendClosed = () => setStateValue("ask", { text: finder.field.value, open: false });
+  finder.sendPick = (pick) => setTriggerValue("pick", pick);
   const open = () => finder.open();
   finders.open = open;
   finder.receive(data);

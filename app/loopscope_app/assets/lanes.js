@@ -1,4 +1,4 @@
-// The component of lanes: a chart and its cursor come apart, and what is clicked goes to Python.
+// Component of lane charts. A chart and its cursor arrive in separate calls; the place of a click is sent to Python.
 
 import { LaneChart } from "./lane_chart.js";
 
@@ -7,7 +7,10 @@ import { LaneChart } from "./lane_chart.js";
 const page = /** @type {any} */ (globalThis);
 const NAME = Symbol.for("loopscope.lanes");
 page[NAME] ??= { drawn: new Map(), cursors: new Map() };
-/** Charts and their cursors, by key: two components meet here. @type {{ drawn: Map<string, LaneChart>, cursors: Map<string, Cursor> }} */
+/**
+ * The charts on the page and their cursors, by key.
+ * @type {{ drawn: Map<string, LaneChart>, cursors: Map<string, Cursor> }}
+ */
 const charts = page[NAME];
 
 /** @param {Call<Chart | Cursor>} call */
@@ -15,12 +18,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
   if (!("lanes" in data)) {
     charts.cursors.set(data.key, data);
-    charts.drawn.get(data.key)?.point(data);
+    charts.drawn.get(data.key)?.setCursor(data);
     return;
   }
   let chart = charts.drawn.get(data.key);
-  if (!chart || chart.host !== parentElement) {
-    chart?.watcher.disconnect();
+  if (!chart || chart.parent !== parentElement) {
+    chart?.resizeObserver.disconnect();
     chart = new LaneChart(parentElement);
     chart.cursor = charts.cursors.get(data.key);
     charts.drawn.set(data.key, chart);
@@ -28,7 +31,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   chart.send = (place) => setTriggerValue("pick", place);
   chart.receive(data);
   return () => {
-    chart.watcher.disconnect();
+    chart.resizeObserver.disconnect();
     if (charts.drawn.get(data.key) === chart) charts.drawn.delete(data.key);
   };
 }

@@ -1,71 +1,76 @@
-// What Streamlit's own markup lacks: a popover that is opened with a key takes the focus and gives it back, menus and hints
-// lie in a landmark, and the field for files is one.
+// Accessibility fixes for Streamlit's markup: a popover that is opened by keyboard takes the focus and returns it,
+// menus and hints are in a landmark, and the field for files is visible to screen readers.
 
 import { FIELD_FOR_FILES, OVERLAYS, POPOVER } from "../canvas/assets/streamlit.js";
 
 const NAME = Symbol.for("loopscope.overlays");
 
-/** State of the page: its popover, whether it has had the focus, what had the focus before, and how a person acts. */
+/** Watches the page for popovers, menus and fields. */
 class Overlays {
   /** @type {Element | null} */
   popover = null;
-  entered = false;
-  /** @type {Element | null} */
-  before = null;
-  withKeys = false;
-  waiting = false;
+  /** True if the popover has received the focus. */
+  hasFocus = false;
+  /** The element that had the focus before the popover. @type {Element | null} */
+  focusedBefore = null;
+  /** True if the last action of the user was a key. */
+  usesKeyboard = false;
+  isScheduled = false;
 
   constructor() {
     const options = { capture: true };
-    document.addEventListener("keydown", () => (this.withKeys = true), options);
-    document.addEventListener("pointerdown", () => (this.withKeys = false), options);
-    new MutationObserver(() => this.changed()).observe(document.body, { childList: true, subtree: true });
-    this.changed();
+    document.addEventListener("keydown", () => (this.usesKeyboard = true), options);
+    document.addEventListener("pointerdown", () => (this.usesKeyboard = false), options);
+    new MutationObserver(() => this.scheduleUpdate()).observe(document.body, { childList: true, subtree: true });
+    this.scheduleUpdate();
   }
 
-  /** Look at the page once for all changes of a frame. */
-  changed() {
-    if (this.waiting) return;
-    this.waiting = true;
+  /** Update once for all changes of a frame. */
+  scheduleUpdate() {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     requestAnimationFrame(() => {
-      this.waiting = false;
-      this.look();
+      this.isScheduled = false;
+      this.update();
     });
   }
 
-  look() {
+  update() {
     for (const field of document.querySelectorAll(FIELD_FOR_FILES)) field.removeAttribute("role");
     const overlays = document.querySelector(OVERLAYS);
     overlays?.setAttribute("role", "region");
     overlays?.setAttribute("aria-label", "Menus and hints");
     const popover = document.querySelector(POPOVER);
-    if (popover !== this.popover) this.follow(popover);
-    if (popover && this.withKeys && !this.entered) this.enter(popover);
+    if (popover !== this.popover) this.changePopover(popover);
+    if (popover && this.usesKeyboard && !this.hasFocus) this.focusFirstField(popover);
   }
 
-  /** @param {Element | null} popover */
-  follow(popover) {
+  /**
+   * Note another popover. If the last one was closed and its focus is lost, return the focus.
+   * @param {Element | null} popover
+   */
+  changePopover(popover) {
     const isLost = document.activeElement === document.body;
-    if (!popover && this.entered && isLost) /** @type {HTMLElement | null} */ (this.before)?.focus();
+    if (!popover && this.hasFocus && isLost) /** @type {HTMLElement | null} */ (this.focusedBefore)?.focus();
     this.popover = popover;
-    this.entered = false;
-    this.before = popover && document.activeElement;
+    this.hasFocus = false;
+    this.focusedBefore = popover && document.activeElement;
   }
 
   /** @param {Element} popover */
-  enter(popover) {
+  focusFirstField(popover) {
     /** @type {NodeListOf<HTMLElement>} */
     const fields = popover.querySelectorAll("input, textarea, select, button, summary");
     const first = [...fields].find((field) => field.tabIndex >= 0 && !field.matches(":disabled"));
-    if (!first) return; // its content is on its way
-    this.entered = true;
+    if (!first) return; // the content has not arrived yet
+    this.hasFocus = true;
     /** @type {HTMLElement | null | undefined} */
     const chosen = first.closest("[role=radiogroup]")?.querySelector('[aria-checked="true"]');
     (chosen ?? first).focus();
   }
 }
 
-/** Begin once on a page. */
+/** Start to watch the page, unless it is watched already. */
 export function watchOverlays() {
   const page = /** @type {any} */ (globalThis);
   page[NAME] ??= new Overlays();

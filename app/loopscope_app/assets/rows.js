@@ -1,59 +1,61 @@
-// Rows of a table, each a place in the run: the one of the moment is marked and kept in sight, a click or Enter goes there.
+// Component of a table whose rows are places in the run: marks the current row, and sends the row of a click or Enter
+// to Python.
 
 import { element } from "./element.js";
 
 /** @import { Call, Rows } from "./component.js" */
 
-/** @type {WeakMap<Element, Table>} */
+/** @type {WeakMap<Element, RowTable>} */
 const tables = new WeakMap();
 
-class Table {
-  /** Tells Python the row that was picked. @type {(number: number) => void} */
+export class RowTable {
+  /** Receives the number of the chosen row. @type {(number: number) => void} */
   send = () => {};
+  /** The titles that are shown, as JSON. */
   titles = "";
-  /** What each row shows. @type {string[]} */
+  /** The cells of each row that is shown, as JSON. @type {string[]} */
   shown = [];
-  /** @type {number | undefined} */
+  /** The row that was scrolled into view last. @type {number | undefined} */
   followed = undefined;
-  /** The row that the arrow keys have chosen. @type {number | undefined} */
-  aimed = undefined;
+  /** The row that the arrow keys are on. @type {number | undefined} */
+  focusedRow = undefined;
 
-  /** @param {HTMLElement} host */
-  constructor(host) {
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
     this.frame = element("div", "frame");
-    // One stop for Tab; arrows choose a row, Enter goes there.
+    // The whole table is one stop of Tab. Inside it, arrow keys choose a row.
     this.frame.tabIndex = 0;
-    this.frame.setAttribute("role", "region"); // whose arrow keys the run leaves to it
+    this.frame.setAttribute("role", "region"); // keys.js leaves the arrow keys to a region that has the focus
     this.head = element("thead");
     this.body = element("tbody");
     const table = element("table");
     table.append(this.head, this.body);
     this.frame.append(table);
-    host.append(this.frame);
+    parent.append(this.frame);
     this.body.addEventListener("click", (event) => this.pick(event));
-    this.frame.addEventListener("keydown", (event) => this.pressed(event));
-    this.frame.addEventListener("blur", () => this.aim(undefined));
+    this.frame.addEventListener("keydown", (event) => this.handleKey(event));
+    this.frame.addEventListener("blur", () => this.focusRow(undefined));
   }
 
   /**
-   * Keys that the table does not use stay the page's.
+   * Handle the arrow keys and Enter; all other keys are left to the page.
    * @param {KeyboardEvent} event
    */
-  pressed(event) {
+  handleKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     const last = this.body.rows.length - 1;
-    const row = this.aimed ?? this.followed ?? 0;
-    if (event.key === "ArrowDown") this.aim(Math.min(row + (this.aimed === undefined ? 0 : 1), last));
-    else if (event.key === "ArrowUp") this.aim(Math.max(row - 1, 0));
-    else if (event.key === "Enter" && this.aimed !== undefined) this.send(this.aimed);
+    const row = this.focusedRow ?? this.followed ?? 0;
+    if (event.key === "ArrowDown") this.focusRow(Math.min(row + (this.focusedRow === undefined ? 0 : 1), last));
+    else if (event.key === "ArrowUp") this.focusRow(Math.max(row - 1, 0));
+    else if (event.key === "Enter" && this.focusedRow !== undefined) this.send(this.focusedRow);
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 
-  /** @param {number | undefined} row that the arrow keys have chosen */
-  aim(row) {
-    this.aimed = row;
+  /** @param {number | undefined} row */
+  focusRow(row) {
+    this.focusedRow = row;
     for (const [number, line] of [...this.body.rows].entries()) line.classList.toggle("aimed", number === row);
     if (row !== undefined) this.bringIntoView(row);
   }
@@ -66,9 +68,9 @@ class Table {
 
   /** @param {Rows} data */
   receive({ titles, cells, now, inView }) {
-    const words = JSON.stringify(titles);
-    if (this.titles !== words) {
-      this.titles = words;
+    const titlesAsText = JSON.stringify(titles);
+    if (this.titles !== titlesAsText) {
+      this.titles = titlesAsText;
       const line = element("tr");
       line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
       this.head.replaceChildren(line);
@@ -93,15 +95,20 @@ class Table {
     if (inView !== null) this.follow(inView);
   }
 
-  // Only this frame is moved: the page stays where it is.
-  /** @param {number} number */
+  /**
+   * Scroll a row into view if it is not the last one that was.
+   * @param {number} number
+   */
   follow(number) {
     if (this.followed === number) return;
     this.followed = number;
     this.bringIntoView(number);
   }
 
-  /** @param {number} number */
+  /**
+   * Scroll the table, and not the page, until a row is visible.
+   * @param {number} number
+   */
   bringIntoView(number) {
     const line = this.body.rows[number];
     if (!line) return;
@@ -115,7 +122,7 @@ class Table {
 /** @param {Call<Rows>} call */
 export default function ({ data, parentElement, setTriggerValue }) {
   if (!data) return;
-  const table = tables.get(parentElement) ?? new Table(parentElement);
+  const table = tables.get(parentElement) ?? new RowTable(parentElement);
   tables.set(parentElement, table);
   table.send = (number) => setTriggerValue("pick", number);
   table.receive(data);

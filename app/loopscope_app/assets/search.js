@@ -1,37 +1,37 @@
-// A field that searches while it is typed in.
+// Component of a search field that sends its text to Python while the user types.
 
 import { element } from "./element.js";
 
 /** @import { Call } from "./component.js" */
 
-const PAUSE = 120; // milliseconds without a letter, after which Python is asked
+const TYPING_PAUSE = 120; // milliseconds without a key after which the text is sent
 /** @type {WeakMap<Element, Search>} */
 const fields = new WeakMap();
 
 class Search {
-  /** Tells Python what is typed. @type {(text: string) => void} */
-  ask = () => {};
-  /** How often Python has emptied the field. @type {number | undefined} */
+  /** Sends the text to Python. @type {(text: string) => void} */
+  send = () => {};
+  /** Number of times that Python has emptied the field. @type {number | undefined} */
   emptied = undefined;
 
-  /** @param {HTMLElement} host */
-  constructor(host) {
+  /** @param {HTMLElement} parent */
+  constructor(parent) {
     this.field = element("input", "field");
     this.field.type = "search";
     this.field.placeholder = "Search the samples";
     this.field.setAttribute("aria-label", "Search the samples");
     this.field.spellcheck = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let later;
+    let timer;
     this.field.addEventListener("input", () => {
-      clearTimeout(later);
-      later = setTimeout(() => this.ask(this.field.value), PAUSE);
+      clearTimeout(timer);
+      timer = setTimeout(() => this.send(this.field.value), TYPING_PAUSE);
     });
-    host.append(this.field);
+    parent.append(this.field);
   }
 
   /**
-   * Python's words replace what is typed only when it has emptied the field.
+   * Replace the text only if Python has emptied the field since the last call.
    * @param {{ words: string, emptied: number }} data
    */
   receive(data) {
@@ -45,6 +45,6 @@ export default function ({ data, parentElement, setStateValue }) {
   if (!data) return;
   const search = fields.get(parentElement) ?? new Search(parentElement);
   fields.set(parentElement, search);
-  search.ask = (text) => setStateValue("typed", { text, emptied: data.emptied });
+  search.send = (text) => setStateValue("typed", { text, emptied: data.emptied });
   search.receive(data);
 }

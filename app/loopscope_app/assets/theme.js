@@ -1,5 +1,5 @@
-// The theme: light, dark, or as the system. Without a menu, this only passes the choice to the page's own colours, and
-// mends what lies over the page.
+// Component of the theme: light, dark or the system's. Without a menu, it only applies the chosen theme to the page's
+// own colours, and starts the accessibility fixes of overlays.js.
 
 import { chooseTheme, chosenTheme } from "../canvas/assets/streamlit.js";
 import { element } from "./element.js";
@@ -8,7 +8,7 @@ import { watchOverlays } from "./overlays.js";
 /** @import { Call } from "./component.js" */
 
 const NAMES = ["Light", "Dark", "System"];
-const LOST = "The page opens again in this theme. The uploaded model must then be opened again.";
+const WARNING = "The page opens again in this theme. The uploaded model must then be opened again.";
 
 /** @param {Call<{ menu: boolean, uploaded: boolean }>} call */
 export default function ({ data, parentElement }) {
@@ -25,7 +25,7 @@ export default function ({ data, parentElement }) {
     choice.name = "theme";
     choice.checked = name === chosen;
     choice.addEventListener("change", () => {
-      if (data.uploaded && !confirm(LOST)) {
+      if (data.uploaded && !confirm(WARNING)) {
         choice.checked = false;
         return;
       }

@@ -24,7 +24,7 @@ def sheet() -> str:
     """Return the style sheet for the shadow tree of a cell, light and dark."""
     sheets = "\n".join(
         (_ASSETS / name).read_text(encoding="utf-8")
-        for name in ("canvas.css", "beside.css", "notebook.css")
+        for name in ("canvas.css", "side_panel.css", "notebook.css")
     )
     light, dark = declarations("light"), declarations("dark")
     return f'.cell {{ {light} }}\n.cell:has(.canvas[data-theme="dark"]) {{ {dark} }}\n{sheets}'

@@ -199,7 +199,7 @@ def _script() -> str:
 @cache
 def _style() -> str:
     canvas = "\n".join(
-        (_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "beside.css")
+        (_CANVAS / name).read_text(encoding="utf-8") for name in ("canvas.css", "side_panel.css")
     )
     light, dark = declarations("light"), declarations("dark")
     page = (

@@ -18,7 +18,7 @@ BESIDE = """({ frame, zoom, part, above }) => {
   const id = Object.keys(canvas.structure.clusters).find((id) => canvas.structure.clusters[id].address === frame);
   const { box } = canvas.parts.get(id);
   canvas.camera.set(-(box.x + box.width * part) * zoom, above - (box.y + 26) * zoom, zoom);
-  canvas.camera.rest();
+  canvas.camera.finishMovement();
   return id;
 }"""
 

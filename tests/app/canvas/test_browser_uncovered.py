@@ -35,7 +35,7 @@ HEADS_ON_BOXES = """canvas => {
 OUTSIDE_THEIR_FRAME = """() => {
   const { structure, geometry, parts } = globalThis[Symbol.for('loopscope.canvas')].canvases.get('canvas_graph');
   return Object.entries(structure.nodes).flatMap(([id, { cluster }]) => {
-    const frame = geometry.clusters[cluster], shown = (parts.get(id)?.chips ?? []).filter((one) => one.group.classList.contains('on'));
+    const frame = geometry.clusters[cluster], shown = (parts.get(id)?.edgeLabels ?? []).filter((one) => one.group.classList.contains('on'));
     return shown.filter((one) => {
       const [, x, y] = /([-.\\d]+) ([-.\\d]+)/.exec(one.group.getAttribute('transform')).map(Number);
       const half = one.box.width.baseVal.value / 2;
@@ -62,7 +62,7 @@ SEEN_TO_THE_RIGHT = """(_, { frame, above, left }) => {
   const id = Object.keys(canvas.structure.clusters).find((id) => canvas.structure.clusters[id].address === frame);
   const { box } = canvas.parts.get(id);
   canvas.camera.set(left - box.x, above - box.y, 1);
-  canvas.camera.rest();
+  canvas.camera.finishMovement();
 }"""
 BRIEF = {"nest of 6": (3, 22), "collatz": (590, 15)}
 """The step that is gone to first, and how many are taken from there."""

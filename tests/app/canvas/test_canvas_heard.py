@@ -61,8 +61,8 @@ def test_a_click_in_the_moment_in_which_the_canvas_asks_for_more_is_shown(
         page.evaluate(
             f"""(clicked) => {{
               {CANVAS} {CLICK}
-              canvas.playback.asked = undefined;
-              canvas.playback.ask(5);
+              canvas.playback.requests.sentAt = undefined;
+              canvas.playback.requests.request(5);
               click(document.querySelector(clicked));
             }}""",
             clicked,
@@ -85,9 +85,10 @@ def test_in_a_pause_the_canvas_asks_only_when_nothing_is_being_drawn(
     page.evaluate(f"""() => {{
       {CANVAS}
       // As on a machine that is not busy: the last stretch was long, and none is still on its way.
-      Object.assign(canvas.playback, {{ asked: undefined, ask: (step) => (window.asked = step), store: () => undefined }});
-      Object.assign(canvas.playback.frames, {{ light: true }}).clear();
-      canvas.playback.rest();
+      canvas.playback.store = () => undefined;
+      Object.assign(canvas.playback.requests, {{ sentAt: undefined, request: (step) => (window.asked = step) }});
+      Object.assign(canvas.playback.frames, {{ isCheap: true }}).clear();
+      canvas.playback.requests.schedule();
     }}""")
     page.wait_for_timeout(1200)
     assert page.evaluate("window.asked") is None

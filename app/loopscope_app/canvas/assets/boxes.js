@@ -1,7 +1,7 @@
-// Boxes: one for each operation, port and folded part.
+// Drawing of boxes: operations, ports, and folded parts.
 
-import { CHIP, chip } from "./chips.js";
-import { sparkOf } from "./sparks.js";
+import { createEdgeLabel, EDGE_LABEL } from "./edge_labels.js";
+import { createSparkline } from "./sparklines.js";
 import { button, svgElement, svgText } from "./svg.js";
 
 /**
@@ -58,22 +58,23 @@ export function drawBox(id, node, middle, layers, parts) {
     );
   const badge = (pill ? writePill : writeBox)(group, node);
   group.append(svgElement("circle", { class: "stop", cx: 1, cy: 1, r: 6 }));
-  const spark = node.spark ? sparkOf(group, node) : null;
+  const spark = node.spark ? createSparkline(group, node) : null;
   layers.boxes.append(group);
   const count = Math.min(node.outputs, 4);
-  const chips = [];
+  const edgeLabels = [];
   const share = (width + 18) / Math.max(1, count);
   for (let k = 0; k < count; k += 1) {
-    const most = Math.max(4, Math.floor((share - CHIP.padding) / CHIP.character));
-    const made = chip("value", middle.x + (k - (count - 1) / 2) * share, top + height + CHIP.gap, Math.min(most, 30));
-    chips.push(made);
-    layers.chips.append(made.group);
+    const most = Math.max(4, Math.floor((share - EDGE_LABEL.padding) / EDGE_LABEL.character));
+    const x = middle.x + (k - (count - 1) / 2) * share;
+    const label = createEdgeLabel("value", x, top + height + EDGE_LABEL.gap, Math.min(most, 30));
+    edgeLabels.push(label);
+    layers.chips.append(label.group);
   }
   parts.set(id, {
     kind: "box",
     group,
     base: `box ${node.kind} ${node.family}`,
-    chips,
+    edgeLabels,
     badge,
     spark,
     at: middle,
@@ -84,6 +85,7 @@ export function drawBox(id, node, middle, layers, parts) {
 }
 
 /**
+ * Write the text of a box with round ends, which has no badge.
  * @param {SVGElement} group
  * @param {ViewNode} node
  * @returns {null}
@@ -106,16 +108,17 @@ function writePill(group, node) {
 }
 
 /**
+ * Write the text of a rectangular box, and return its badge if it has one.
  * @param {SVGElement} group
  * @param {ViewNode} node
  */
 function writeBox(group, node) {
   const opens = node.kind === "folded" || node.opens;
-  const words = node.title ?? "";
-  const title = svgText(words, { class: "title", x: 14, y: 20 });
+  const text = node.title ?? "";
+  const title = svgText(text, { class: "title", x: 14, y: 20 });
   title.style.setProperty(
     "--far",
-    `${Math.min(19, (node.width - (opens ? 40 : 22)) / (words.length * 0.56)).toFixed(1)}px`,
+    `${Math.min(19, (node.width - (opens ? 40 : 22)) / (text.length * 0.56)).toFixed(1)}px`,
   );
   if (node.name) {
     const name = svgElement("tspan", { class: "name", dx: 6 });
@@ -130,11 +133,11 @@ function writeBox(group, node) {
       group.append(svgText(node.detail, { class: "detail", x, y }));
       x += node.detail.length * 6.32 + 8;
     }
-    for (const text of node.constants ?? []) {
-      const width = text.length * 6.32 + 10;
+    for (const constant of node.constants ?? []) {
+      const width = constant.length * 6.32 + 10;
       group.append(
         svgElement("rect", { class: "constant-pill", x, y: y - 11.5, width, height: 15.5, rx: 4 }),
-        svgText(text, { class: "constant-text", x: x + 5, y }),
+        svgText(constant, { class: "constant-text", x: x + 5, y }),
       );
       x += width + 6;
     }

@@ -1,52 +1,55 @@
-// Camera: which part of the picture is in sight; wheel, drag, pinch, buttons.
+// Camera: which part of the picture is visible, and the movements to a box, a frame or the whole picture.
 
+import { CameraGestures } from "./camera_gestures.js";
 import { MARGIN, overlap } from "./geometry.js";
 import { Overview } from "./overview.js";
 import { StickyHeaders } from "./sticky_headers.js";
 
 /**
- * @import { Area, Bounds, FramePart, Point, Size } from "./picture.js"
+ * @import { Area, Bounds, FramePart, Size } from "./picture.js"
  */
 
-/** `whole`: from which a whole picture can be read; `readable`: at which a place is looked at. */
+/**
+ * Limits of the zoom. `whole`: least zoom at which a whole picture is readable. `readable`: zoom for a single box.
+ * `words`: below it, only the titles of boxes are shown.
+ */
 export const ZOOM = { least: 0.08, most: 3, whole: 0.56, readable: 0.75, words: 0.34 };
-const CLICK_DISTANCE = 4;
-const GLIDE = 220;
-const FIRST_ROW = 60; // pixels of the picture
-const REST = 160; // milliseconds without a movement
-const THIN = 100; // pixels of a strip in which nothing can be told apart
-const AT_BORDER = 4; // where a first row lies while nothing of the page floats above it
+const GLIDE_TIME = 220; // milliseconds of an animated movement
+const FIRST_ROW = 60; // height of the first row of boxes, in pixels of the picture
+const REST_DELAY = 160; // milliseconds without a movement after which the picture counts as resting
+const THIN = 100; // width in pixels of a strip that is too thin to be recognizable
+const AT_BORDER = 4; // distance of the first row from the upper border if the page covers nothing there
 
 export class Camera {
-  // Where the picture's corner is in the view, and its scale.
+  /** Position of the picture's upper left corner in the view, and the zoom. */
   x = 0;
   y = 0;
   k = 1;
+  /** Size of the picture. */
   width = 1;
   height = 1;
+  /** Distance of the first row from the upper border of the view. */
   top = AT_BORDER;
   /** @type {Size} */
   view = { width: 0, height: 0 };
   /** @type {Size} */
   tools = { width: 0, height: 0 };
-  /** @type {Area[]} */
+  /** Areas of the boxes in the picture. @type {Area[]} */
   boxes = [];
-  moved = 0;
-  /** Called when the picture has stopped moving. */
-  onChange = () => {};
-  /** Pixels at the lower border of the view that the page lays something on. */
+  /** Called when the picture has come to rest. */
+  onRest = () => {};
+  /** Height in pixels of what the page lays over the lower border of the view. */
   floor = 0;
-  /** A hand moves the picture. */
-  panned = false;
-  /** Where a movement under way ends. @type {{ x: number, y: number, k: number } | null} */
+  /** True while the user moves the picture. */
+  movedByUser = false;
+  /** Target of the animated movement that is under way. @type {{ x: number, y: number, k: number } | null} */
   goal = null;
-
-  /** @type {Map<number, { x: number, y: number }>} */
-  pointers = new Map();
+  /** Animation frame of the next placement; 0 if none is requested. */
   frame = 0;
-  gliding = 0;
+  /** Animation frame of the animated movement. */
+  glideFrame = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  resting = undefined;
+  restTimer = undefined;
 
   /**
    * @param {HTMLElement} stage
@@ -58,14 +61,10 @@ export class Camera {
     this.wrapper = wrapper;
     this.overview = new Overview(overview, this);
     this.stickyHeaders = new StickyHeaders(stage);
-    stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    stage.addEventListener("pointerdown", (event) => this.down(event));
-    stage.addEventListener("pointermove", (event) => this.move(event));
-    stage.addEventListener("pointerup", (event) => this.up(event));
-    stage.addEventListener("pointercancel", (event) => this.up(event));
+    this.gestures = new CameraGestures(stage, this);
   }
 
-  /** Sizes are read once, not at every frame: each reading has the browser lay out what has changed before. */
+  /** Measure the view and the tools. This is not done in every frame, because each measurement forces a layout. */
   measure() {
     /** @type {HTMLElement | null | undefined} */
     const tools = this.stage.parentElement?.querySelector(".tools");
@@ -75,17 +74,17 @@ export class Camera {
   }
 
   /**
-   * Another picture, and where its boxes are.
    * @param {SVGSVGElement} picture
    * @param {Area[]} boxes
    */
-  show(picture, boxes) {
+  setPicture(picture, boxes) {
     this.boxes = boxes;
     this.width = picture.width.baseVal.value;
     this.height = picture.height.baseVal.value;
     this.measure();
   }
 
+  /** Apply the position and the zoom to the page. */
   place() {
     this.frame = 0;
     this.wrapper.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.k})`;
@@ -94,111 +93,117 @@ export class Camera {
   }
 
   /**
-   * At most one transform per frame, and nothing else: what it takes to be crisp and easy to read is done when the
-   * picture rests.
+   * Place the picture in the next frame. Only the transform changes; the crisp rendering is done when the picture
+   * rests.
    */
   update() {
     this.wrapper.style.willChange = "transform";
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), REST);
+    clearTimeout(this.restTimer);
+    this.restTimer = setTimeout(() => this.finishMovement(), REST_DELAY);
     this.frame ||= requestAnimationFrame(() => this.place());
   }
 
-  rest() {
-    clearTimeout(this.resting);
+  /** Place the picture at once and render it crisply, because no further movement follows. */
+  finishMovement() {
+    clearTimeout(this.restTimer);
     cancelAnimationFrame(this.frame);
     this.wrapper.style.willChange = "auto";
     this.stage.classList.toggle("far", this.k < ZOOM.words);
-    this.panned = false;
-    this.overview.rest();
+    this.movedByUser = false;
+    this.overview.finishMovement();
     this.place();
-    this.onChange();
+    this.onRest();
   }
 
   /**
+   * Move without animation.
    * @param {number} x
    * @param {number} y
    */
   set(x, y, k = this.k) {
-    cancelAnimationFrame(this.gliding);
+    cancelAnimationFrame(this.glideFrame);
     this.goal = null;
     Object.assign(this, { x, y, k: Math.min(ZOOM.most, Math.max(ZOOM.least, k)) });
     this.update();
   }
 
-  /** @param {number} factor */
+  /**
+   * Zoom around a point of the view, by default its center.
+   * @param {number} factor
+   */
   zoom(factor, x = this.view.width / 2, y = this.view.height / 2) {
     const k = Math.min(ZOOM.most, Math.max(ZOOM.least, this.k * factor));
     this.set(x - ((x - this.x) * k) / this.k, y - ((y - this.y) * k) / this.k, k);
   }
 
-  fitted({ width, height } = this.view) {
-    return Math.min(1.15, (width - 16) / this.width, (height - 8 - this.roof) / this.height);
+  /** Return the zoom at which the whole picture fits into a view, at most 1.15. */
+  wholeZoom({ width, height } = this.view) {
+    return Math.min(1.15, (width - 16) / this.width, (height - 8 - this.topMargin) / this.height);
   }
 
-  /** What a whole picture leaves free above it. */
-  get roof() {
+  /** Space in pixels above a whole picture. */
+  get topMargin() {
     return Math.max(8, this.top);
   }
 
   /**
-   * All of the picture; of one that would be a thin strip then, as much as can be read, with this box in the middle.
+   * Show the whole picture. If it would become a thin strip, show as much as is readable, with a box in the middle.
    * @param {Area} [box]
    */
   fit(box) {
     const { width, height } = this.view;
-    const whole = this.fitted();
-    const strip = whole < ZOOM.least || (whole < ZOOM.readable && whole * Math.min(this.width, this.height) < THIN);
+    const whole = this.wholeZoom();
+    const isStrip = whole < ZOOM.least || (whole < ZOOM.readable && whole * Math.min(this.width, this.height) < THIN);
     const across = Math.max((width - 16) / this.width, (height - 16) / this.height);
-    const k = strip ? Math.max(ZOOM.least, Math.min(ZOOM.readable, across)) : whole;
-    const at = box ?? { left: 0, top: 0, width: this.width, height: 0 };
-    this.glide(...this.centred(at, k), k);
+    const k = isStrip ? Math.max(ZOOM.least, Math.min(ZOOM.readable, across)) : whole;
+    const center = box ?? { left: 0, top: 0, width: this.width, height: 0 };
+    this.glide(...this.centered(center, k), k);
   }
 
   /**
-   * Where the picture goes so that a box is in the middle, with as little empty paper as there can be: one larger than the view
-   * fills it, any other lies in its middle.
+   * Return the position that brings a box to the middle of the view with as little empty space as possible: a picture
+   * larger than the view fills it, and a smaller one lies in its middle.
    * @param {Area} box
    * @param {number} k
-   * @param {number} head what is left free above
+   * @param {number} head space in pixels above the picture
    * @returns {[number, number]}
    */
-  centred(box, k, head = 8) {
+  centered(box, k, head = 8) {
     const { width, height } = this.view;
-    const within = (/** @type {number} */ at, /** @type {number} */ space, free = 0) =>
-      space < 0 ? Math.min(head, Math.max(space - 8, at)) : Math.max(Math.min(free, space), space / 2);
+    const within = (/** @type {number} */ wanted, /** @type {number} */ space, free = 0) =>
+      space < 0 ? Math.min(head, Math.max(space - 8, wanted)) : Math.max(Math.min(free, space), space / 2);
     return [
       within(width / 2 - (box.left + box.width / 2) * k, width - this.width * k),
-      within(height * 0.45 - (box.top + box.height / 2) * k, height - this.height * k, this.roof),
+      within(height * 0.45 - (box.top + box.height / 2) * k, height - this.height * k, this.topMargin),
     ];
   }
 
-  /** The first look: all of it if that can be read, else where it begins at a readable size. */
-  begin() {
+  /** Show a new picture: the whole picture if it is readable, else its first row at a readable zoom. */
+  showStart() {
     const { width, height } = this.view;
-    this.top = this.firstRow();
-    const fitted = this.fitted();
-    // A page in large type asks for more.
+    this.top = this.measureTop();
+    const whole = this.wholeZoom();
+    // A page in large type sets a larger readable zoom.
     const large = Number(getComputedStyle(this.stage).getPropertyValue("--canvas-readable"));
-    const isWhole = fitted >= (large || ZOOM.whole);
-    const k = isWhole ? fitted : large || ZOOM.readable;
-    const middle = [(width - this.width * k) / 2, Math.max(this.roof, (height - this.height * k) / 2)];
-    const [left, top] = isWhole ? middle : this.start(k);
-    this.set(...this.beside(left, top, k), k);
-    this.rest();
+    const isWhole = whole >= (large || ZOOM.whole);
+    const k = isWhole ? whole : large || ZOOM.readable;
+    const middle = [(width - this.width * k) / 2, Math.max(this.topMargin, (height - this.height * k) / 2)];
+    const [left, top] = isWhole ? middle : this.firstRowPosition(k);
+    this.set(...this.avoidTools(left, top, k), k);
+    this.finishMovement();
   }
 
-  /** Where a first row is clear of what the page lays on the canvas. */
-  firstRow() {
+  /** Return the distance from the upper border of the view at which the page covers nothing. */
+  measureTop() {
     return Number.parseFloat(getComputedStyle(this.stage).getPropertyValue("--canvas-top")) || AT_BORDER;
   }
 
   /**
-   * Where the picture goes so that the boxes of its first row are in sight, in the middle if they are few.
+   * Return the position that shows the boxes of the first row, in the middle if they fit.
    * @param {number} k
    * @returns {[number, number]}
    */
-  start(k) {
+  firstRowPosition(k) {
     const { width } = this.view;
     const top = Math.min(...this.boxes.map((box) => box.top));
     const row = this.boxes.filter((box) => box.top - top < FIRST_ROW);
@@ -210,31 +215,31 @@ export class Camera {
   }
 
   /**
-   * The view is larger or smaller than it was: the whole stays the whole, or becomes it as soon as it can be read; else the
-   * middle of what is in sight stays in the middle.
+   * Follow a change of the view's size. A whole picture stays whole, a picture that becomes readable as a whole is
+   * shown as a whole, and otherwise the middle of the visible part stays in the middle.
    * @param {Size} before
    */
-  resized(before) {
+  handleResize(before) {
     const top = this.top;
-    this.top = this.firstRow();
+    this.top = this.measureTop();
     if (before.width <= 40 || this.view.width <= 40) return;
-    const was = this.fitted(before);
-    const whole = Math.abs(this.k - was) < 0.01 * was;
-    if (this.fitted() >= ZOOM.whole && (whole || was < ZOOM.whole)) return this.begin();
-    // On the way somewhere, it is there that counts.
+    const previous = this.wholeZoom(before);
+    const isWhole = Math.abs(this.k - previous) < 0.01 * previous;
+    if (this.wholeZoom() >= ZOOM.whole && (isWhole || previous < ZOOM.whole)) return this.showStart();
+    // During an animated movement, keep its target in the middle.
     const { x, y, k } = this.goal ?? this;
     this.set(x + (this.view.width - before.width) / 2, y + this.top - top, k);
   }
 
   /**
-   * Where a picture goes instead, so that no box of its first row is under the tools: further left if there is room,
-   * else further down.
+   * Return a position near the given one at which the tools cover no box: further left if there is room, else further
+   * down.
    * @param {number} x
    * @param {number} y
    * @returns {[number, number]}
    */
-  beside(x, y, k = this.k) {
-    if (y < -MARGIN * k) return [x, y]; // its first row is out of sight
+  avoidTools(x, y, k = this.k) {
+    if (y < -MARGIN * k) return [x, y]; // the first row is not visible
     const { width, height } = this.view;
     const [left, below] = [width - this.tools.width - 24, this.tools.height + 24];
     const placed = this.boxes.map((box) => ({
@@ -247,23 +252,24 @@ export class Camera {
     const aside = Math.max(...covered.map((box) => box.right)) - left;
     if (x - aside >= 8) return [x - aside, y];
     const down = below - Math.min(...covered.map((box) => box.top));
-    const [bottom, all] = [y + this.height * k, y + this.height * k <= height];
-    return [x, all && bottom + down > height ? y : y + down];
+    const [bottom, isWhole] = [y + this.height * k, y + this.height * k <= height];
+    return [x, isWhole && bottom + down > height ? y : y + down];
   }
 
   /**
+   * Move with an animation, unless the user prefers reduced motion.
    * @param {number} x
    * @param {number} y
    */
   glide(x, y, k = this.k) {
-    cancelAnimationFrame(this.gliding);
+    cancelAnimationFrame(this.glideFrame);
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.set(x, y, k);
     const from = { x: this.x, y: this.y, k: this.k };
-    const began = performance.now();
+    const start = performance.now();
     this.goal = { x, y, k };
-    const turn = (/** @type {number} */ now) => {
-      // A busy browser's frame may have begun before this movement did.
-      const t = Math.min(1, Math.max(0, (now - began) / GLIDE));
+    const animate = (/** @type {number} */ now) => {
+      // In a busy browser, a frame may have begun before this movement: its time is then negative.
+      const t = Math.min(1, Math.max(0, (now - start) / GLIDE_TIME));
       const eased = 1 - (1 - t) ** 3;
       Object.assign(this, {
         x: from.x + (x - from.x) * eased,
@@ -271,37 +277,37 @@ export class Camera {
         k: from.k + (k - from.k) * eased,
       });
       this.update();
-      if (t < 1) this.gliding = requestAnimationFrame(turn);
+      if (t < 1) this.glideFrame = requestAnimationFrame(animate);
       else this.goal = null;
     };
-    this.gliding = requestAnimationFrame(turn);
+    this.glideFrame = requestAnimationFrame(animate);
   }
 
   /**
-   * Moves only when the box is not comfortably in sight.
+   * Bring a box into view without zooming, unless it is comfortably visible.
    * @param {Area} box in picture coordinates
    */
   follow(box) {
-    const { inside, head } = this.sight(box);
-    if (!inside) this.glide(...this.beside(...this.centred(box, this.k, head)));
+    const { isVisible, head } = this.visibility(box);
+    if (!isVisible) this.glide(...this.avoidTools(...this.centered(box, this.k, head)));
   }
 
   /**
-   * Goes to a box that is asked for, at a size at which it can be read, unless it is comfortably in sight at one.
+   * Bring a box into view at a readable zoom, unless it is comfortably visible at one.
    * @param {Area} box in picture coordinates
    */
   visit(box) {
-    const { inside, head } = this.sight(box);
-    if (inside && this.k >= ZOOM.whole) return;
+    const { isVisible, head } = this.visibility(box);
+    if (isVisible && this.k >= ZOOM.whole) return;
     const k = this.k >= ZOOM.whole ? this.k : ZOOM.readable;
-    this.glide(...this.beside(...this.centred(box, k, head), k), k);
+    this.glide(...this.avoidTools(...this.centered(box, k, head), k), k);
   }
 
   /**
-   * Whether a box is comfortably in sight, and how much is left free above it otherwise.
+   * Return whether a box is comfortably visible, and the space to leave above the picture otherwise.
    * @param {Area} box in picture coordinates
    */
-  sight(box) {
+  visibility(box) {
     const { width, height } = this.view;
     const [left, top] = [this.x + box.left * this.k, this.y + box.top * this.k];
     const [right, bottom] = [left + box.width * this.k, top + box.height * this.k];
@@ -309,100 +315,34 @@ export class Camera {
     const tools = right > width - this.tools.width - margin ? this.tools.height : 0;
     const head = Math.max(tools, this.top > AT_BORDER ? this.top : 0) + margin;
     const within = left >= margin && top >= head && right <= width - margin && bottom <= height - margin;
-    return { inside: within && !this.isCovered({ left, top, right, bottom }), head };
+    return { isVisible: within && !this.isCovered({ left, top, right, bottom }), head };
   }
 
   /**
-   * Whether the overview lies on a part of the view.
-   * @param {Bounds} part
+   * Return true if the overview covers a part of an area of the view.
+   * @param {Bounds} area
    */
-  isCovered(part) {
-    return this.overview.lying().some((one) => overlap(one, part));
+  isCovered(area) {
+    return this.overview.coveredAreas().some((covered) => overlap(covered, area));
   }
 
   /**
-   * To the head of a frame.
+   * Go to the header of a frame.
    * @param {FramePart} frame
    */
-  bringHead({ box }) {
+  goToHeader({ box }) {
     this.glide(24 - (box.x + MARGIN) * this.k, Math.max(this.tools.height, this.top) + 24 - (box.y + MARGIN) * this.k);
   }
 
   /**
-   * Brings all of a part of the picture into sight, no closer than now; false when it could not be read then.
-   * @param {Area} box
+   * Show a whole area of the picture without zooming in. Return false, and do nothing, if it would not be readable.
+   * @param {Area} area
    */
-  frameOf(box) {
+  showArea(area) {
     const { width, height } = this.view;
-    const k = Math.min(this.k, (width - 48) / box.width, (height - 112) / box.height);
+    const k = Math.min(this.k, (width - 48) / area.width, (height - 112) / area.height);
     if (k < ZOOM.readable * 0.6) return false;
-    this.glide(width / 2 - (box.left + box.width / 2) * k, (height + 40) / 2 - (box.top + box.height / 2) * k, k);
+    this.glide(width / 2 - (area.left + area.width / 2) * k, (height + 40) / 2 - (area.top + area.height / 2) * k, k);
     return true;
-  }
-
-  /** @param {WheelEvent} event */
-  wheel(event) {
-    event.preventDefault();
-    this.panned = true;
-    const area = this.stage.getBoundingClientRect();
-    if (event.shiftKey) return this.set(this.x - event.deltaY - event.deltaX, this.y);
-    const step = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
-    // A pinch arrives as a wheel with ctrl and small steps.
-    this.zoom(
-      Math.exp(-Math.max(-120, Math.min(120, step)) * (event.ctrlKey ? 0.01 : 0.0016)),
-      event.clientX - area.left,
-      event.clientY - area.top,
-    );
-  }
-
-  /** @param {PointerEvent} event */
-  down(event) {
-    if (event.button > 1) return;
-    this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    if (this.pointers.size === 1) this.moved = 0;
-  }
-
-  /** @param {PointerEvent} event */
-  move(event) {
-    const before = this.pointers.get(event.pointerId);
-    if (!before) return;
-    const [dx, dy] = [event.clientX - before.x, event.clientY - before.y];
-    if (this.pointers.size === 2) return this.pinch(event, before);
-    this.moved += Math.hypot(dx, dy);
-    if (this.moved <= CLICK_DISTANCE) return;
-    this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    if (!this.stage.hasPointerCapture(event.pointerId)) this.stage.setPointerCapture(event.pointerId);
-    this.stage.classList.add("dragging");
-    this.panned = true;
-    this.set(this.x + dx, this.y + dy);
-  }
-
-  /**
-   * @param {PointerEvent} event
-   * @param {Point} before
-   */
-  pinch(event, before) {
-    const [, other] = [...this.pointers].find(([id]) => id !== event.pointerId) ?? [];
-    if (!other) return;
-    const distance = (/** @type {Point} */ a, /** @type {Point} */ b) => Math.hypot(a.x - b.x, a.y - b.y);
-    const now = { x: event.clientX, y: event.clientY };
-    const area = this.stage.getBoundingClientRect();
-    this.moved = CLICK_DISTANCE + 1;
-    this.pointers.set(event.pointerId, now);
-    this.zoom(
-      distance(now, other) / Math.max(1, distance(before, other)),
-      (now.x + other.x) / 2 - area.left,
-      (now.y + other.y) / 2 - area.top,
-    );
-  }
-
-  /** @param {PointerEvent} event */
-  up(event) {
-    this.pointers.delete(event.pointerId);
-    if (!this.pointers.size) setTimeout(() => this.stage.classList.remove("dragging"));
-  }
-
-  get dragged() {
-    return this.moved > CLICK_DISTANCE;
   }
 }

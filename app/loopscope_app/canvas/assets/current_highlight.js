@@ -1,28 +1,29 @@
-// The ring round what runs next breathes: a second ring comes and goes over it, for which the picture need not be painted anew.
+// Highlight of the current box: a pulsing ring. It is an HTML element over the picture, so that the pulse repaints no
+// SVG.
 
 /** @import { Area, BoxPart } from "./picture.js" */
 
-const RING = 3.4; // from a box to the inner border of its ring
+const RING = 3.4; // pixels from a box to the inner border of its ring
 
 export class CurrentHighlight {
   constructor() {
     this.element = document.createElement("div");
-    /** That it lies round. @type {BoxPart | undefined} */
+    /** The box that the ring is around. @type {BoxPart | undefined} */
     this.part = undefined;
   }
 
   /**
-   * Round a box at that place: `status` is current, failed, or empty where there is to be none.
+   * Show the ring around a box; an empty status hides it.
    * @param {BoxPart | undefined} part
-   * @param {Area | undefined} place
-   * @param {string} status
+   * @param {Area | undefined} area
+   * @param {string} status current, failed or empty
    */
-  show(part, place, status) {
-    const shown = part && place && status;
+  show(part, area, status) {
+    const shown = part && area && status;
     this.element.className = shown ? `current-highlight ${status}` : "current-highlight";
     if (!shown || this.part === part) return;
     this.part = part;
-    const { left, top } = place;
+    const { left, top } = area;
     Object.assign(this.element.style, {
       left: `${left - RING}px`,
       top: `${top - RING}px`,

@@ -1,9 +1,9 @@
-// Drawing: structure and geometry become SVG elements, layer by layer.
+// Drawing of a picture: turns a structure and its geometry into SVG elements in layers.
 
 import { drawBox } from "./boxes.js";
 import { drawFrame } from "./frames.js";
 import { areaOf, MARGIN } from "./geometry.js";
-import { crowdOf } from "./labels.js";
+import { findObstacles } from "./label_placement.js";
 import { drawLine } from "./lines.js";
 import { svgElement } from "./svg.js";
 
@@ -13,7 +13,7 @@ import { svgElement } from "./svg.js";
  */
 
 /**
- * The whole picture; `parts` finds the elements that overlays restyle, by id.
+ * Return the picture, and `parts`: by id, the elements that overlays restyle.
  * @param {Structure} structure
  * @param {Geometry} geometry
  */
@@ -39,17 +39,17 @@ export function draw(structure, geometry) {
   for (const [id, cluster] of Object.entries(structure.clusters)) {
     if (geometry.clusters[id]) drawFrame(id, cluster, geometry.clusters[id], layers, parts);
   }
-  const taken = Object.entries(structure.nodes)
+  const boxes = Object.entries(structure.nodes)
     .filter(([id]) => geometry.nodes[id])
     .map(([id, node]) => areaOf(geometry.nodes[id], node.width, node.height));
-  const room = { taken, crowd: crowdOf(structure, geometry) };
-  const lines = Object.entries(structure.edges).filter(([id]) => geometry.edges[id]);
-  // Those for whose labels the layout has kept room come first.
-  for (const free of [false, true]) {
-    for (const [id, edge] of lines) {
+  const occupied = { boxes, obstacles: findObstacles(structure, geometry) };
+  const edges = Object.entries(structure.edges).filter(([id]) => geometry.edges[id]);
+  // The edges of copies come last: their labels must avoid the labels that Graphviz has placed.
+  for (const ofCopies of [false, true]) {
+    for (const [id, edge] of edges) {
       const line = geometry.edges[id];
-      if (Boolean(line.copyEnd) === free)
-        drawLine(id, edge, line, layers, parts, geometry.clusters[structure.nodes[edge.source]?.cluster ?? ""], room);
+      const frame = geometry.clusters[structure.nodes[edge.source]?.cluster ?? ""];
+      if (Boolean(line.copyEnd) === ofCopies) drawLine(id, edge, line, layers, parts, frame, occupied);
     }
   }
   for (const [id, node] of Object.entries(structure.nodes)) {

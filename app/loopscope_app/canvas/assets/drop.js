@@ -1,4 +1,4 @@
-// Files that are dropped anywhere on the page go to the uploader that opens models.
+// Drop target: files that are dropped anywhere on the page go to the uploader that opens models.
 
 import { fileField, takesFiles } from "./streamlit.js";
 
@@ -6,7 +6,7 @@ import { fileField, takesFiles } from "./streamlit.js";
 
 const VEIL = "loopscope-drop";
 const QUESTION = "loopscope-drop-question";
-const NOTICED = 4000; // milliseconds
+const MESSAGE_TIME = 4000; // milliseconds for which a message is shown
 
 /** @param {DragEvent} event */
 function hasFiles(event) {
@@ -17,7 +17,7 @@ function hasFiles(event) {
 const namesOf = (files) => [...files].map((file) => file.name);
 
 /**
- * Whether the uploader takes all files.
+ * Return true if the uploader accepts all files.
  * @param {FileList} files
  * @param {string[]} endings
  */
@@ -33,11 +33,11 @@ function open(files) {
 }
 
 /**
- * An element inside another one, made when it is not there.
+ * Return the child element of a class, which is created if it does not exist.
  * @param {ParentNode & Node} parent
  * @param {string} className
  */
-function part(parent, className) {
+function childOf(parent, className) {
   const element = parent.querySelector(`.${className}`) ?? document.createElement("div");
   if (!element.isConnected) {
     element.className = className;
@@ -47,13 +47,13 @@ function part(parent, className) {
 }
 
 /**
- * Asks whether the open model shall be replaced.
+ * Ask whether to replace the open model.
  * @param {HTMLElement} box
  * @param {FileList} files
  */
-function ask(box, files) {
-  const words = document.createElement("p");
-  words.textContent = `Open ${namesOf(files).join(" and ")}?`;
+function confirmOpen(box, files) {
+  const message = document.createElement("p");
+  message.textContent = `Open ${namesOf(files).join(" and ")}?`;
   const [yes, no] = ["Open", "Cancel"].map((label) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -73,31 +73,31 @@ function ask(box, files) {
   };
   box.setAttribute("role", "dialog");
   box.setAttribute("aria-label", "Open the dropped file");
-  box.replaceChildren(words, yes, no);
+  box.replaceChildren(message, yes, no);
   box.classList.add("shown");
   yes.focus();
 }
 
 /**
- * Says something for some seconds.
+ * Show a message for some seconds.
  * @param {HTMLElement} box
  * @param {string} text
  */
-function say(box, text) {
-  const words = document.createElement("p");
-  words.textContent = text;
-  words.setAttribute("role", "status");
-  box.replaceChildren(words);
+function showMessage(box, text) {
+  const message = document.createElement("p");
+  message.textContent = text;
+  message.setAttribute("role", "status");
+  box.replaceChildren(message);
   box.classList.add("shown");
-  setTimeout(() => words.isConnected && box.classList.remove("shown"), NOTICED);
+  setTimeout(() => message.isConnected && box.classList.remove("shown"), MESSAGE_TIME);
 }
 
 /** @param {Call<{ ask: boolean, endings: string[] }>} call */
 export default function ({ data, parentElement }) {
-  const veil = part(parentElement, VEIL);
+  const veil = childOf(parentElement, VEIL);
   veil.textContent = "Drop to open";
-  const question = part(parentElement, QUESTION);
-  const { endings, ask: asks } = data ?? { endings: [], ask: false };
+  const question = childOf(parentElement, QUESTION);
+  const { endings, ask: needsConfirmation } = data ?? { endings: [], ask: false };
 
   /** @param {DragEvent} event */
   const over = (event) => {
@@ -116,8 +116,11 @@ export default function ({ data, parentElement }) {
     event.preventDefault();
     const { files } = /** @type {DataTransfer} */ (event.dataTransfer);
     if (!areModels(files, endings))
-      say(question, `${namesOf(files).join(" and ")} is not a model: expected ${endings.slice(0, 3).join(", ")} …`);
-    else if (asks) ask(question, files);
+      showMessage(
+        question,
+        `${namesOf(files).join(" and ")} is not a model: expected ${endings.slice(0, 3).join(", ")} …`,
+      );
+    else if (needsConfirmation) confirmOpen(question, files);
     else open(files);
   };
   document.addEventListener("dragover", over);

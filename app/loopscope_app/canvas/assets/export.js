@@ -1,9 +1,9 @@
-// Export: the picture as it looks now, with every style written into it, so that any program can show and print it.
+// Export of the picture as it looks now: a standalone SVG document with all styles as attributes, or a PNG.
 
 import { inside, penOf } from "../../assets/element.js";
 import { SVG, svgElement } from "./svg.js";
 
-const KEPT = [
+const PROPERTIES = [
   "fill",
   "fill-opacity",
   "stroke",
@@ -15,17 +15,18 @@ const KEPT = [
   "opacity",
   "paint-order",
 ];
-const KEPT_OF_TEXT = ["font-family", "font-size", "font-weight", "text-anchor"];
+const TEXT_PROPERTIES = ["font-family", "font-size", "font-weight", "text-anchor"];
 
 /**
- * Makes something of a picture that has all its words, however far away it is on the screen, no ring that is about to breathe, and in print light colours.
+ * Call `create` while the picture is styled for paper: with all texts at any zoom, without the pulsing ring, and in the
+ * light theme if it is printed.
  * @param {HTMLElement} root
  * @param {boolean} printed
- * @param {(paper: string) => string} make
+ * @param {(paper: string) => string} create receives the colour of the paper
  */
-export function onPaper(root, printed, make) {
+export function onPaper(root, printed, create) {
   const stage = inside(root, ".stage");
-  const was = {
+  const before = {
     far: stage.classList.contains("far"),
     moving: root.classList.contains("moving"),
     theme: root.dataset.theme ?? "",
@@ -33,15 +34,15 @@ export function onPaper(root, printed, make) {
   stage.classList.remove("far");
   root.classList.add("moving");
   if (printed) root.dataset.theme = "light";
-  const made = make(getComputedStyle(root).getPropertyValue("--paper").trim());
-  stage.classList.toggle("far", was.far);
-  root.classList.toggle("moving", was.moving);
-  root.dataset.theme = was.theme;
-  return made;
+  const result = create(getComputedStyle(root).getPropertyValue("--paper").trim());
+  stage.classList.toggle("far", before.far);
+  root.classList.toggle("moving", before.moving);
+  root.dataset.theme = before.theme;
+  return result;
 }
 
 /**
- * A standalone SVG document of what is drawn.
+ * Return the picture as a standalone SVG document.
  * @param {SVGSVGElement} svg
  * @param {string} paper
  */
@@ -52,20 +53,20 @@ export function standalone(svg, paper) {
   const dropped = [];
   for (const [i, original] of originals.entries()) {
     const style = getComputedStyle(original);
-    const made = copies[i];
+    const element = copies[i];
     if (style.display === "none" || style.opacity === "0" || original.matches(".reach, .button")) {
-      dropped.push(made);
+      dropped.push(element);
       continue;
     }
     const isText = original.tagName === "text" || original.tagName === "tspan";
-    for (const name of isText ? [...KEPT, ...KEPT_OF_TEXT] : KEPT) {
+    for (const name of isText ? [...PROPERTIES, ...TEXT_PROPERTIES] : PROPERTIES) {
       const value = plainColour(style.getPropertyValue(name));
-      if (original.tagName !== "g" || name === "opacity") made.setAttribute(name, value);
+      if (original.tagName !== "g" || name === "opacity") element.setAttribute(name, value);
     }
     for (const name of ["class", "role", "aria-label", "data-address", "data-node", "data-edge", "data-frame"])
-      made.removeAttribute(name);
+      element.removeAttribute(name);
   }
-  for (const made of dropped) made.remove();
+  for (const element of dropped) element.remove();
   copy.setAttribute("xmlns", SVG);
   const { x, y, width, height } = copy.viewBox.baseVal;
   copy.prepend(svgElement("rect", { x, y, width, height, fill: paper }));
@@ -73,14 +74,14 @@ export function standalone(svg, paper) {
 }
 
 /**
- * Colours that only browsers know, such as color(srgb 0.1 0.2 0.3 / 0.5), in the form that every program knows.
+ * Return a colour such as color(srgb 0.1 0.2 0.3 / 0.5), which only browsers read, as rgb() or rgba().
  * @param {string} text
  */
 function plainColour(text) {
-  const found = /^color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)(?: \/ ([\d.]+))?\)$/.exec(text);
-  if (!found) return text;
-  const [r, g, b] = found.slice(1, 4).map((part) => Math.round(Math.min(1, Math.max(0, Number(part))) * 255));
-  return found[4] === undefined ? `rgb(${r}, ${g}, ${b})` : `rgba(${r}, ${g}, ${b}, ${found[4]})`;
+  const match = /^color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)(?: \/ ([\d.]+))?\)$/.exec(text);
+  if (!match) return text;
+  const [r, g, b] = match.slice(1, 4).map((part) => Math.round(Math.min(1, Math.max(0, Number(part))) * 255));
+  return match[4] === undefined ? `rgb(${r}, ${g}, ${b})` : `rgba(${r}, ${g}, ${b}, ${match[4]})`;
 }
 
 /**
@@ -96,7 +97,7 @@ function download(blob, name) {
 }
 
 /**
- * Saves a picture: SVG, or PNG at twice the size of a plain screen.
+ * Save a picture as SVG, or as PNG with two pixels per unit (fewer if it is very large).
  * @param {string} svg
  * @param {string} name
  * @param {boolean} asPixels
@@ -107,7 +108,7 @@ export async function savePicture(svg, name, asPixels) {
 }
 
 /**
- * Copies a picture as PNG to the clipboard; false where the browser does not allow it.
+ * Copy a picture to the clipboard as PNG. Return false if the browser does not allow it.
  * @param {string} svg
  */
 export async function copyPicture(svg) {
@@ -137,7 +138,7 @@ async function pixelsOf(svg) {
   [canvas.width, canvas.height] = [picture.width * scale, picture.height * scale];
   penOf(canvas).drawImage(picture, 0, 0, canvas.width, canvas.height);
   URL.revokeObjectURL(picture.src);
-  return new Promise((done, failed) => {
-    canvas.toBlob((pixels) => (pixels ? done(pixels) : failed(new Error("no pixels"))), "image/png");
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((pixels) => (pixels ? resolve(pixels) : reject(new Error("no pixels"))), "image/png");
   });
 }

@@ -1,4 +1,4 @@
-// Frames: loops, branches and unrolled iterations, drawn around what they hold.
+// Drawing of frames: loops, branches and unrolled iterations.
 
 import { button, svgElement, svgText } from "./svg.js";
 
@@ -29,7 +29,7 @@ export function drawFrame(id, cluster, box, layers, parts) {
     }),
   );
   layers.frames.append(group);
-  // Words and buttons lie above the lines that cross the frame's border.
+  // The header is in a layer above the edges that cross the frame's border.
   const head = svgElement("g", { class: `head ${cluster.kind}`, "data-frame": id });
   let x = box.x + 14;
   const y = box.y + 21;
@@ -68,7 +68,7 @@ export function drawFrame(id, cluster, box, layers, parts) {
     titleWidth,
     stateEnd,
     stateWidth: 0,
-    told: "",
+    stateText: "",
     at: { x: box.x + box.width / 2, y: box.y + 20 },
     width: 60,
     height: 30,
@@ -76,15 +76,16 @@ export function drawFrame(id, cluster, box, layers, parts) {
 }
 
 /**
- * What can be done with a frame, from right to left.
+ * Return the buttons of a frame from right to left: action, icon and label.
  * @param {ViewCluster} cluster
  */
 function headButtons(cluster) {
-  const found = [];
+  /** @type {[action: string, path: string, label: string][]} */
+  const buttons = [];
   if (cluster.body && cluster.kind !== "group")
-    found.push(["open", "M5 2.5 H2.5 V11.5 H11.5 V9 M7.5 2.5 H11.5 V6.5 M11.5 2.5 L6.5 7.5", "Open on its own"]);
+    buttons.push(["open", "M5 2.5 H2.5 V11.5 H11.5 V9 M7.5 2.5 H11.5 V6.5 M11.5 2.5 L6.5 7.5", "Open on its own"]);
   if (cluster.loop && cluster.body)
-    found.push([
+    buttons.push([
       "unroll",
       cluster.copies
         ? "M11.2 4.2 A4.8 4.8 0 1 0 11.8 8 M11.8 1.6 V4.8 H8.6"
@@ -92,14 +93,14 @@ function headButtons(cluster) {
       cluster.copies ? "Draw the loop once, with back edges" : "Unroll: iterations side by side",
     ]);
   if (cluster.copies) {
-    found.push(
+    buttons.push(
       ["later", "M5 2.5 L9.5 7 L5 11.5", "Later iterations"],
       ["earlier", "M9 2.5 L4.5 7 L9 11.5", "Earlier iterations"],
     );
-    found.push(
+    buttons.push(
       ["wider", "M7 3 V11 M3 7 H11", "One iteration more side by side"],
       ["fewer", "M3 7 H11", "One iteration fewer"],
     );
   }
-  return found;
+  return buttons;
 }

@@ -1,9 +1,9 @@
-// Geometry: from Graphviz's answer to numbers, and what areas and curves are asked.
+// Geometry: reads Graphviz's answer, and computes with areas and curves.
 
 /** @import { Bounds, DotAnswer, DotEdge, Geometry, Line, Point } from "./picture.js" */
 
 /**
- * How many lines that should run downwards do not.
+ * Return the number of edges that should run downwards and run upwards.
  * @param {string} answer
  */
 export function linesUpwards(answer) {
@@ -14,10 +14,10 @@ export function linesUpwards(answer) {
   ).length;
 }
 
-const BELOW = 8; // more than Graphviz's margin that a frame has below its last boxes, for their values
+const EXTRA_BOTTOM = 8; // pixels added below the last boxes of a frame for their values
 
 /**
- * From Graphviz's json0 (y upwards, text) to numbers with y downwards.
+ * Convert Graphviz's json0 (texts, y upwards) to numbers with y downwards.
  * @param {DotAnswer} json
  */
 export function readGeometry(json) {
@@ -27,11 +27,11 @@ export function readGeometry(json) {
     return { x, y: height - y };
   };
   /** @type {Geometry} */
-  const geometry = { width, height: height + BELOW, nodes: {}, clusters: {}, edges: {} };
+  const geometry = { width, height: height + EXTRA_BOTTOM, nodes: {}, clusters: {}, edges: {} };
   for (const object of json.objects ?? []) {
     if (object.name?.startsWith("cluster_") && object.bb) {
       const [x0, y0, x1, y1] = object.bb.split(",").map(Number);
-      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 + BELOW };
+      geometry.clusters[object.id] = { x: x0, y: height - y1, width: x1 - x0, height: y1 - y0 + EXTRA_BOTTOM };
     } else if (object.pos) {
       geometry.nodes[object.id] = point(object.pos);
     }
@@ -39,13 +39,13 @@ export function readGeometry(json) {
   for (const edge of json.edges ?? []) {
     if (!edge.id || !edge.pos) continue;
     /** @type {Line} */
-    const made = { points: [], begin: null, end: null, label: edge.lp ? point(edge.lp) : null };
+    const line = { points: [], begin: null, end: null, label: edge.lp ? point(edge.lp) : null };
     for (const part of edge.pos.split(" ")) {
-      if (part.startsWith("s,")) made.begin = point(part.slice(2));
-      else if (part.startsWith("e,")) made.end = point(part.slice(2));
-      else if (part) made.points.push(point(part));
+      if (part.startsWith("s,")) line.begin = point(part.slice(2));
+      else if (part.startsWith("e,")) line.end = point(part.slice(2));
+      else if (part) line.points.push(point(part));
     }
-    geometry.edges[edge.id] = made;
+    geometry.edges[edge.id] = line;
   }
   return geometry;
 }
@@ -63,11 +63,12 @@ export const overlap = (/** @type {Bounds} */ a, /** @type {Bounds} */ b) =>
   a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
 /**
- * Points along a curve of Bezier pieces.
+ * Return points along a curve of cubic Bezier pieces.
  * @param {Point[]} points
+ * @param {number} step difference of the curve parameter between two points, 0 to 1
  */
 export function sampled(points, step = 0.1) {
-  const found = [points[0]];
+  const samples = [points[0]];
   for (let i = 0; i + 3 < points.length; i += 3) {
     for (let t = step; t <= 1; t += step) {
       const mix = (/** @type {"x" | "y"} */ key) =>
@@ -75,8 +76,8 @@ export function sampled(points, step = 0.1) {
         3 * (1 - t) ** 2 * t * points[i + 1][key] +
         3 * (1 - t) * t * t * points[i + 2][key] +
         t ** 3 * points[i + 3][key];
-      found.push({ x: mix("x"), y: mix("y") });
+      samples.push({ x: mix("x"), y: mix("y") });
     }
   }
-  return found;
+  return samples;
 }

@@ -1,6 +1,7 @@
-// Keys and buttons of the transport bar. The canvas handles them before Streamlit does, wherever the focus of the page is.
+// Keys and buttons of the transport bar. They are handled before Streamlit handles them, wherever the focus of the page
+// is.
 
-import { host } from "./host.js";
+import { environment } from "./environment.js";
 
 /**
  * @import { Playback } from "./playback.js"
@@ -20,49 +21,52 @@ const KEYS = {
   "Shift+ArrowRight": "next",
   End: "run",
 };
-const ACTS = ["click", "keydown", "change", "focusout"]; // events of actions that reach Python
-const WRITTEN_IN = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
-/** Where arrow keys scroll, once keys have led there; after a click they move the run. */
-const SCROLLED = "[role=region][tabindex]";
-const CHOSEN_WITH_KEYS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
-/** What Space switches, once keys have led there; after a click Space plays the run. */
-const SWITCHED = "input[type=checkbox], summary";
-/** Where a digit begins to write into a cell. */
-const TABLE = "canvas, [role=grid]";
+const ACTIONS = ["click", "keydown", "change", "focusout"]; // events of actions of the user that may reach Python
+/** Elements in which keys write text. */
+const TEXT_INPUTS = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
+/** Regions that arrow keys scroll if they got the focus by keyboard; after a click, arrow keys move the run. */
+const SCROLL_REGIONS = "[role=region][tabindex]";
+/** Widgets that use the arrow keys themselves. */
+const KEYBOARD_WIDGETS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
+/** Elements that Space toggles if they got the focus by keyboard; after a click, Space plays the run. */
+const TOGGLES = "input[type=checkbox], summary";
+/** Tables, in which a digit starts to edit a cell. */
+const TABLES = "canvas, [role=grid]";
 const RADIO = "[role=radio]";
-const COMES_BACK = 1500; // milliseconds in which the page may give the focus back to a radio button that was clicked
-let clickedRadio = -Infinity; // when the last click was on one
+const FOCUS_RETURN = 1500; // milliseconds after a click within which Streamlit may focus the clicked radio button again
+let lastRadioClick = -Infinity; // time of the last click, if it was on a radio button
 
 /**
- * Passes the keys and clicks that move the run to a playback, and notes the time of every other action, until the signal aborts.
+ * Pass the keys and clicks that move the run to a playback, and the times of all actions of the user, until the signal
+ * aborts.
  * @param {Playback} playback
  * @param {AbortSignal} signal
- * @param {Document | ShadowRoot} around the part of the page whose events count
+ * @param {Document | ShadowRoot} scope the part of the page whose events are handled
  */
-export function listen(playback, signal, around = document) {
+export function listen(playback, signal, scope = document) {
   const options = { capture: true, signal };
-  around.addEventListener("click", (event) => clicked(playback, /** @type {MouseEvent} */ (event)), options);
-  around.addEventListener("keydown", (event) => pressed(playback, /** @type {KeyboardEvent} */ (event)), options);
-  for (const act of ACTS) around.addEventListener(act, () => playback.touch(), options);
+  scope.addEventListener("click", (event) => handleClick(playback, /** @type {MouseEvent} */ (event)), options);
+  scope.addEventListener("keydown", (event) => handleKey(playback, /** @type {KeyboardEvent} */ (event)), options);
+  for (const action of ACTIONS) scope.addEventListener(action, () => playback.noteUserAction(), options);
 }
 
 /**
  * @param {Playback} playback
  * @param {KeyboardEvent} event
  */
-function pressed(playback, event) {
+function handleKey(playback, event) {
   if (event.ctrlKey || event.metaKey || event.altKey || !playback.isShown) return;
   const target = /** @type {Element} */ (event.composedPath()[0]);
   if (target.closest?.("[data-walking]") && event.key.startsWith("Arrow") && !event.shiftKey) return;
-  if (target.matches?.(`${SCROLLED}:focus-visible`) && event.key.startsWith("Arrow") && !event.shiftKey) return;
-  if (target.matches?.(`:is(${SWITCHED}):focus-visible`) && event.key === " ") return;
-  if (event.key === "Tab") clickedRadio = -Infinity;
-  const keepsKeys = target.closest?.(`${WRITTEN_IN}, ${CHOSEN_WITH_KEYS}`);
-  if (keepsKeys && !(keepsKeys.matches(RADIO) && performance.now() - clickedRadio < COMES_BACK)) return;
+  if (target.matches?.(`${SCROLL_REGIONS}:focus-visible`) && event.key.startsWith("Arrow") && !event.shiftKey) return;
+  if (target.matches?.(`:is(${TOGGLES}):focus-visible`) && event.key === " ") return;
+  if (event.key === "Tab") lastRadioClick = -Infinity;
+  const keyUser = target.closest?.(`${TEXT_INPUTS}, ${KEYBOARD_WIDGETS}`);
+  if (keyUser && !(keyUser.matches(RADIO) && performance.now() - lastRadioClick < FOCUS_RETURN)) return;
   const name = KEYS[`${event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""}${event.key}`];
   if (event.key === " " && !target.closest?.("button")) playback.toggle();
-  else if (name && playback.run !== undefined) playback.go(name);
-  else if (name || target.closest?.(TABLE) || !playback.canvas.byKey(event.key)) return;
+  else if (name && playback.run !== undefined) playback.move(name);
+  else if (name || target.closest?.(TABLES) || !playback.canvas.input.runCommandOfKey(event.key)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
 }
@@ -71,18 +75,18 @@ function pressed(playback, event) {
  * @param {Playback} playback
  * @param {MouseEvent} event
  */
-function clicked(playback, event) {
+function handleClick(playback, event) {
   const target = /** @type {Element} */ (event.target);
-  // After a click the keys control the run; after keyboard focus they still control the focused widget.
-  clickedRadio = event.detail && target.closest?.(RADIO) ? performance.now() : -Infinity;
+  // After a click on a widget, keys move the run: the widget loses the focus.
+  lastRadioClick = event.detail && target.closest?.(RADIO) ? performance.now() : -Infinity;
   if (event.detail && target.closest?.(`${RADIO}, [role=option]`))
     setTimeout(() => /** @type {HTMLElement | null} */ (document.activeElement)?.blur());
   const inside = /** @type {Element} */ (event.composedPath()[0]);
-  if (event.detail) /** @type {HTMLElement | null} */ (inside.closest?.(SCROLLED))?.blur();
-  const wanted = host.moveOfButton(target);
-  const name = Object.values(KEYS).find((one) => one === wanted);
+  if (event.detail) /** @type {HTMLElement | null} */ (inside.closest?.(SCROLL_REGIONS))?.blur();
+  const move = environment.moveOfButton(target);
+  const name = Object.values(KEYS).find((known) => known === move);
   if (!name || playback.run === undefined || !playback.isShown) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  playback.go(name);
+  playback.move(name);
 }

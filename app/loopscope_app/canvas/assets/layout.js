@@ -1,16 +1,17 @@
-// Layout: DOT text -> geometry, by Graphviz in a worker that is ended when it takes too long.
+// Layout: computes the geometry of a DOT text with Graphviz, in a worker that is terminated when it takes too long.
 
 import { linesUpwards } from "./geometry.js";
-import { layOutRows } from "./rows.js";
+import { layOutRows } from "./row_layout.js";
 import { shared } from "./shared.js";
 
 /**
  * @import { Geometry } from "./picture.js"
  * @import { Structure } from "./protocol.js"
- * @typedef {[attributes: Record<string, unknown>, milliseconds: number]} Rung extra graph attributes, and how long to wait
+ * @typedef {[attributes: Record<string, unknown>, milliseconds: number]} Rung graph attributes to add, and the time
+ *   limit
  */
 
-// What to try when a layout takes too long. Two seconds in all; then more has to be folded.
+// A ladder is a list of attempts, each rougher than the one before. After two seconds in all, parts must be folded.
 const ROUGH = { nslimit: 0.1, nslimit1: 0.1, mclimit: 0.1 };
 /** @type {Rung[]} */
 const LADDER = [
@@ -18,9 +19,9 @@ const LADDER = [
   [ROUGH, 350],
   [{ ...ROUGH, splines: "line" }, 800],
 ];
-// A small picture takes longer on a busy machine only: nothing in it needs to be folded.
-const SMALL = 150;
-const FEW_LINES = 300;
+// A small picture exceeds its time only on a busy machine: it is waited for, and nothing in it is folded.
+const FEW_BOXES = 150;
+const FEW_EDGES = 300;
 /** @type {Rung[]} */
 const LADDER_OF_SMALL = [
   [{}, 1500],
@@ -28,67 +29,74 @@ const LADDER_OF_SMALL = [
   [{}, 20000],
 ];
 /**
- * Another way to find the rows, slower but blind to frames: for pictures in which lines run upwards, because a frame was
- * set too high.
+ * Another way to rank the boxes, slower and without regard to frames: for pictures in which edges run upwards, because
+ * a frame was placed too high.
  * @type {Rung}
  */
 const LEVEL = [{ newrank: true }, 450];
 /**
- * For a picture of which nothing more can be folded: on a busy machine even a small one may take longer than the ladder
- * gives it.
+ * The ladder for a picture in which nothing more can be folded: on a busy machine even a small picture may exceed the
+ * time limits of its ladder.
  * @type {Rung[]}
  */
 export const PATIENT = [[{}, 20000]];
-const KEPT_LAYOUTS = 24;
+const CACHE_SIZE = 24;
+/** Graphviz's answers by DOT text. */
 const answers = new Map();
 
+/** No attempt of a ladder has finished in time. */
 export class TooDense extends Error {}
 
 /**
- * Geometry of a structure; TooDense when no step of the ladder finishes in time. One layout runs at a time.
+ * Return the geometry of a structure. Throw TooDense if no attempt finishes in time. Layouts run one after the other.
  * @param {Structure} structure
  * @param {Rung[]} ladder
  * @returns {Promise<Geometry>}
  */
 export function layOut(structure, ladder = ladderOf(structure)) {
-  const known = shared.layouts.get(structure.hash);
-  if (known) return Promise.resolve(known);
-  const made = shared.queue.then(() => climb(structure, ladder));
-  shared.queue = made.catch(() => {});
-  return made;
+  const cached = shared.layouts.get(structure.hash);
+  if (cached) return Promise.resolve(cached);
+  const layout = shared.queue.then(() => layOutAndCache(structure, ladder));
+  shared.queue = layout.catch(() => {});
+  return layout;
 }
 
-/** @param {Structure} structure */
+/**
+ * Return the attempts for a structure, by its size.
+ * @param {Structure} structure
+ */
 export function ladderOf(structure) {
-  const small = Object.keys(structure.nodes).length < SMALL && Object.keys(structure.edges).length < FEW_LINES;
-  return small ? LADDER_OF_SMALL : LADDER;
+  const { nodes, edges } = structure;
+  const isSmall = Object.keys(nodes).length < FEW_BOXES && Object.keys(edges).length < FEW_EDGES;
+  return isSmall ? LADDER_OF_SMALL : LADDER;
 }
 
 /**
  * @param {Structure} structure
  * @param {Rung[]} ladder
  */
-async function climb(structure, ladder) {
-  const began = performance.now();
-  const geometry = await layOutRows(structure, (dot) => climbOnce(dot, ladder));
-  geometry.milliseconds = performance.now() - began;
+async function layOutAndCache(structure, ladder) {
+  const start = performance.now();
+  const geometry = await layOutRows(structure, (dot) => runLadder(dot, ladder));
+  geometry.milliseconds = performance.now() - start;
   shared.layouts.set(structure.hash, geometry);
   for (const oldest of shared.layouts.keys()) {
-    if (shared.layouts.size <= KEPT_LAYOUTS) break;
+    if (shared.layouts.size <= CACHE_SIZE) break;
     shared.layouts.delete(oldest);
   }
   return geometry;
 }
 
 /**
- * Graphviz's answer to a DOT text; another window of the same unrolled loop often has the same text.
+ * Return Graphviz's answer to a DOT text, which is cached: other iterations of an unrolled loop often have the same
+ * text.
  *
- * With little time Graphviz may fail on a text that it lays out otherwise: then the next step of the ladder is tried, and
- * after the last step the text is laid out without limits.
+ * With a low iteration limit Graphviz may fail on a text that it can lay out. Then the next attempt is made, and after
+ * the last one the text is laid out without limits.
  * @param {string} dot
  * @param {Rung[]} ladder
  */
-async function climbOnce(dot, ladder) {
+async function runLadder(dot, ladder) {
   if (answers.has(dot)) return answers.get(dot);
   let failure;
   for (const rung of ladder) {
@@ -102,15 +110,15 @@ async function climbOnce(dot, ladder) {
       if (isLevel && linesUpwards(levelled) < upwards) answer = levelled;
     }
     answers.set(dot, answer);
-    if (answers.size > KEPT_LAYOUTS) answers.delete(answers.keys().next().value);
+    if (answers.size > CACHE_SIZE) answers.delete(answers.keys().next().value);
     return answer;
   }
-  if (failure && ladder !== PATIENT) return climbOnce(dot, PATIENT);
+  if (failure && ladder !== PATIENT) return runLadder(dot, PATIENT);
   throw failure ?? new TooDense();
 }
 
 /**
- * The error if it is a failure of Graphviz; other errors are thrown.
+ * Return an error if it is a failure of Graphviz; throw any other error.
  * @param {unknown} error
  */
 function failureOfGraphviz(error) {
@@ -119,12 +127,12 @@ function failureOfGraphviz(error) {
 }
 
 /**
- * Graphviz's answer, or null when it takes too long.
+ * Return Graphviz's answer, or null if it takes too long.
  * @param {string} dot
  * @param {Rung} rung
  */
 async function attempt(dot, [attributes, milliseconds]) {
-  shared.worker ??= await startedWorker();
+  shared.worker ??= await startWorker();
   let answer = null;
   try {
     answer = await shared.worker.run(dot, attributes, milliseconds);
@@ -134,14 +142,14 @@ async function attempt(dot, [attributes, milliseconds]) {
   return answer;
 }
 
-/** Stop the layout that is under way: the next request starts a worker anew. */
+/** Terminate the worker; the next request starts another one. */
 export function stopLayout() {
   shared.worker?.end();
   shared.worker = null;
 }
 
-/** A worker, as soon as the component that carries the library has come. */
-async function startedWorker() {
+/** Start a worker as soon as the layout library has arrived. */
+async function startWorker() {
   while (!shared.newWorker) await new Promise((resolve) => shared.waitingForLibrary.push(resolve));
   return shared.newWorker();
 }

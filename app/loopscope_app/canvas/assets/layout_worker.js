@@ -1,9 +1,9 @@
-// The layout library in a worker, which starts on it at once: it is ready when the first picture has come.
+// Layout worker: runs the layout library. It starts when the library arrives, to be ready for the first picture.
 
 import { shared } from "./shared.js";
 
 /**
- * The text that some bytes are when they are unpacked.
+ * Return the text of gzip-compressed bytes.
  * @param {BlobPart} bytes
  */
 export async function unpack(bytes) {
@@ -12,8 +12,8 @@ export async function unpack(bytes) {
 }
 
 /**
- * The worker's script: the library, and a few lines at its end. Not a module: a page that was opened as a file may start no
- * worker that is one. So what only modules may say is taken out of the library.
+ * Return the worker's script: the library and a few lines. It is not a module, because a page that was opened as a file
+ * cannot start a module worker. The syntax that only modules allow is therefore removed from the library.
  * @param {BlobPart} bytes
  */
 async function workerScript(bytes) {
@@ -32,15 +32,15 @@ async function workerScript(bytes) {
   return new Blob([source], { type: "text/javascript;charset=utf-8" });
 }
 
-/** The address that this page allows; empty before the first worker has started. */
-let allowed = "";
+/** Address of the script that a worker has started from on this page; empty before the first start. */
+let startedFrom = "";
 
 /**
- * The address of a script that holds all of it: in base64, because Chromium reads no address of more than 2 MB.
+ * Return a data: address that contains the script. Base64 keeps it short: Chromium accepts no address of more than 2 MB.
  * @param {Blob} script
  * @returns {Promise<string>}
  */
-function asData(script) {
+function dataAddress(script) {
   const reader = new FileReader();
   return new Promise((resolve) => {
     reader.addEventListener("load", () => resolve(/** @type {string} */ (reader.result)));
@@ -48,11 +48,11 @@ function asData(script) {
   });
 }
 
-/** A worker that lays out. A busy machine may take long to compile the library: only `end` stops the wait for it. */
+/** A worker with the layout library. On a busy machine its start may take long; only `end` stops the wait for it. */
 class LayoutWorker {
   /** @type {Worker | undefined} */
   worker;
-  /** Stops the request that is waited for. */
+  /** Rejects the request that is under way. */
   stop = () => {};
 
   /** @param {Blob} script */
@@ -62,21 +62,21 @@ class LayoutWorker {
       this.stop = () => reject(new Error("the layout was stopped"));
     });
     this.ready = this.start(script);
-    // Each request for a layout reports the failure.
+    // Failures are reported by the requests that await these promises.
     this.ended.catch(() => {});
     this.ready.catch(() => {});
   }
 
   /**
-   * Start from a blob, or from data where the page's policy forbids workers from blobs, as that of VS Code's notebooks does.
+   * Start from a blob. If the page's policy forbids that, as in VS Code's notebooks, start from a data: address.
    * @param {Blob} script
    */
   async start(script) {
-    if (allowed) return await this.load(allowed);
+    if (startedFrom) return await this.load(startedFrom);
     const address = URL.createObjectURL(script);
     const error = await this.load(address).catch((/** @type {Error} */ reason) => reason);
-    if (error) await this.load(await asData(script));
-    else allowed = address;
+    if (error) await this.load(await dataAddress(script));
+    else startedFrom = address;
   }
 
   /**
@@ -96,7 +96,8 @@ class LayoutWorker {
   }
 
   /**
-   * Graphviz's answer to a DOT text, or null when it takes too long. A failure of Graphviz itself has the name GraphvizError.
+   * Return Graphviz's answer to a DOT text, or null if it takes too long. Throw an error named GraphvizError if
+   * Graphviz fails.
    * @param {string} dot
    * @param {Record<string, string>} attributes
    * @param {number} milliseconds
@@ -122,19 +123,19 @@ class LayoutWorker {
 }
 
 /**
- * Begins with the library; nothing when it was begun with before, because it never changes.
- * @param {BlobPart} bytes compressed
+ * Start a worker with the library. Later calls do nothing, because the library never changes.
+ * @param {BlobPart} bytes the compressed library
  */
 export function startLibrary(bytes) {
   if (shared.newWorker) return;
   const script = workerScript(bytes);
   /** @type {Promise<LayoutWorker> | null} */
   let first = script.then((text) => new LayoutWorker(text));
-  first.catch(() => {}); // as above
+  first.catch(() => {}); // the failure is reported by the first request
   shared.newWorker = async () => {
     const worker = first ?? new LayoutWorker(await script);
     first = null;
     return await worker;
   };
-  for (const go of shared.waitingForLibrary.splice(0)) go();
+  for (const resume of shared.waitingForLibrary.splice(0)) resume();
 }

@@ -1,4 +1,4 @@
-// Carries the layout library to the page.
+// Component that carries the layout library to the page.
 
 import { startLibrary } from "./layout_worker.js";
 

@@ -1,4 +1,4 @@
-// What is in a canvas before any picture is: the stage, the tools, and what lies over its edges.
+// Markup of an empty canvas: the stage, the tools, and the elements that lie over the picture.
 
 const MARKUP = `
   <div class="stage"><div class="wrapper"></div><div class="shield"></div></div>
@@ -26,7 +26,7 @@ const MARKUP = `
   <div class="tooltip" aria-hidden="true"></div>
   <div class="notice"></div>`;
 
-/** An empty canvas, not on the page yet. */
+/** Return an empty canvas, which is not on the page yet. */
 export function emptyCanvas() {
   const root = document.createElement("div");
   root.className = "canvas";

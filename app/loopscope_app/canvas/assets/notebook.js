@@ -1,38 +1,38 @@
-// The canvas in a cell of a notebook: what Python keeps in the widget's model is drawn, and what is done here is sent there.
+// Canvas in a cell of a notebook: shows the state of an anywidget model, and sends the user's acts to Python.
 
-import { chosenWords, markRows, momentOf, put } from "./beside.js";
+import { environment, isOpaque } from "./environment.js";
 import { Canvas } from "./graph_canvas.js";
-import { host, isSeen } from "./host.js";
 import { listen } from "./keys.js";
 import { startLibrary } from "./layout_worker.js";
 import { shared } from "./shared.js";
+import { describeSelection, markRows, momentOf, setText } from "./side_panel.js";
 
 /**
  * @import { Moment } from "./protocol.js"
- * @typedef {object} Model anywidget's: what Python and all views of a widget hold in common
+ * @typedef {object} Model anywidget's model: the state that Python and all views of a widget share
  * @property {(name: string) => any} get
- * @property {(name: string, call: (...given: any[]) => void) => void} on
- * @property {(name: string, call: (...given: any[]) => void) => void} off
+ * @property {(name: string, call: (...values: any[]) => void) => void} on
+ * @property {(name: string, call: (...values: any[]) => void) => void} off
  * @property {(content: unknown) => void} send
  */
 
-const THEMED = { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-jp-theme-light"] };
+const THEME_ATTRIBUTES = { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-jp-theme-light"] };
 
-/** A notebook says its theme nowhere: the first background behind the cell that can be seen is it. */
-host.background = (element) => {
-  for (let one = outside(element); one; one = outside(one)) {
-    const colour = getComputedStyle(one).backgroundColor;
-    if (colour && isSeen(colour)) return colour;
+/** A notebook does not expose its theme: return the first opaque background behind the cell. */
+environment.background = (element) => {
+  for (let outer = parentOf(element); outer; outer = parentOf(outer)) {
+    const colour = getComputedStyle(outer).backgroundColor;
+    if (colour && isOpaque(colour)) return colour;
   }
   return "white";
 };
 
 /**
- * The element around one, also out of a shadow tree, and out of the canvas itself.
+ * Return the parent of an element; inside a shadow tree, the host of the tree.
  * @param {Element} element
  * @returns {Element | null}
  */
-function outside(element) {
+function parentOf(element) {
   const root = element.getRootNode();
   return root instanceof ShadowRoot ? root.host : element.parentElement;
 }
@@ -45,28 +45,28 @@ class Cell {
   constructor(model, element) {
     this.model = model;
     this.key = `cell ${crypto.getRandomValues(new Uint32Array(2)).join(" ")}`;
-    this.gone = new AbortController();
-    element.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys rest while the focus is here
+    this.listeners = new AbortController();
+    element.dataset.lmSuppressShortcuts = "true"; // switches JupyterLab's shortcuts off while the focus is here
     this.root = element.attachShadow({ mode: "open" });
     this.root.innerHTML = `<style>${model.get("sheet")}</style><div class="cell">${model.get("markup")}</div>`;
     this.canvas = new Canvas(/** @type {HTMLElement} */ (this.root.getElementById("canvas")), this.key);
     this.canvas.file = model.get("file");
     this.canvas.root.style.height = "100%";
     this.canvas.setState = (name, value) => model.send({ kind: name, value });
-    this.canvas.onPaint = () => this.tell();
+    this.canvas.onPaint = () => this.updatePanel();
     shared.canvases.set(this.key, this.canvas);
     shared.askers.set(this.key, (name, value) => model.send({ kind: name, value }));
-    this.hear();
+    this.addListeners();
   }
 
-  hear() {
+  addListeners() {
     const { playback } = this.canvas;
-    const { signal } = this.gone;
+    const { signal } = this.listeners;
     listen(playback, signal, this.root);
     this.on("change:structure", () => this.show());
     this.on("change:moment", () => this.receive());
-    this.on("change:said", () => this.say());
-    this.on("change:place", () => this.tell());
+    this.on("change:said", () => this.showStory());
+    this.on("change:place", () => this.updatePanel());
     this.on("msg:custom", (message, buffers) => {
       if (message.kind === "library") startLibrary(buffers[0]);
       if (message.kind === "stretch") playback.store(message.stretch);
@@ -76,29 +76,29 @@ class Cell {
       const row = /** @type {Element} */ (target).closest("tr[data-moment]");
       if (row) this.go(momentOf(row));
     });
-    const watcher = new MutationObserver(() => this.canvas.dress());
-    for (const one of [document.documentElement, document.body]) watcher.observe(one, THEMED);
-    // A notebook may put the cell on its page only after this.
-    const arrival = new ResizeObserver(() => this.canvas.dress());
-    arrival.observe(this.canvas.root);
+    const themeObserver = new MutationObserver(() => this.canvas.updateTheme());
+    for (const element of [document.documentElement, document.body]) themeObserver.observe(element, THEME_ATTRIBUTES);
+    // The theme can be read only once the notebook has put the cell on its page.
+    const sizeObserver = new ResizeObserver(() => this.canvas.updateTheme());
+    sizeObserver.observe(this.canvas.root);
     signal.addEventListener("abort", () => {
-      watcher.disconnect();
-      arrival.disconnect();
+      themeObserver.disconnect();
+      sizeObserver.disconnect();
     });
   }
 
   /**
    * @param {string} name
-   * @param {(...words: any[]) => void} call
+   * @param {(...values: any[]) => void} call
    */
   on(name, call) {
     this.model.on(name, call);
-    this.gone.signal.addEventListener("abort", () => this.model.off(name, call));
+    this.listeners.signal.addEventListener("abort", () => this.model.off(name, call));
   }
 
   open() {
     if (!shared.newWorker) this.model.send({ kind: "library" });
-    this.say();
+    this.showStory();
     this.receive();
     this.show();
   }
@@ -107,52 +107,51 @@ class Cell {
     this.canvas.show(this.model.get("structure"), this.key);
   }
 
-  /** Where the run is, and what Python has heard. */
+  /** Receive the moment of the run with Python's confirmations. */
   receive() {
     /** @type {Moment} */
     const moment = { ...this.model.get("moment"), key: this.key };
     shared.overlays.set(this.key, moment);
     this.canvas.receive(moment);
-    this.tell();
+    this.updatePanel();
   }
 
-  /** What the run did; Python has escaped it. */
-  say() {
-    const said = this.root.getElementById("said");
-    if (said) said.innerHTML = this.model.get("said");
-    this.tell();
+  /** Show what the run did: HTML in which Python has escaped the texts of the model. */
+  showStory() {
+    const story = this.root.getElementById("said");
+    if (story) story.innerHTML = this.model.get("said");
+    this.updatePanel();
   }
 
   /** @param {number} step */
   go(step) {
     const { playback } = this.canvas;
-    playback.grab();
-    playback.slide(step);
-    playback.release();
+    playback.startDrag();
+    playback.dragTo(step);
+    playback.endDrag();
   }
 
-  /** The words beside the picture. */
-  tell() {
+  updatePanel() {
     const { playback, structure, overlay } = this.canvas;
     const { step, steps } = this.model.get("moment");
     if (step === undefined) return;
-    const here = playback.run === undefined ? step : playback.step;
-    const known = Math.max(steps, playback.steps, here);
-    const place = here === step ? ` · ${this.model.get("place")}` : "";
-    put(this.root, "place", `Step ${here.toLocaleString("en")} of ${known.toLocaleString("en")}${place}`);
-    if (structure) put(this.root, "chosen", chosenWords(structure, this.canvas.selected, overlay));
-    put(this.root, "play", playback.playing ? "Pause" : "Play");
-    markRows(this.root, here);
+    const shown = playback.run === undefined ? step : playback.step;
+    const last = Math.max(steps, playback.steps, shown);
+    const place = shown === step ? ` · ${this.model.get("place")}` : "";
+    setText(this.root, "place", `Step ${shown.toLocaleString("en")} of ${last.toLocaleString("en")}${place}`);
+    if (structure) setText(this.root, "chosen", describeSelection(structure, this.canvas.selected, overlay));
+    setText(this.root, "play", playback.playing ? "Pause" : "Play");
+    markRows(this.root, shown);
   }
 
   end() {
-    this.gone.abort();
+    this.listeners.abort();
     this.canvas.playback.pause(false);
     for (const table of [shared.canvases, shared.overlays, shared.askers]) table.delete(this.key);
   }
 }
 
-/** @param {{ model: Model, el: HTMLElement }} given */
+/** @param {{ model: Model, el: HTMLElement }} view */
 function render({ model, el }) {
   const cell = new Cell(model, el);
   cell.open();

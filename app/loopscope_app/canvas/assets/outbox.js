@@ -1,60 +1,64 @@
 // Outbox: numbered messages to Python, sent again until Python confirms them.
 
-import { host } from "./host.js";
+import { environment } from "./environment.js";
 
-export const AGAIN = 1000; // milliseconds after which an unconfirmed message is sent again
+export const RETRY_INTERVAL = 1000; // milliseconds after which an unconfirmed message is sent again
 
-/** @template {{ count: number }} Word */
+/** @template {{ count: number }} Message */
 export class Outbox {
-  /** Those that are not confirmed. @type {Word[]} */
-  words = [];
+  /** The messages that are not confirmed. @type {Message[]} */
+  messages = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  again = undefined;
+  retryTimer = undefined;
 
   /**
-   * @param {(words: Word[]) => unknown} tell receives all unconfirmed messages, since of calls in quick succession Python receives
-   *   only the last. It returns false when the page is gone.
+   * @param {(messages: Message[]) => unknown} send receives all unconfirmed messages, because Python receives only the
+   *   last of several calls in quick succession. It returns false when the page is gone.
    */
-  constructor(tell) {
-    this.tell = tell;
+  constructor(send) {
+    this.send = send;
   }
 
-  /** @param {Word} word */
-  add(word) {
-    this.words.push(word);
-    this.now();
-  }
-
-  /** And again while it is not confirmed: in the moment in which a page opens, a word may be lost. */
-  now() {
-    clearTimeout(this.again);
-    if (this.words.length && this.tell(this.words) !== false) this.again = setTimeout(() => this.repeat(), AGAIN);
+  /** @param {Message} message */
+  add(message) {
+    this.messages.push(message);
+    this.flush();
   }
 
   /**
-   * A message takes the states of all widgets with it. While Python draws its answer these are earlier ones, which
-   * would take back what the answer sets, such as the tab of the dock.
+   * Send all messages now, and again later if they are not confirmed: a page that is just opening may lose a message.
    */
-  repeat() {
-    if (host.isDrawing()) this.again = setTimeout(() => this.repeat(), AGAIN);
-    else this.now();
+  flush() {
+    clearTimeout(this.retryTimer);
+    if (this.messages.length && this.send(this.messages) !== false)
+      this.retryTimer = setTimeout(() => this.retry(), RETRY_INTERVAL);
   }
 
   /**
-   * Python has heard all up to this number.
-   * @param {number} count
+   * Send again, unless Python is drawing its answer. A message carries the states of all widgets; old states would undo
+   * what the answer sets, such as the tab of the dock.
+   */
+  retry() {
+    if (environment.isDrawing()) this.retryTimer = setTimeout(() => this.retry(), RETRY_INTERVAL);
+    else this.flush();
+  }
+
+  /**
+   * Remove the messages that Python has confirmed.
+   * @param {number} count the largest confirmed number
    */
   confirm(count) {
-    this.words = this.words.filter((one) => one.count > count);
+    this.messages = this.messages.filter((message) => message.count > count);
   }
 
-  forget() {
-    this.words = [];
+  clear() {
+    this.messages = [];
   }
 }
 
 /**
- * Greater than that of any word before, also on an earlier visit.
+ * Return a number larger than the last one and than every number of an earlier visit: at least the time in
+ * milliseconds.
  * @param {number | undefined} last
  */
-export const numberAfter = (last) => Math.max((last ?? 0) + 1, Date.now());
+export const nextNumber = (last) => Math.max((last ?? 0) + 1, Date.now());

@@ -1,4 +1,4 @@
-// Hands the newest overlay to its canvas; small, because it comes with every step.
+// Component that hands the newest overlay to its canvas. It is small, because it is called at every step.
 
 import { shared } from "./shared.js";
 

@@ -1,4 +1,4 @@
-// Overview: the whole picture in small, with a frame round what is in sight.
+// Overview: a small drawing of the whole picture, with a frame around the visible part.
 
 import { inside, penOf } from "../../assets/element.js";
 import { MARGIN } from "./geometry.js";
@@ -9,14 +9,14 @@ import { MARGIN } from "./geometry.js";
  * @import { Structure } from "./protocol.js"
  */
 
-/** The zoom at which a whole picture needs no overview. */
-const WHOLE = 0.6;
-const APART = 22; // from the corner, with its padding and border
+/** Zoom from which on a whole picture needs no overview. */
+const LARGE_ENOUGH = 0.6;
+const DISTANCE = 22; // pixels from the corner of the view, with padding and border
 
 export class Overview {
   scale = 0;
-  /** The size that the frame was last laid out with. @type {Size | null} */
-  laid = null;
+  /** Size of the frame at its last layout; null if it must be laid out again. @type {Size | null} */
+  frameSize = null;
 
   /**
    * @param {HTMLElement} element
@@ -27,20 +27,20 @@ export class Overview {
     this.camera = camera;
     /** @type {HTMLCanvasElement} */
     this.canvas = inside(element, "canvas");
-    this.glass = inside(element, ".glass");
+    this.frame = inside(element, ".glass");
     element.addEventListener("pointerdown", (event) => this.jump(event));
     element.addEventListener("pointermove", (event) => event.buttons && this.jump(event));
   }
 
   /**
-   * Draws the boxes, once per layout.
+   * Draw the boxes of a picture.
    * @param {Structure} structure
    * @param {Geometry} geometry
-   * @param {(name: string) => string} style the value of a CSS variable
+   * @param {(name: string) => string} style returns the value of a CSS variable
    */
-  prepare(structure, geometry, style) {
+  setPicture(structure, geometry, style) {
     const { view, width, height } = this.camera;
-    // Small enough to leave the picture in sight on a small canvas too.
+    // On a small canvas, leave most of the picture visible.
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const wide = Math.min(10.5 * rem, view.width * 0.16);
     const high = Math.min(7.5 * rem, view.height * 0.22);
@@ -69,54 +69,59 @@ export class Overview {
     }
   }
 
-  /** Where it lies in the view: in the lower right corner, where there is more of the picture than the view shows. */
-  lying() {
+  /** Return the areas of the view that the overview covers: the lower right corner, or none. */
+  coveredAreas() {
     const { view, width, height } = this.camera;
     if (!this.element.classList.contains("on")) return [];
-    const [left, top] = [view.width - width * this.scale - APART, view.height - height * this.scale - APART];
+    const [left, top] = [view.width - width * this.scale - DISTANCE, view.height - height * this.scale - DISTANCE];
     return [{ left, top, right: view.width, bottom: view.height }];
   }
 
-  /** With every movement of the camera. */
+  /** Update the frame after a movement of the camera. */
   draw() {
     const { x, y, k, view, width, height } = this.camera;
     const { scale } = this;
-    const all = width * k <= view.width + 2 && height * k <= view.height + 2;
-    const needed = !all && (this.camera.panned || this.camera.fitted() < WHOLE);
+    const isAllVisible = width * k <= view.width + 2 && height * k <= view.height + 2;
+    const needed = !isAllVisible && (this.camera.movedByUser || this.camera.wholeZoom() < LARGE_ENOUGH);
     this.element.classList.toggle("on", needed && Boolean(scale));
     if (!needed || !scale) return;
     const [left, top] = [Math.max(0, -x / k), Math.max(0, -y / k)];
     const right = Math.min(width, (view.width - x) / k);
     const bottom = Math.min(height, (view.height - y) / k);
-    this.layGlass(left * scale, top * scale, {
+    this.placeFrame(left * scale, top * scale, {
       width: Math.max(4, (right - left) * scale),
       height: Math.max(4, (bottom - top) * scale),
     });
   }
 
-  /** Lays the frame out anew where the picture stays. */
-  rest() {
-    this.laid = null;
+  /** Lay the frame out again at the next drawing, because the picture rests. */
+  finishMovement() {
+    this.frameSize = null;
   }
 
   /**
-   * While the picture moves the frame is stretched, which needs no layout, unless its border would be seen to grow.
+   * While the picture moves, scale the frame, which needs no layout, unless its border would become visibly thicker or
+   * thinner.
    * @param {number} left
    * @param {number} top
    * @param {Size} size
    */
-  layGlass(left, top, size) {
-    const { style } = this.glass;
-    const near = (/** @type {number} */ share) => share > 0.6 && share < 1.7;
-    if (!this.laid || !near(size.width / this.laid.width) || !near(size.height / this.laid.height)) {
-      this.laid = size;
+  placeFrame(left, top, size) {
+    const { style } = this.frame;
+    const isClose = (/** @type {number} */ ratio) => ratio > 0.6 && ratio < 1.7;
+    const last = this.frameSize;
+    if (!last || !isClose(size.width / last.width) || !isClose(size.height / last.height)) {
+      this.frameSize = size;
       Object.assign(style, { width: `${size.width}px`, height: `${size.height}px` });
     }
-    const stretch = `${size.width / this.laid.width}, ${size.height / this.laid.height}`;
-    style.transform = `translate(${left}px, ${top}px) scale(${stretch})`;
+    const { width, height } = this.frameSize ?? size;
+    style.transform = `translate(${left}px, ${top}px) scale(${size.width / width}, ${size.height / height})`;
   }
 
-  /** @param {PointerEvent} event */
+  /**
+   * Move the middle of the view to a point of the overview.
+   * @param {PointerEvent} event
+   */
   jump(event) {
     event.stopPropagation();
     const area = this.canvas.getBoundingClientRect();

@@ -1,14 +1,12 @@
-// A run on a page of its own: all of it is in the page, and this answers the canvas as Python does in the app.
+// Run on a standalone page, which contains the whole run. This script answers the canvas as Python does in the app.
 
-import { BelowPicture } from "./below_picture.js";
-import { chosenWords, markRows, momentOf, put } from "./beside.js";
 import { Canvas } from "./graph_canvas.js";
 import { listen } from "./keys.js";
 import { startLibrary, unpack } from "./layout_worker.js";
 import { destination } from "./page_moves.js";
 import {
   boxAt,
-  foldsInWords,
+  foldingKey,
   foldsOf,
   onPicture,
   PagedFrames,
@@ -16,31 +14,33 @@ import {
   pictureWithCursor,
   structureOf,
 } from "./page_pictures.js";
+import { PageSections } from "./page_sections.js";
 import { shared } from "./shared.js";
+import { describeSelection, markRows, momentOf, setText } from "./side_panel.js";
 
 /**
  * @import { Change, Moment, Overlay, Structure, Track } from "./protocol.js"
- * @import { Below } from "./below_picture.js"
- * @import { Named, Parts, Spot } from "./page_pictures.js"
- * @typedef {Below & Pictured} PagedRun
- * @typedef {object} Pictured
- * @property {Parts} parts
- * @property {Named[]} pictures the one that it opens with is the first
+ * @import { AllParts, Cursor, PagedPicture } from "./page_pictures.js"
+ * @import { SectionData } from "./page_sections.js"
+ * @typedef {SectionData & PictureData} PagedRun
+ * @typedef {object} PictureData
+ * @property {AllParts} parts
+ * @property {PagedPicture[]} pictures the first is shown when the page opens
  * @property {string} run
- * @property {Change[]} frames one per moment, of the parts of all pictures
- * @property {Spot[][]} spots the different ones: where the cursor is, by picture
- * @property {number[]} spot number in those, by moment
- * @property {number[]} steps of the run, by moment
- * @property {number[][]} paths
- * @property {string[]} places what runs next, in words, by moment
- * @property {Track[][]} tracks the different ones
- * @property {number[]} track number in those, by moment
- * @property {number} at the moment that it opens at
+ * @property {Change[]} frames overlays of the parts of all pictures, by moment
+ * @property {Cursor[][]} spots the different cursors, by picture
+ * @property {number[]} spot index in `spots`, by moment
+ * @property {number[]} steps step of the run, by moment
+ * @property {number[][]} paths open graphs, by moment
+ * @property {string[]} places description of what runs next, by moment
+ * @property {Track[][]} tracks the different lists of tracks
+ * @property {number[]} track index in `tracks`, by moment
+ * @property {number} at moment that is shown when the page opens
  * @property {string} file
  */
 
 const KEY = "page";
-const NOTICED = 4000; // milliseconds
+const NOTICE_TIME = 4000; // milliseconds for which a notice is shown
 
 class PageOfRun {
   /** @param {PagedRun} run */
@@ -48,9 +48,9 @@ class PageOfRun {
     this.run = run;
     this.last = run.frames.length - 1;
     /** @type {Structure[]} */
-    this.structures = run.pictures.map((one) => structureOf(run.parts, one));
+    this.structures = run.pictures.map((picture) => structureOf(run.parts, picture));
     this.folds = this.structures.map(foldsOf);
-    this.words = this.folds.map(foldsInWords);
+    this.foldingKeys = this.folds.map(foldingKey);
     this.picture = 0;
     this.marks = { selected: "", breakpoints: {}, origins: {}, heats: {} };
     this.acted = 0;
@@ -61,11 +61,11 @@ class PageOfRun {
     this.canvas.file = run.file;
     this.canvas.root.style.height = "100%";
     this.playback = this.canvas.playback;
-    this.playback.frames = new PagedFrames((step, whole) => this.look(step, whole));
-    this.playback.nameOf = (moment) => (run.steps[moment] ?? moment).toLocaleString("en");
-    this.canvas.setState = (name, value) => this.hear(name, value);
-    this.canvas.onPaint = () => this.tell();
-    this.below = new BelowPicture(run, {
+    this.playback.frames = new PagedFrames((step, whole) => this.overlayOf(step, whole));
+    this.playback.formatStep = (moment) => (run.steps[moment] ?? moment).toLocaleString("en");
+    this.canvas.setState = (name, value) => this.handleState(name, value);
+    this.canvas.onPaint = () => this.updatePanel();
+    this.sections = new PageSections(run, {
       go: (moment) => this.go(moment),
       select: (address) => this.select(address),
     });
@@ -75,7 +75,7 @@ class PageOfRun {
   async open() {
     const { run, frames, at } = this.run;
     const structure = this.structures[0];
-    // The playback knows all moments before the first of them is painted.
+    // Store all moments before the first of them is painted.
     Object.assign(this.playback, { run, hash: structure.hash });
     this.playback.store({ key: KEY, hash: structure.hash, run, first: 0, frames, end: this.last });
     shared.overlays.set(KEY, this.moment(at));
@@ -84,24 +84,26 @@ class PageOfRun {
   }
 
   /**
-   * A moment on the picture that the canvas shows: while another one is being laid out, that is the one before.
+   * Return the overlay of a moment on the picture that the canvas shows. While the next picture is being laid out, the
+   * canvas still shows the one before.
    * @param {number} step
    * @param {Overlay} whole
    */
-  look(step, whole, picture = this.structures.findIndex(({ hash }) => hash === this.playback.hash)) {
+  overlayOf(step, whole, picture = this.structures.findIndex(({ hash }) => hash === this.playback.hash)) {
     return onPicture(whole, this.structures[picture], this.run.spots[this.run.spot[step]][picture]);
   }
 
   /**
-   * @returns {Moment}
+   * Return the message that Python sends for a moment in the app.
    * @param {number} step
+   * @returns {Moment}
    */
   moment(step) {
     const { run, tracks, track } = this.run;
     const structure = this.structures[this.picture];
     const whole = /** @type {any} */ (this.playback.frames.frames.get(step));
     return {
-      ...this.look(step, whole, this.picture),
+      ...this.overlayOf(step, whole, this.picture),
       ...this.marks,
       key: KEY,
       hash: structure.hash,
@@ -120,11 +122,11 @@ class PageOfRun {
   }
 
   /**
-   * What the canvas tells Python in the app.
+   * Handle a state that the canvas sends to Python in the app.
    * @param {string} name
    * @param {any} value
    */
-  hear(name, value) {
+  handleState(name, value) {
     let step = this.playback.step;
     if (name === "step") {
       step = value.step;
@@ -138,12 +140,12 @@ class PageOfRun {
       for (const act of value) {
         if (act.kind === "select") this.marks.selected = act.id;
         if (act.kind === "clear") this.marks.selected = "";
-        // A folded loop cannot be opened on its own here, but in its place.
+        // A page cannot show a loop on its own: opening a folded loop unfolds it.
         if (act.kind === "fold" || (act.kind === "open" && this.folds[this.picture].get(act.address)))
           this.fold(act.address);
         this.acted = act.count;
       }
-    // Not at once: who has asked waits for the answer only then.
+    // Answer later: the playback awaits the confirmation only after this function has returned.
     setTimeout(() => this.answer(step));
   }
 
@@ -152,22 +154,22 @@ class PageOfRun {
     const moment = this.moment(step);
     shared.overlays.set(KEY, moment);
     this.canvas.receive(moment);
-    this.tell();
+    this.updatePanel();
   }
 
   /**
-   * Draws the graph with this place folded, or opened.
+   * Fold a part of the graph, or unfold it.
    * @param {string} address
    */
   fold(address) {
     if (!this.folds[this.picture].has(address)) return;
-    const found = pictureAfter(this.folds, this.picture, address);
-    if (found < 0) {
-      this.canvas.say("That picture was left out, so that the page stays small.");
-      setTimeout(() => this.canvas.say(""), NOTICED);
+    const picture = pictureAfter(this.folds, this.picture, address);
+    if (picture < 0) {
+      this.canvas.notify("That picture was left out, so that the page stays small.");
+      setTimeout(() => this.canvas.notify(""), NOTICE_TIME);
       return;
     }
-    this.draw(found);
+    this.draw(picture);
   }
 
   /** @param {number} picture */
@@ -178,18 +180,21 @@ class PageOfRun {
     await this.canvas.show(structure, this.run.file);
   }
 
-  /** Shows other iterations of unrolled loops, when what runs next is in none of those in sight. @param {number} step */
+  /**
+   * Show other iterations of unrolled loops if the shown ones do not contain the next part.
+   * @param {number} step
+   */
   async follow(step) {
-    const spots = this.run.spots[this.run.spot[step]];
-    if (spots[this.picture][0]) return;
-    const found = pictureWithCursor(this.words, this.picture, spots);
-    if (found < 0) return;
-    await this.draw(found);
+    const cursors = this.run.spots[this.run.spot[step]];
+    if (cursors[this.picture][0]) return;
+    const picture = pictureWithCursor(this.foldingKeys, this.picture, cursors);
+    if (picture < 0) return;
+    await this.draw(picture);
     this.answer(this.playback.step);
   }
 
   /**
-   * Selects the box of a place and looks at it.
+   * Select the box with an address and bring it into view.
    * @param {string} address
    */
   select(address) {
@@ -201,27 +206,27 @@ class PageOfRun {
 
   /** @param {number} step */
   go(step) {
-    this.playback.grab();
-    this.playback.slide(step);
-    this.playback.release();
+    this.playback.startDrag();
+    this.playback.dragTo(step);
+    this.playback.endDrag();
   }
 
-  /** The words beside the picture. */
-  tell() {
+  updatePanel() {
     const { step } = this.playback;
     const { places, steps } = this.run;
-    put(
+    setText(
       document,
       "place",
       `Step ${steps[step].toLocaleString("en")} of ${steps[this.last].toLocaleString("en")} · ${places[step]}`,
     );
     const { structure } = this.canvas;
-    if (structure) put(document, "chosen", chosenWords(structure, this.marks.selected, this.playback.frames.get(step)));
-    put(document, "play", this.playback.playing ? "Pause" : "Play");
+    const { selected } = this.marks;
+    if (structure) setText(document, "chosen", describeSelection(structure, selected, this.playback.frames.get(step)));
+    setText(document, "play", this.playback.playing ? "Pause" : "Play");
     markRows(document, step);
-    this.below.show(step, this.canvas.structure?.nodes[this.marks.selected]?.address ?? "");
+    this.sections.show(step, structure?.nodes[selected]?.address ?? "");
     this.follow(step);
-    // What a picture that is still being laid out will show first.
+    // The first overlay of a picture that is still being laid out.
     if (this.playback.hash !== this.structures[this.picture].hash) shared.overlays.set(KEY, this.moment(step));
   }
 }
@@ -238,9 +243,9 @@ export default async function openPage() {
   document.getElementById("play")?.addEventListener("click", () => page.playback.toggle());
   for (const row of document.querySelectorAll("tr[data-moment]"))
     row.addEventListener("click", () => page.go(momentOf(row)));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.canvas.dress());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.canvas.updateTheme());
   await page.open();
-  page.tell();
+  page.updatePanel();
   document.documentElement.dataset.opened = String(Math.round(performance.now()));
 }
 

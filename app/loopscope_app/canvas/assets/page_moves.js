@@ -1,4 +1,5 @@
-// Where the moves of the transport bar lead in a run that is whole: what Python computes in the app, from the graphs open at each moment.
+// Moves of the transport bar in a complete run: finds their destinations from the graphs open at each moment, as Python
+// does.
 
 /**
  * The graphs that are open at a moment, outermost first: the iteration of a loop's body, -1 for any other graph.
@@ -6,16 +7,17 @@
  */
 
 /**
- * @param {string} name of the move
- * @param {number} from the moment that it begins at
- * @param {Path[]} paths of every moment
+ * Return the moment that a move leads to.
+ * @param {string} name name of the move
+ * @param {number} from moment at which the move starts
+ * @param {Path[]} paths by moment
  * @returns {number}
  */
 export function destination(name, from, paths) {
   const last = paths.length - 1;
   const depth = paths[from].length;
-  const later = (/** @type {(path: Path) => boolean} */ holds) => {
-    for (let k = from + 1; k <= last; k += 1) if (holds(paths[k])) return k;
+  const nextWhere = (/** @type {(path: Path) => boolean} */ matches) => {
+    for (let k = from + 1; k <= last; k += 1) if (matches(paths[k])) return k;
     return last;
   };
   const loop = innermostLoop(paths[from]);
@@ -28,44 +30,47 @@ export function destination(name, from, paths) {
     case "into":
       return Math.min(last, from + 1);
     case "over":
-      return later((path) => path.length <= depth);
+      return nextWhere((path) => path.length <= depth);
     case "out":
-      return later((path) => path.length < depth);
+      return nextWhere((path) => path.length < depth);
     case "next":
-      if (loop < 0) return later((path) => path.length <= depth || path[depth] >= 0);
-      return later((path) => path.length <= loop || path[loop] !== paths[from][loop]);
+      if (loop < 0) return nextWhere((path) => path.length <= depth || path[depth] >= 0);
+      return nextWhere((path) => path.length <= loop || path[loop] !== paths[from][loop]);
     case "previous":
-      return previous(from, paths, loop);
+      return previousIteration(from, paths, loop);
     default:
       return last;
   }
 }
 
 /**
- * To the beginning of the iteration before; to the loop itself from its first.
+ * Return the first moment of the previous iteration; in the first iteration, the moment before the loop's body begins.
  * @param {number} from
  * @param {Path[]} paths
  * @param {number} loop
  */
-function previous(from, paths, loop) {
+function previousIteration(from, paths, loop) {
   if (loop < 0) return Math.max(0, from - 1);
-  const first = beginning(from, paths, loop);
-  return paths[from][loop] > 0 && first > 0 ? beginning(first - 1, paths, loop) : Math.max(0, first - 1);
+  const first = iterationStart(from, paths, loop);
+  return paths[from][loop] > 0 && first > 0 ? iterationStart(first - 1, paths, loop) : Math.max(0, first - 1);
 }
 
 /**
- * The first moment of an iteration.
+ * Return the first moment of an iteration.
  * @param {number} from
  * @param {Path[]} paths
  * @param {number} loop
  */
-function beginning(from, paths, loop) {
+function iterationStart(from, paths, loop) {
   let first = from;
   while (first > 0 && paths[first - 1].length > loop && paths[first - 1][loop] === paths[from][loop]) first -= 1;
   return first;
 }
 
-/** @param {Path} path */
+/**
+ * Return the depth of the innermost loop; -1 if no loop is open.
+ * @param {Path} path
+ */
 function innermostLoop(path) {
   for (let k = path.length - 1; k >= 0; k -= 1) if (path[k] >= 0) return k;
   return -1;

@@ -1,37 +1,40 @@
-// The pictures that a page carries, one for each way to fold the graph: which of them a click leads to, and how a moment looks on it.
+// Pictures of a page, one for each folding of the graph: finds the picture that a click leads to, and a moment's
+// overlay on it.
 
 import { Prefetched } from "./prefetched.js";
 
 /**
  * @import { Overlay, Structure } from "./protocol.js"
- * @typedef {Record<"nodes" | "clusters" | "edges", Record<string, any>>} Parts by id, of all pictures together
- * @typedef {Omit<Structure, "nodes" | "clusters" | "edges"> & { nodes: string[], clusters: string[], edges: string[] }} Named
- * @typedef {[next: string, current: string]} Spot ids of what runs next and of what is kept in sight
+ * @typedef {Record<"nodes" | "clusters" | "edges", Record<string, any>>} AllParts parts of all pictures, by id
+ * @typedef {Omit<Structure, "nodes" | "clusters" | "edges"> & { nodes: string[], clusters: string[], edges: string[] }}
+ *   PagedPicture
+ * @typedef {[next: string, current: string]} Cursor ids of the next and of the current part
  */
 
-const ON_NODES = ["nodes", "nans", "values", "tints"];
-const ON_EDGES = ["backs", "slices"];
+const NODE_TABLES = ["nodes", "nans", "values", "tints"];
+const EDGE_TABLES = ["backs", "slices"];
 
 /**
- * @param {Parts} parts
- * @param {Named} named
+ * Return the structure of a picture.
+ * @param {AllParts} parts
+ * @param {PagedPicture} picture
  * @returns {Structure}
  */
-export function structureOf(parts, named) {
-  const own = (/** @type {"nodes" | "clusters" | "edges"} */ table) =>
-    Object.fromEntries(named[table].map((id) => [id, parts[table][id]]));
-  return { ...named, nodes: own("nodes"), clusters: own("clusters"), edges: own("edges") };
+export function structureOf(parts, picture) {
+  const select = (/** @type {"nodes" | "clusters" | "edges"} */ table) =>
+    Object.fromEntries(picture[table].map((id) => [id, parts[table][id]]));
+  return { ...picture, nodes: select("nodes"), clusters: select("clusters"), edges: select("edges") };
 }
 
 /**
- * What of a picture is drawn as one box, and what as a frame, by address.
+ * Return by address which foldable parts of a picture are folded (true) and which are drawn as a frame (false).
  * @param {Structure} structure
  * @returns {Map<string, boolean>}
  */
 export function foldsOf({ nodes, clusters }) {
   const folded = Object.values(nodes).filter(({ kind }) => kind === "folded");
   const open = Object.values(clusters).filter(({ foldable }) => foldable);
-  return new Map([...folded.map((one) => entry(one, true)), ...open.map((one) => entry(one, false))]);
+  return new Map([...folded.map((node) => entry(node, true)), ...open.map((frame) => entry(frame, false))]);
 }
 
 /**
@@ -42,9 +45,9 @@ export function foldsOf({ nodes, clusters }) {
 const entry = ({ address }, folded) => [address, folded];
 
 /**
- * The number of the picture in which a place is folded that is open in this one, or open that is folded: of several the one that leaves
- * most of the rest as it is. -1 where there is none.
- * @param {Map<string, boolean>[]} folds of each picture
+ * Return the number of the picture in which a part is folded that is open in this one, or the reverse. Of several,
+ * return the one with the fewest other differences; -1 if there is none.
+ * @param {Map<string, boolean>[]} folds by picture
  * @param {number} from
  * @param {string} address
  */
@@ -53,87 +56,88 @@ export function pictureAfter(folds, from, address) {
   const wanted = !now.get(address);
   let best = -1;
   let fewest = Infinity;
-  for (const [number, one] of folds.entries()) {
-    if (one.get(address) !== wanted) continue;
-    const others = [...one].filter(
-      ([place, folded]) => place !== address && now.has(place) && now.get(place) !== folded,
+  for (const [number, candidate] of folds.entries()) {
+    if (candidate.get(address) !== wanted) continue;
+    const differences = [...candidate].filter(
+      ([part, folded]) => part !== address && now.has(part) && now.get(part) !== folded,
     );
-    if (others.length < fewest) [best, fewest] = [number, others.length];
+    if (differences.length < fewest) [best, fewest] = [number, differences.length];
   }
   return best;
 }
 
 /**
- * What is folded and open in a picture, as a text that is the same for all windows of its unrolled loops.
+ * Return a key of a picture's folding, which is the same whichever iterations of its unrolled loops are shown.
  * @param {Map<string, boolean>} folds
  */
-export function foldsInWords(folds) {
-  const words = [...folds].map(([address, folded]) => `${address.replace(/\[\d+\]/g, "")} ${folded}`);
-  return [...new Set(words)].sort().join("\n");
+export function foldingKey(folds) {
+  const entries = [...folds].map(([address, folded]) => `${address.replace(/\[\d+\]/g, "")} ${folded}`);
+  return [...new Set(entries)].sort().join("\n");
 }
 
 /**
- * The number of the picture that shows other iterations of unrolled loops, and in them what runs next. -1 where there is none.
- * @param {string[]} words what is folded in each picture
+ * Return the number of the picture with the same folding that shows the next part, in other iterations of unrolled
+ * loops; -1 if there is none.
+ * @param {string[]} keys folding keys by picture
  * @param {number} from
- * @param {Spot[]} spots where the cursor is on each
+ * @param {Cursor[]} cursors by picture
  */
-export function pictureWithCursor(words, from, spots) {
-  return spots.findIndex(([next], number) => next !== "" && words[number] === words[from]);
+export function pictureWithCursor(keys, from, cursors) {
+  return cursors.findIndex(([next], number) => next !== "" && keys[number] === keys[from]);
 }
 
 /**
- * Id of the box of a place, or of the folded one around it; empty where neither is on the picture.
+ * Return the id of the box with an address, or of the folded box that contains it; empty if neither is in the picture.
  * @param {Structure} structure
  * @param {string} address
  */
 export function boxAt({ nodes }, address) {
   const ids = Object.keys(nodes).filter((id) => !["cut_end", "more"].includes(nodes[id].kind));
-  for (let place = address; place; place = place.slice(0, Math.max(0, place.lastIndexOf("/")))) {
-    const found = ids.find((id) => nodes[id].address === place);
-    if (found) return found;
+  for (let prefix = address; prefix; prefix = prefix.slice(0, Math.max(0, prefix.lastIndexOf("/")))) {
+    const box = ids.find((id) => nodes[id].address === prefix);
+    if (box) return box;
   }
   return "";
 }
 
 /**
- * A moment as one picture shows it.
- * @param {Overlay} whole of all parts
+ * Return the overlay of a moment on one picture.
+ * @param {Overlay} whole overlay of the parts of all pictures
  * @param {Structure} structure
- * @param {Spot} spot
+ * @param {Cursor} cursor
  * @returns {Overlay}
  */
 export function onPicture(whole, structure, [next, current]) {
-  const made = /** @type {any} */ ({ ...whole, next, current });
-  for (const name of ON_NODES) made[name] = among(made[name], structure.nodes);
-  for (const name of ON_EDGES) made[name] = among(made[name], structure.edges);
-  if (next in made.nodes && made.nodes[next] !== "failed") made.nodes[next] = "current";
-  return made;
+  const overlay = /** @type {any} */ ({ ...whole, next, current });
+  for (const name of NODE_TABLES) overlay[name] = entriesOf(overlay[name], structure.nodes);
+  for (const name of EDGE_TABLES) overlay[name] = entriesOf(overlay[name], structure.edges);
+  if (next in overlay.nodes && overlay.nodes[next] !== "failed") overlay.nodes[next] = "current";
+  return overlay;
 }
 
 /**
- * The entries of a table whose ids are of a picture.
+ * Return the entries of a table whose ids are in a picture.
  * @param {Record<string, unknown>} table
  * @param {Record<string, unknown>} parts
  */
-function among(table, parts) {
+function entriesOf(table, parts) {
   return Object.fromEntries(Object.entries(table).filter(([id]) => id in parts));
 }
 
-/** All moments of a run; what is got of one is how it looks on the picture that is asked for. */
+/** Overlays of all moments of a run. `get` returns the overlay on the picture that is shown. */
 export class PagedFrames extends Prefetched {
-  /** @param {(step: number, whole: Overlay) => Overlay} look */
-  constructor(look) {
+  /** @param {(step: number, whole: Overlay) => Overlay} select returns the overlay on the shown picture */
+  constructor(select) {
     super();
-    this.look = look;
+    this.select = select;
   }
 
-  /** They hold for all pictures, so another one takes none away. */
+  /** Do nothing: the overlays are of all pictures, so that another picture invalidates none of them. */
   clear() {}
 
   /** @param {number} step */
   get(step) {
     const whole = super.get(step);
-    return whole && this.look(step, whole);
+    return whole && this.select(step, whole);
   }
 }

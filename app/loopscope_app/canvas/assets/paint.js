@@ -1,8 +1,8 @@
-// Painting: an overlay restyles the picture, touching only what changed since the last one.
+// Painting: applies an overlay to the picture, and changes only what differs from the last overlay.
 
-import { setChip } from "./chips.js";
+import { setEdgeLabel } from "./edge_labels.js";
 import { boxOf, frameOf, lineOf } from "./parts.js";
-import { setSpark } from "./sparks.js";
+import { setSparkline } from "./sparklines.js";
 import { classesOfBox, classesOfFrame, classesOfLine } from "./status.js";
 import { shortened } from "./svg.js";
 
@@ -19,8 +19,8 @@ export class Painting {
   constructor(structure, parts) {
     this.structure = structure;
     this.parts = parts;
-    this.painted = new Map(); // classes by id
-    this.labels = new Map();
+    this.painted = new Map(); // classes of each part, by id
+    this.labels = new Map(); // text of each badge or edge name, by id
   }
 
   /** @param {Overlay} overlay */
@@ -30,9 +30,9 @@ export class Painting {
       const part = boxOf(this.parts, id);
       if (!part) continue;
       this.restyle(id, part, classesOfBox(overlay, id));
-      if (part.spark) setSpark(part.spark, sparks[id]);
+      if (part.spark) setSparkline(part.spark, sparks[id]);
       const texts = values[id] ?? [];
-      for (const [k, made] of part.chips.entries()) setChip(made, texts[k] ?? "");
+      for (const [k, label] of part.edgeLabels.entries()) setEdgeLabel(label, texts[k] ?? "");
       const { kind, opens, badge } = this.structure.nodes[id];
       if (part.badge && (kind === "folded" || opens))
         this.relabel(id, part.badge, shortened(headers[id] ?? badge ?? "", Math.floor((part.width - 28) / 5.6)));
@@ -41,12 +41,13 @@ export class Painting {
       const part = lineOf(this.parts, id);
       if (!part) continue;
       this.restyle(id, part, classesOfLine(overlay, id, edge));
-      if (part.chips) {
+      if (part.edgeLabels) {
         const [now, before] = backs[id] ?? ["", ""];
-        setChip(part.chips.now, now ? `↻ ${now}` : "");
-        setChip(part.chips.before, before ? `was ${before.replace(/^\[[\d,]*\] (?=.)/, "")}` : "");
+        setEdgeLabel(part.edgeLabels.now, now ? `↻ ${now}` : "");
+        const previous = before.replace(/^\[[\d,]*\] (?=.)/, ""); // without its shape
+        setEdgeLabel(part.edgeLabels.before, before ? `was ${previous}` : "");
       }
-      if (part.label) this.relabel(id, part.label.text, [part.label.words, slices[id]].filter(Boolean).join(" · "));
+      if (part.label) this.relabel(id, part.label.text, [part.label.name, slices[id]].filter(Boolean).join(" · "));
     }
     for (const id of Object.keys(this.structure.clusters)) {
       const part = frameOf(this.parts, id);
@@ -89,7 +90,7 @@ function setHeader(part, text, progress) {
   const { pill, bar, text: label } = part.state;
   if (part.headerShown === `${text}${progress}`) return;
   part.headerShown = `${text}${progress}`;
-  part.told = text;
+  part.stateText = text;
   part.header.classList.toggle("on", Boolean(text));
   const room = part.box.width - part.titleWidth - 40;
   const shown = shortened(text, Math.max(8, Math.floor(room / 6.4)));

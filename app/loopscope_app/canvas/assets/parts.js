@@ -1,4 +1,4 @@
-// The parts of a picture by what they are: boxes, frames and lines have their ids in one table.
+// Lookup of the parts of a picture: boxes, frames and edges share one table of ids.
 
 import { MARGIN } from "./geometry.js";
 
@@ -6,7 +6,7 @@ import { MARGIN } from "./geometry.js";
 /** @import { Structure } from "./protocol.js" */
 
 /**
- * Undefined for what is no box, and for boxes that are not drawn.
+ * Return a box; undefined if the id is not that of a drawn box.
  * @param {Parts | undefined} parts
  * @param {string} id
  * @returns {BoxPart | undefined}
@@ -17,6 +17,7 @@ export function boxOf(parts, id) {
 }
 
 /**
+ * Return a frame; undefined if the id is not that of a drawn frame.
  * @param {Parts | undefined} parts
  * @param {string} id
  * @returns {FramePart | undefined}
@@ -27,6 +28,7 @@ export function frameOf(parts, id) {
 }
 
 /**
+ * Return an edge; undefined if the id is not that of a drawn edge.
  * @param {Parts | undefined} parts
  * @param {string} id
  * @returns {LinePart | undefined}
@@ -37,19 +39,19 @@ export function lineOf(parts, id) {
 }
 
 /**
- * What the structure says of a box or frame; undefined for lines.
+ * Return the data of a box or frame; undefined for edges.
  * @param {Structure | undefined} structure
  * @param {string} id
  */
-export function described(structure, id) {
+export function partData(structure, id) {
   return structure?.nodes[id] ?? structure?.clusters[id];
 }
 
 /**
- * The place of a box or frame in the picture, with the value below it.
+ * Return the area of a box or frame in the picture, with the value below it.
  * @param {BoxPart | FramePart} part
  * @returns {Area}
  */
-export function sightOf({ at, width, height }) {
+export function areaOfPart({ at, width, height }) {
   return { left: at.x - width / 2 + MARGIN, top: at.y - height / 2 + MARGIN, width, height: height + 24 };
 }

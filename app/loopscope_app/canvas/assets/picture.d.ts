@@ -1,4 +1,4 @@
-// What a laid-out picture is made of, for the checker of JavaScript.
+// Types of a laid-out picture and its parts, for the type checker.
 
 import type { ViewCluster } from "./protocol.js";
 
@@ -7,35 +7,35 @@ export type Size = { width: number; height: number };
 export type Area = { left: number; top: number; width: number; height: number };
 export type Bounds = { left: number; right: number; top: number; bottom: number };
 
-/** Bezier pieces, and the tips of arrows at its ends. */
+/** An edge: cubic Bezier pieces, and the tips of the arrows at its ends. */
 export type Line = {
   points: Point[];
   begin: Point | null;
   end: Point | null;
   label: Point | null;
-  /** Which end lies in a copy of an unrolled body, for lines that were not laid out by Graphviz. */
+  /** The end that is in a copy of an unrolled body, for edges that Graphviz has not drawn. */
   copyEnd?: "source" | "target";
 };
 
-/** `margin`: what lanes beside a copy take above and below it. */
+/** `margin`: height of the lanes above and below a copy. */
 export type Frame = Point & Size & { margin?: number };
 
 export type Geometry = Size & {
-  /** Middles of boxes. */
+  /** Centers of boxes. */
   nodes: Record<string, Point>;
   clusters: Record<string, Frame>;
   edges: Record<string, Line>;
-  /** That the layout took. */
+  /** Duration of the layout. */
   milliseconds?: number;
 };
 
-/** Groups of SVG, from below to above. */
+/** SVG groups, from the lowest to the uppermost. */
 export type Layers = Record<"frames" | "lines" | "heads" | "labels" | "boxes" | "chips", SVGElement>;
 
-/** What labels keep clear of: boxes, and all else that lies in the picture. */
-export type Room = { taken: Bounds[]; crowd: Bounds[] };
+/** Areas that labels avoid: boxes, and everything else in the picture. */
+export type OccupiedAreas = { boxes: Bounds[]; obstacles: Bounds[] };
 
-/** Graphviz's answer, in its own words (json0). */
+/** Graphviz's answer (json0). */
 export type DotAnswer = { bb: string; objects?: DotObject[]; edges?: DotEdge[] };
 export type DotObject = { id: string; name?: string; bb?: string; pos?: string };
 export type DotEdge = { id?: string; pos?: string; lp?: string; tail: number; head: number; constraint?: string };
@@ -49,23 +49,34 @@ export type Sparkline = {
   shown: string;
 };
 
-export type Chip = { group: SVGGElement; box: SVGRectElement; text: SVGTextElement; most: number; side: number; shown: string };
+/**
+ * `most`: number of characters to show. `side`: 1: right of its position, -1: left, 0: centred. `shown`: its full text.
+ */
+export type EdgeLabel = {
+  group: SVGGElement;
+  box: SVGRectElement;
+  text: SVGTextElement;
+  most: number;
+  side: number;
+  shown: string;
+};
 
-/** What overlays restyle. */
+/** A part whose classes overlays change. */
 type Restyled = {
   group: SVGGElement;
-  /** Classes that it has at any moment. */
+  /** Classes that the part always has. */
   base: string;
 };
 
-/** What is brought into sight: its middle and its size. */
+/** A part that the camera can bring into view: `at` is its center. */
 type Placed = Size & { at: Point };
 
 export type BoxPart = Restyled &
   Placed & {
     kind: "box";
     rounding: number;
-    chips: Chip[];
+    /** Labels for the values of its outputs. */
+    edgeLabels: EdgeLabel[];
     badge: SVGTextElement | null;
     spark: Sparkline | null;
   };
@@ -81,8 +92,8 @@ export type FramePart = Restyled &
     titleWidth: number;
     stateEnd: number;
     stateWidth: number;
-    /** The words of its header. */
-    told: string;
+    /** Text of its state, such as the iteration. */
+    stateText: string;
     headerShown?: string;
   };
 
@@ -90,48 +101,49 @@ export type LinePart = Restyled & {
   kind: "line";
   source: string;
   target: string;
-  /** Of a back edge: the value on its way, and the one before. */
-  chips: { now: Chip; before: Chip } | null;
-  /** Its text, and the words that it has at any moment. */
-  label: { text: SVGTextElement; words: string } | null;
+  /** Labels of a back edge: the value for the next iteration, and the value that this iteration began with. */
+  edgeLabels: { now: EdgeLabel; before: EdgeLabel } | null;
+  /** `name`: the text that the label always shows. */
+  label: { text: SVGTextElement; name: string } | null;
 };
 
-/** The elements of one box, frame or line that overlays restyle. */
+/** A box, frame or edge with the elements that overlays change. */
 export type Part = BoxPart | FramePart | LinePart;
 
 export type Parts = Map<string, Part>;
 
-/** A frame as sticky headers know it. */
+/** A frame with the state of its sticky header. */
 export type StickyFrame = {
   id: string;
   cluster: ViewCluster;
   part: FramePart;
   depth: number;
-  /** The frame round it. */
+  /** The frame around it. */
   outer?: StickyFrame;
-  /** How many frames inside it stick, one below the other. */
+  /** Largest number of sticky headers that are nested inside it. */
   below: number;
-  /** Where its head sticks, if it does. */
-  head?: Bounds;
-  /** Whether its own state and title are hidden, because they stick. */
-  covers?: [state: boolean, title: boolean];
+  /** Area of its sticky header, if it is shown. */
+  stickyArea?: Bounds;
+  /** Whether its own state and title are hidden, because the sticky header shows them. */
+  hidden?: [state: boolean, title: boolean];
 };
 
-/** Where a frame lies in the view. */
+/** Position of a frame in the view. */
 export type FrameInView = {
   left: number;
   right: number;
   bottom: number;
-  /** Top and bottom of its own header. */
-  upper: number;
-  lower: number;
-  /** Where its name ends, and where its state begins. */
-  named: number;
-  stateFrom: number;
-  /** Whether enough of the frame is in sight; whether its title and its state are out of it. */
-  seen: boolean;
-  away: boolean;
-  /** Whether the overview lies on its state. */
-  below: boolean;
-  stateAway: boolean;
+  /** Upper and lower border of its own header. */
+  headerTop: number;
+  headerBottom: number;
+  /** Right border of its name, and left border of its state. */
+  nameEnd: number;
+  stateStart: number;
+  /** True if enough of the frame is visible for a sticky header. */
+  isVisible: boolean;
+  /** True if its title or its state is not visible. */
+  isTitleHidden: boolean;
+  isStateHidden: boolean;
+  /** True if the overview covers its state. */
+  isUnderOverview: boolean;
 };

@@ -1,22 +1,22 @@
-// The menu behind the zoom in percent: what else can be done with the picture.
+// Menu of the picture, which the button with the zoom opens.
 
 import { inside } from "../../assets/element.js";
 
 export class PictureMenu {
   /**
    * @param {HTMLElement} root of the canvas
-   * @param {(name: string) => void} act is told what was chosen
+   * @param {(name: string) => void} runCommand receives the name of the chosen command
    */
-  constructor(root, act) {
+  constructor(root, runCommand) {
     this.menu = inside(root, ".picture-menu");
     this.opener = inside(root, "[data-do=menu]");
     this.menu.addEventListener("click", ({ target }) => {
       const name = /** @type {Element} */ (target).closest("button")?.dataset.do;
       if (!name) return;
       this.close();
-      act(name);
+      runCommand(name);
     });
-    this.menu.addEventListener("keydown", (event) => this.pressed(event));
+    this.menu.addEventListener("keydown", (event) => this.handleKey(event));
     this.menu.addEventListener("focusout", ({ relatedTarget }) => {
       if (!this.menu.contains(/** @type {Node | null} */ (relatedTarget)) && relatedTarget !== this.opener)
         this.show(false);
@@ -28,9 +28,9 @@ export class PictureMenu {
   }
 
   /** @param {number} zoom */
-  say(zoom) {
-    const words = `${Math.round(zoom * 100)} %`;
-    if (this.opener.textContent !== words) this.opener.textContent = words;
+  showZoom(zoom) {
+    const text = `${Math.round(zoom * 100)} %`;
+    if (this.opener.textContent !== text) this.opener.textContent = text;
   }
 
   /**
@@ -60,12 +60,12 @@ export class PictureMenu {
   }
 
   /** @param {KeyboardEvent} event */
-  pressed(event) {
+  handleKey(event) {
     const { items } = this;
-    const at = items.findIndex((item) => item.matches(":focus"));
+    const focused = items.findIndex((item) => item.matches(":focus"));
     if (event.key === "Escape") this.close();
-    else if (event.key === "ArrowDown") items[(at + 1) % items.length].focus();
-    else if (event.key === "ArrowUp") items[(at + items.length - 1) % items.length].focus();
+    else if (event.key === "ArrowDown") items[(focused + 1) % items.length].focus();
+    else if (event.key === "ArrowUp") items[(focused + items.length - 1) % items.length].focus();
     else return;
     event.preventDefault();
     event.stopPropagation();

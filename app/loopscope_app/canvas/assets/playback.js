@@ -1,300 +1,229 @@
-// Playing: moves through steps that were sent ahead, at the browser's pace, and reports its position to Python.
+// Playback: moves the picture through prefetched steps at the browser's pace. protocol/README.md describes its states.
 
-import { Bar } from "./bar.js";
-import { host } from "./host.js";
-import { AGAIN, numberAfter, Outbox } from "./outbox.js";
+import { nextNumber, Outbox } from "./outbox.js";
 import { marksOf, Prefetched } from "./prefetched.js";
-import { FRAME, REPORT, ReportThrottle } from "./report_throttle.js";
 import { shared } from "./shared.js";
+import { StepReports } from "./step_reports.js";
+import { StretchRequests } from "./stretch_requests.js";
+import { Timeline } from "./timeline.js";
 
 /**
  * @import { Canvas } from "./graph_canvas.js"
  * @import { Moment, Move, Stretch, Track } from "./protocol.js"
- * @typedef {ReturnType<typeof setTimeout>} Timer
  */
 
-const RATE = 4; // steps per second at speed 1
-const AHEAD = 96; // steps that should be there before they are needed
-const BY_HAND = 4; // speed of a slide, as far as the panels are concerned
-const AROUND = 16; // steps fetched before the one that the slider is dragged to
-const SHORT_RUN = 3000; // runs of up to so many steps are fetched while the slider is dragged
-const KEYS_REST = 120; // milliseconds without a key after which Python hears where keys have led
-const IDLE = 350; // milliseconds of rest after which the steps around are fetched
-const TOGETHER = 50; // milliseconds within which Streamlit may make one word of two
-const ECHO = 3000; // milliseconds after which Python's word counts again, whatever it says
-/** Moves whose end is known without Python. @type {Record<string, number>} */
-const STEPS = { restart: -Infinity, back: -1, step: 1 };
+const STEPS_PER_SECOND = 4; // at speed 1
+const CONFIRMATION_TIMEOUT = 3000; // milliseconds without a confirmation after which the canvas follows Python again
+/** Moves that the canvas can make itself: the number of steps of each. @type {Record<string, number>} */
+const STEP_OFFSETS = { restart: -Infinity, back: -1, step: 1 };
 
 export class Playback {
   frames = new Prefetched();
-  /** What a person has marked. @type {Partial<ReturnType<typeof marksOf>>} */
+  /** Marks of the user, which the prefetched overlays do not contain. @type {Partial<ReturnType<typeof marksOf>>} */
   marks = {};
-  /** Names the run, and the picture that it is shown on. @type {string | undefined} */
+  /** Name of the run; undefined before the first moment of a run. @type {string | undefined} */
   run = undefined;
-  /** @type {string | undefined} */
+  /** Hash of the picture that shows the run. @type {string | undefined} */
   hash = undefined;
   step = 0;
-  /** That are known to exist. */
+  /** Number of the last step that is known to exist. */
   steps = 0;
+  /** True if the run cannot be continued after `steps`. */
   over = false;
   /** @type {Track[]} */
   tracks = [];
   speed = 1;
   playing = false;
   dragging = false;
-  /** A key has led to a step that Python has not confirmed. */
-  walking = false;
+  /** True while the canvas shows a step that was reached with a key and that Python has not confirmed. */
+  isKeyStepping = false;
+  /** Time and step at which playing began or was resumed. */
   clock = { now: 0, step: 0 };
   /** Number of the last report or move. @type {number | undefined} */
-  count = undefined;
-  /** Number of the last report that Python has heard. @type {number | undefined} */
-  heard = undefined;
-  /** Until Python has heard of this report, its words do not count; Infinity while its number is not known. @type {number | undefined} */
-  awaited = undefined;
-  /** When the last report went out. */
-  reported = 0;
-  /** When steps were asked for that have not come. @type {number | undefined} */
-  asked = undefined;
-  /** Number of the last ask. @type {number | undefined} */
-  asks = undefined;
-  /** @type {number | undefined} */
-  plays = undefined;
-  /** When a person last did something. */
-  touched = -Infinity;
-  /** @type {Timer | undefined} */
-  idle = undefined;
-  /** @type {Timer | undefined} */
-  late = undefined;
-  /** @type {Timer | undefined} */
-  patience = undefined;
+  lastNumber = undefined;
+  /**
+   * Number of the report that Python has to confirm before its moments move the picture again; Infinity while the
+   * report is not sent. Undefined if no confirmation is awaited.
+   * @type {number | undefined}
+   */
+  awaitedReport = undefined;
+  /** Last value of `Moment.plays`. @type {number | undefined} */
+  lastPlayPress = undefined;
+  /** Time of the last action of the user on the page. */
+  lastActionTime = -Infinity;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  confirmationTimer = undefined;
 
   /** @param {Canvas} canvas */
   constructor(canvas) {
     this.canvas = canvas;
     /** @type {Outbox<Move>} */
     this.moves = new Outbox((moves) => canvas.setState?.("moves", { run: this.run, moves }));
-    this.bar = new Bar(this, canvas.root);
-    this.throttle = new ReportThrottle(() => this.playing || this.held);
+    this.timeline = new Timeline(this, canvas.root);
+    this.reports = new StepReports(this);
+    this.requests = new StretchRequests(this);
   }
 
   /**
-   * How a step is called: by its number, unless only some of a run's steps are there.
+   * Return the text for a step: its number. A page that contains only some steps of a run replaces this function.
    * @param {number} step
    */
-  nameOf(step) {
+  formatStep(step) {
     return step.toLocaleString("en");
   }
 
-  /** Whether its canvas is on the page. */
+  /** True if the canvas is on the page. */
   get isShown() {
     return this.canvas.root.isConnected;
   }
 
-  /** A person has done something on the page. */
-  touch() {
-    this.touched = performance.now();
+  /** Note the time of an action of the user. */
+  noteUserAction() {
+    this.lastActionTime = performance.now();
   }
 
-  /** Whether a hand moves the picture, so that it also shows what Python comes past on its way there. */
-  get held() {
-    return this.dragging || this.walking;
+  /** True while the user moves the picture. It then also shows the moments that Python passes on the way. */
+  get isMovedByUser() {
+    return this.dragging || this.isKeyStepping;
   }
 
-  /** Whether the picture is ahead of Python, which then only confirms. */
-  get ahead() {
-    return this.playing || this.dragging || this.awaited !== undefined;
+  /** True while the canvas owns the step and Python only confirms. */
+  get isAhead() {
+    return this.playing || this.dragging || this.awaitedReport !== undefined;
+  }
+
+  /** The last step of the run; of a run that is not over, the last known one, or Infinity. */
+  get lastStep() {
+    return this.over ? this.steps : (this.frames.end ?? Infinity);
   }
 
   /**
-   * A word from Python; false when the picture has moved on since.
-   * @param {Moment} overlay
+   * Receive a moment from Python. Return false if the picture has moved on since, so that the moment must not be
+   * painted.
+   * @param {Moment} moment
    */
-  take(overlay) {
-    if (overlay.step === undefined) return true;
-    if (overlay.run !== this.run || overlay.hash !== this.hash) {
-      this.frames.clear();
-      this.asked = undefined;
-      if (overlay.run !== this.run) {
-        this.pause(false);
-        this.settle();
-      }
-      Object.assign(this, { run: overlay.run, hash: overlay.hash });
-    }
+  receive(moment) {
+    if (moment.step === undefined) return true;
+    if (moment.run !== this.run || moment.hash !== this.hash) this.changePicture(moment);
     Object.assign(this, {
-      steps: overlay.steps,
-      over: overlay.over,
-      tracks: overlay.tracks,
-      marks: marksOf(overlay),
+      steps: moment.steps,
+      over: moment.over,
+      tracks: moment.tracks,
+      marks: marksOf(moment),
     });
-    if (this.walking) this.step = Math.min(this.step, this.last);
-    this.heard = overlay.reported;
-    this.confirm(overlay.moved ?? Infinity);
-    if (this.awaited !== undefined && (overlay.reported ?? 0) >= this.awaited) this.settle();
-    this.rest();
-    const behind =
-      this.ahead && overlay.step !== this.step && (this.playing || this.frames.has(this.step) || !this.held);
-    if (!behind && !this.held) this.step = overlay.step;
-    this.obey(overlay.plays);
-    this.bar.draw();
-    return !behind;
+    if (this.isKeyStepping) this.step = Math.min(this.step, this.lastStep);
+    this.reports.lastConfirmed = moment.reported;
+    this.confirmMoves(moment.moved ?? Infinity);
+    if (this.awaitedReport !== undefined && (moment.reported ?? 0) >= this.awaitedReport) this.endWait();
+    this.requests.schedule();
+    const isOutdated =
+      this.isAhead && moment.step !== this.step && (this.playing || this.frames.has(this.step) || !this.isMovedByUser);
+    if (!isOutdated && !this.isMovedByUser) this.step = moment.step;
+    this.toggleOnPlayPress(moment.plays);
+    this.timeline.draw();
+    return !isOutdated;
   }
 
   /**
-   * A stretch of the run, sent ahead.
+   * Start with another run, or with another picture of the same run.
+   * @param {Moment} moment
+   */
+  changePicture({ run, hash }) {
+    this.frames.clear();
+    this.requests.clear();
+    if (run !== this.run) {
+      this.pause(false);
+      this.endWait();
+    }
+    Object.assign(this, { run, hash });
+  }
+
+  /**
+   * Store a prefetched stretch of the run.
    * @param {Stretch} stretch
    */
   store(stretch) {
     if (stretch.run !== this.run || stretch.hash !== this.hash) return;
-    this.asked = undefined;
+    this.requests.clear();
     this.frames.store(stretch);
-    if (this.dragging && !this.paint()) this.fetch();
-    this.bar.draw();
-  }
-
-  /** The last step of the run, as far as that is known. */
-  get last() {
-    return this.over ? this.steps : (this.frames.end ?? Infinity);
-  }
-
-  /** Whether Python draws the page: what was on it before is only taken away where no ask comes in between. */
-  get answering() {
-    return host.isDrawing() || performance.now() - this.touched < IDLE;
-  }
-
-  /** In a pause the steps around are fetched, so that the next key finds its picture here. */
-  rest() {
-    clearTimeout(this.idle);
-    this.idle = setTimeout(() => {
-      if (this.ahead || this.frames.light === false || document.hidden || !this.isShown) return;
-      if (this.answering) return this.rest();
-      if (!this.frames.has(this.step + 1) && this.step < this.last) this.ask(this.step + 1);
-      else if (this.step && !this.frames.has(this.step - 1)) this.ask(Math.max(0, this.step - 32));
-    }, IDLE);
+    if (this.dragging && !this.paint()) this.requests.requestAroundSlider();
+    this.timeline.draw();
   }
 
   /**
-   * Steps by keys, painted at once where their picture is here. Python hears where that has led, however fast the keys come.
-   * @param {number} by
+   * Make a move of a key or button: a step at once, any other move in Python, and every further move after that one.
+   * @param {Move["name"]} name
    */
-  walk(by) {
-    const step = Math.max(0, Math.min(this.step + by, this.last));
+  move(name) {
+    this.pause();
+    const offset = this.moves.messages.length ? undefined : STEP_OFFSETS[name];
+    if (offset && (this.stepBy(offset) || (offset < 0 && this.step === 0))) return;
+    this.reports.cancel();
+    const start = this.isAhead && !this.moves.messages.length ? this.step : null;
+    this.isKeyStepping = false;
+    this.awaitConfirmation(Infinity);
+    this.moves.add({ name, count: this.nextCount(), start });
+  }
+
+  /**
+   * Go some steps back or forward, and report that. Return false if the run has no such step.
+   * @param {number} offset
+   */
+  stepBy(offset) {
+    const step = Math.max(0, Math.min(this.step + offset, this.lastStep));
     if (this.run === undefined || step === this.step) return false;
-    Object.assign(this, { walking: true, step });
-    this.throttle.begin();
-    this.await(Infinity);
-    if (this.paint()) this.reportWalk();
-    else this.report(step, true);
-    if (this.frames.light) this.lookAhead();
+    Object.assign(this, { isKeyStepping: true, step });
+    this.reports.throttle.watch();
+    this.awaitConfirmation(Infinity);
+    if (this.paint()) this.reports.scheduleAfterKey();
+    else this.reports.report(step, true);
+    if (this.frames.isCheap) this.requests.requestAhead();
     return true;
   }
 
   /**
-   * What a key or a button asks for: painted at once where it is a step, else made by Python, and after it whatever is asked for meanwhile.
-   * @param {Move["name"]} name
+   * Remove the moves that Python has made.
+   * @param {number} count number of the last of them
    */
-  go(name) {
-    this.pause();
-    const by = this.moves.words.length ? undefined : STEPS[name];
-    if (by && (this.walk(by) || (by < 0 && this.step === 0))) return;
-    clearTimeout(this.late);
-    const start = this.ahead && !this.moves.words.length ? this.step : null;
-    this.walking = false;
-    this.await(Infinity);
-    this.moves.add({ name, count: this.number(), start });
-  }
-
-  /** Python has made the moves up to this one. @param {number} count */
-  confirm(count) {
-    if (!this.moves.words.length) return;
+  confirmMoves(count) {
+    if (!this.moves.messages.length) return;
     this.moves.confirm(count);
-    if (!this.moves.words.length) this.settle();
+    if (!this.moves.messages.length) this.endWait();
   }
 
-  number() {
-    this.count = numberAfter(this.count);
-    return this.count;
+  /** Return the number of the next report or move. */
+  nextCount() {
+    this.lastNumber = nextNumber(this.lastNumber);
+    return this.lastNumber;
   }
 
-  /** @param {number} first */
-  ask(first) {
-    const now = performance.now();
-    if (this.asked !== undefined && now - this.asked < 1500) return;
-    this.asked = now;
-    // Not an event: two of those at once would be one to Python, and what a person did would be lost.
-    this.asks = numberAfter(this.asks);
-    shared.askers.get(this.canvas.key)?.("ask", { step: first, run: this.run, count: this.asks });
-    // What a person does in the same moment is then heard, but the answer is drawn only where the ask came from.
-    setTimeout(() => {
-      if (this.touched >= now) this.canvas.send({ kind: "look" });
-    }, TOGETHER);
-  }
-
-  /** Reports where keys lead: after the paint of the step, and while further keys come only as often as the panels cost few frames. */
-  reportWalk() {
-    clearTimeout(this.late);
-    const due = this.throttle.wait(BY_HAND) - (performance.now() - this.reported);
-    this.late = setTimeout(() => this.report(this.step, true), Math.min(KEYS_REST, Math.max(FRAME, due)));
-  }
-
-  /** @param {number} step */
-  report(step, last = false) {
-    clearTimeout(this.late);
-    const since = performance.now() - this.reported;
-    // The next word goes out when the last one has been heard: frames of the picture come before those of the panels.
-    const { heard: known = Infinity, count = 0 } = this;
-    const heard = last || known >= count || since > 5 * REPORT;
-    const waited = last || !(this.frames.has(step) || this.steps <= SHORT_RUN); // by a person, for what only Python knows
-    const wait = heard
-      ? (waited ? REPORT : this.throttle.wait(this.playing ? this.speed : BY_HAND)) - since
-      : REPORT / 4;
-    if (wait > 0) {
-      this.late = setTimeout(() => this.report(this.step, !this.playing && !this.dragging), wait);
-      return;
-    }
-    this.reported = performance.now();
-    this.throttle.reported();
-    const sent = this.send(step);
-    if (last) this.await(sent);
-    if (last) this.late = setTimeout(() => this.repeat(), AGAIN);
-  }
-
-  /** The number of the report. @param {number} step */
-  send(step) {
-    const count = this.number();
-    this.canvas.setState?.("step", { step, run: this.run, count, playing: this.playing });
-    return count;
-  }
-
-  /** Reports a manual move again until Python confirms it; under a new number, since Python ignores a number that it knows. */
-  repeat() {
-    if (this.awaited !== this.count) return;
-    this.send(this.step);
-    this.awaited = this.count;
-    this.late = setTimeout(() => this.repeat(), AGAIN);
-  }
-
-  /** Python's words do not count until it has heard of that report. @param {number} report */
-  await(report) {
-    this.awaited = report;
-    clearTimeout(this.patience);
-    this.patience = setTimeout(() => {
-      this.settle();
+  /**
+   * Keep the step until Python confirms a report. After the timeout the canvas follows Python in any case.
+   * @param {number} report number of the report; Infinity if it is not sent yet
+   */
+  awaitConfirmation(report) {
+    this.awaitedReport = report;
+    clearTimeout(this.confirmationTimer);
+    this.confirmationTimer = setTimeout(() => {
+      this.endWait();
       this.canvas.receive(shared.overlays.get(this.canvas.key));
-    }, ECHO);
+    }, CONFIRMATION_TIMEOUT);
   }
 
-  settle() {
-    this.awaited = undefined;
-    this.moves.forget();
-    this.walking = false;
-    clearTimeout(this.patience);
+  /** Await no confirmation any more. */
+  endWait() {
+    this.awaitedReport = undefined;
+    this.moves.clear();
+    this.isKeyStepping = false;
+    clearTimeout(this.confirmationTimer);
   }
 
+  /** Paint the current step. Return false if its overlay is not prefetched. */
   paint() {
     const frame = this.frames.get(this.step);
     this.steps = Math.max(this.steps, this.step);
     if (frame) this.canvas.paint({ ...frame, ...this.marks, hash: this.hash ?? "", focus: this.canvas.focused });
-    this.bar.draw();
+    this.timeline.draw();
     return Boolean(frame);
   }
 
@@ -303,25 +232,29 @@ export class Playback {
     else this.play();
   }
 
-  /** The button beside those that step; what it said before this canvas was there does not count. @param {number | undefined} plays */
-  obey(plays) {
-    const before = this.plays;
-    this.plays = plays;
-    if (before !== undefined && plays !== undefined && plays > before) this.toggle();
+  /**
+   * Toggle playing if the play button was pressed since the last moment. The first moment only sets the number of
+   * presses.
+   * @param {number | undefined} plays
+   */
+  toggleOnPlayPress(plays) {
+    const previous = this.lastPlayPress;
+    this.lastPlayPress = plays;
+    if (previous !== undefined && plays !== undefined && plays > previous) this.toggle();
   }
 
   play() {
     if (this.run === undefined || this.playing) return;
-    if (this.step >= this.last) {
+    if (this.step >= this.lastStep) {
       this.step = 0;
       this.paint();
     }
     this.playing = true;
-    this.throttle.begin();
-    this.settle();
+    this.reports.throttle.watch();
+    this.endWait();
     this.restartClock();
-    this.report(this.step);
-    this.bar.draw();
+    this.reports.report(this.step);
+    this.timeline.draw();
     requestAnimationFrame((now) => this.tick(now));
   }
 
@@ -329,68 +262,64 @@ export class Playback {
     if (!this.playing) return;
     this.playing = false;
     if (report) {
-      this.await(Infinity);
-      this.report(this.step, true);
+      this.awaitConfirmation(Infinity);
+      this.reports.report(this.step, true);
     }
-    this.bar.draw();
+    this.timeline.draw();
   }
 
   restartClock(now = performance.now()) {
     this.clock = { now, step: this.step };
   }
 
-  /** @param {number} now */
+  /**
+   * Advance to the step that is due, or to the last prefetched step, or to the next breakpoint.
+   * @param {number} now
+   */
   tick(now) {
     if (!this.playing || !this.isShown) return;
-    const due = Math.floor(this.clock.step + ((now - this.clock.now) / 1000) * RATE * this.speed);
+    const due = Math.floor(this.clock.step + ((now - this.clock.now) / 1000) * STEPS_PER_SECOND * this.speed);
     const before = this.step;
     let stopped = false;
     while (this.step < due && this.frames.has(this.step + 1) && !stopped) {
       this.step += 1;
       stopped = this.frames.stops.has(this.step);
     }
-    if (this.step < due) this.restartClock(now); // waits for what was not sent yet
+    if (this.step < due) this.restartClock(now); // the next step is not prefetched yet
     if (this.step !== before) {
       this.paint();
-      if (!stopped) this.report(this.step);
+      if (!stopped) this.reports.report(this.step);
     }
-    this.lookAhead();
-    if (stopped || this.step >= this.last) this.pause();
+    this.requests.requestAhead();
+    if (stopped || this.step >= this.lastStep) this.pause();
     else requestAnimationFrame((later) => this.tick(later));
   }
 
-  lookAhead() {
-    const next = this.frames.gap(this.step + 1, this.step + AHEAD);
-    if (next !== undefined && next <= this.last) this.ask(next);
+  startDrag() {
+    this.pause(false);
+    this.endWait();
+    this.dragging = true;
+    this.reports.throttle.watch();
   }
 
-  /** Slides to a step; what is known is painted at once, the rest comes from Python. @param {number} step */
-  slide(step) {
+  /**
+   * Go to the step under the slider: paint it if it is prefetched, else request it.
+   * @param {number} step
+   */
+  dragTo(step) {
     if (step === this.step && this.dragging) return;
     this.pause(false);
     this.step = step;
     this.paint();
-    this.report(step);
-    this.fetch();
+    this.reports.report(step);
+    this.requests.requestAroundSlider();
   }
 
-  /** Fetches the steps around the one that the slider is dragged to. */
-  fetch() {
-    if (!this.frames.has(this.step) && this.steps <= SHORT_RUN) this.ask(Math.max(0, this.step - AROUND));
-  }
-
-  grab() {
-    this.pause(false);
-    this.settle();
-    this.dragging = true;
-    this.throttle.begin();
-  }
-
-  release() {
+  endDrag() {
     if (!this.dragging) return;
     this.dragging = false;
-    this.await(Infinity);
-    this.report(this.step, true);
+    this.awaitConfirmation(Infinity);
+    this.reports.report(this.step, true);
   }
 
   /** @param {number} speed */

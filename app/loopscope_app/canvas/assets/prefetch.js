@@ -1,4 +1,5 @@
-// Hands a stretch of the run that was sent ahead to its canvas, and asks for the next one.
+// Component that hands a prefetched stretch of the run to its canvas, and carries the canvas's requests for further
+// stretches.
 
 import { shared } from "./shared.js";
 

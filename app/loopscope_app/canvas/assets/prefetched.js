@@ -1,23 +1,26 @@
-// Overlays that were sent ahead, by step, so that the picture moves without asking Python.
+// Prefetched overlays by step: the canvas paints them without asking Python.
 
 /**
  * @import { Change, Overlay, Stretch } from "./protocol.js"
  */
 
-const KEPT_FRAMES = 6000;
-const LIGHT = 24; // steps that a stretch must hold at least to be fetched in a pause: fewer cost more than they give
+const MOST_FRAMES = 6000;
+const CHEAP_STRETCH = 24; // least number of steps of a stretch that is worth prefetching while the run is paused
 
 export class Prefetched {
   /** @type {Map<number, Overlay>} */
   frames = new Map();
-  /** Steps at which a breakpoint holds. @type {Set<number>} */
+  /** Steps at which a breakpoint stops the run. @type {Set<number>} */
   stops = new Set();
-  /** The last step of the run, where that is known. @type {number | undefined} */
+  /** The last step of the run, if it is known. @type {number | undefined} */
   end = undefined;
-  /** Whether the last stretch cost little for what it gave; undefined before the first one. @type {boolean | undefined} */
-  light = undefined;
+  /**
+   * True if the last stretch was long enough to be worth its cost; undefined before the first.
+   * @type {boolean | undefined}
+   */
+  isCheap = undefined;
 
-  /** Another run, or another picture of it. */
+  /** Remove everything, because the run or the picture has changed. */
   clear() {
     this.frames.clear();
     this.stops.clear();
@@ -27,16 +30,16 @@ export class Prefetched {
   /** @param {Stretch} stretch */
   store({ first = 0, frames = [], stop, end }) {
     if (end !== undefined) this.end = end;
-    this.light = frames.length >= LIGHT || end !== undefined;
+    this.isCheap = frames.length >= CHEAP_STRETCH || end !== undefined;
     let full = /** @type {Overlay} */ ({});
     for (const [number, change] of frames.entries()) {
       full = patched(full, change);
       this.frames.set(first + number, full);
     }
     if (stop !== undefined) this.stops.add(stop);
-    for (const old of this.frames.keys()) {
-      if (this.frames.size <= KEPT_FRAMES) break;
-      this.frames.delete(old);
+    for (const oldest of this.frames.keys()) {
+      if (this.frames.size <= MOST_FRAMES) break;
+      this.frames.delete(oldest);
     }
   }
 
@@ -51,11 +54,11 @@ export class Prefetched {
   }
 
   /**
-   * The first step from this one on that is not here, before another one.
+   * Return the first missing step from `step` on and before `before`; undefined if none is missing.
    * @param {number} step
    * @param {number} before
    */
-  gap(step, before) {
+  firstGap(step, before) {
     let next = step;
     while (next < before && this.frames.has(next)) next += 1;
     return next < before ? next : undefined;
@@ -63,35 +66,35 @@ export class Prefetched {
 }
 
 /**
- * One overlay after a change: in its tables null takes an entry away.
+ * Return an overlay after a change. In the tables of a change, null removes an entry.
  * @param {Overlay} full
  * @param {Change} change
  * @returns {Overlay}
  */
 export function patched(full, change) {
-  const made = /** @type {Record<string, any>} */ ({ ...full });
+  const result = /** @type {Record<string, any>} */ ({ ...full });
   for (const [name, value] of Object.entries(change)) {
-    if (value === null || typeof value !== "object" || Array.isArray(value)) made[name] = value;
-    else made[name] = changed(made[name], value);
+    if (value === null || typeof value !== "object" || Array.isArray(value)) result[name] = value;
+    else result[name] = patchedTable(result[name], value);
   }
-  return /** @type {Overlay} */ (made);
+  return /** @type {Overlay} */ (result);
 }
 
 /**
  * @param {Record<string, unknown> | undefined} table
  * @param {Record<string, unknown>} change
  */
-function changed(table, change) {
-  const made = { ...table };
-  for (const [id, one] of Object.entries(change)) {
-    if (one === null) delete made[id];
-    else made[id] = one;
+function patchedTable(table, change) {
+  const result = { ...table };
+  for (const [id, value] of Object.entries(change)) {
+    if (value === null) delete result[id];
+    else result[id] = value;
   }
-  return made;
+  return result;
 }
 
 /**
- * What a person has marked, which is the same in all steps that were sent ahead.
+ * Return the marks of the user, which are the same in all prefetched steps.
  * @param {Overlay} overlay
  */
 export function marksOf({ selected, breakpoints, origins, heats }) {

@@ -1,11 +1,11 @@
-// Print: while the page is printed, a sheet with the verdict and the whole picture replaces it, without any controls.
+// Printing: a sheet with the verdict and the whole picture replaces the page while it is printed.
 
+import { environment } from "./environment.js";
 import { onPaper, standalone } from "./export.js";
-import { host } from "./host.js";
 
 /** @import { Canvas } from "./graph_canvas.js" */
 
-const LEAST_WIDTH = 560; // pixels of a line of the verdict
+const LEAST_WIDTH = 560; // pixels, for the lines of the verdict
 const STYLE = `
   .print-sheet { position: absolute; left: 0; top: 0; visibility: hidden; background: white; color: black; box-sizing: border-box; }
   .print-sheet header { padding: 16px; font: 14px/1.45 "Source Sans", "Helvetica Neue", Arial, "Liberation Sans", sans-serif; }
@@ -19,7 +19,7 @@ const STYLE = `
   }`;
 
 /**
- * Opens the browser's print dialog, which also makes PDF.
+ * Open the browser's print dialog, which can also save a PDF.
  * @param {Canvas} canvas
  */
 export function printSheet(canvas) {
@@ -28,7 +28,7 @@ export function printSheet(canvas) {
 }
 
 /**
- * Puts the sheet of a canvas on the page until the page has been printed. A sheet that is there stays.
+ * Add the sheet of a canvas to the page until the page has been printed, unless there is a sheet already.
  * @param {Canvas} canvas
  */
 export function addSheet(canvas) {
@@ -40,13 +40,13 @@ export function addSheet(canvas) {
   sheet.className = "print-sheet";
   const drawn = document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
   const style = document.createElement("style");
-  sheet.append(style, head(canvas.file), drawn);
+  sheet.append(style, createHeader(canvas.file), drawn);
   const width = Math.max(LEAST_WIDTH, Math.ceil(Number(drawn.getAttribute("width"))));
   sheet.style.width = `${width}px`;
   style.textContent = STYLE;
   document.body.append(sheet);
   style.textContent += `@page { size: ${width}px ${Math.ceil(sheet.getBoundingClientRect().height) + 1}px; margin: 0; }`;
-  document.title = canvas.file; // browsers call the file after it
+  document.title = canvas.file; // browsers suggest it as the name of the file
   addEventListener(
     "afterprint",
     () => {
@@ -58,14 +58,14 @@ export function addSheet(canvas) {
 }
 
 /** @param {string} title */
-function head(title) {
+function createHeader(title) {
   const header = document.createElement("header");
   const strong = document.createElement("b");
   strong.textContent = title;
   header.append(strong);
-  for (const words of host.verdict()) {
+  for (const text of environment.verdict()) {
     const line = document.createElement("div");
-    line.textContent = words;
+    line.textContent = text;
     header.append(line);
   }
   return header;

@@ -6,7 +6,7 @@ export type FrameStatus = "active" | "done" | "waiting" | "taken" | "skipped";
 
 export type BreakpointState = "on" | "off";
 
-/** Number, text or change, the colour, and the value in words. */
+/** Kind of the colour, its number, and the value as text. */
 export type Tint = ["number" | "text" | "change", number, string];
 
 export type NodeKind = "operation" | "parameter" | "result" | "constant" | "control" | "condition" | "output" | "folded" | "cut_end" | "more";
@@ -17,46 +17,46 @@ export type EdgeKind = "data" | "input_map" | "output_map" | "merge" | "back" | 
 
 export type Family = "port" | "constant" | "math" | "logic" | "matrix" | "activation" | "movement" | "shape" | "sequence" | "region" | "other";
 
-/** Python to canvas: everything of a picture that does not depend on a run. A new one is laid out; ids are synthetic. */
+/** Python to canvas: the part of a picture that does not depend on a run. Each structure is laid out once. Ids are synthetic. */
 export type Structure = {
-  /** Static address of the graph that is shown. */
+  /** Static address of the shown graph. */
   root: string;
-  /** For Graphviz. The size of a row is asked for as @r1w@ and @r1h@. */
+  /** DOT text for Graphviz. @r1w@ and @r1h@ stand for the width and height of row r1. */
   dot: string;
   rows: Row[];
   nodes: Record<string, ViewNode>;
   clusters: Record<string, ViewCluster>;
   edges: Record<string, ViewEdge>;
-  /** Words for the colours of the picture. */
+  /** Names of the families in the picture, for the legend. */
   families: Record<string, string>;
-  /** Boxes that are folded away. */
+  /** Number of boxes that are hidden by folding. */
   hidden: number;
-  /** Names the content. */
+  /** Hash of the content. */
   hash: string;
 };
 
-/** A box. What is empty is left out. */
+/** A box. Empty fields are left out. */
 export type ViewNode = {
   kind: NodeKind;
-  /** Static, with the iterations of unrolled loops; of an output box its tensor's. */
+  /** Static address with the iterations of unrolled loops; of an output box, the address of its tensor. */
   address: string;
   family: Family;
   width: number;
   height: number;
-  /** Values that leave it. */
+  /** Number of outputs. */
   outputs: number;
   title?: string;
   name?: string;
   detail?: string;
-  /** The frame that it is in. */
+  /** Id of the frame that contains it. */
   cluster?: string;
-  /** What a double click opens. */
+  /** Address of the body that a double click opens. */
   body?: string;
   badge?: string;
   constants?: string[];
-  /** A folded loop that carries a number. */
+  /** Set for a folded loop that carries a number. */
   spark?: true;
-  /** An operator that opens as a loop. */
+  /** Set for an operator that opens as a loop. */
   opens?: true;
   tooltip?: string;
 };
@@ -67,27 +67,27 @@ export type ViewCluster = {
   address: string;
   title: string;
   name: string;
-  /** The frame round it; empty outside of all. */
+  /** Id of the frame around it; empty if there is none. */
   parent: string;
   body: string;
   foldable: boolean;
   loop: boolean;
-  /** Iterations side by side; 0 unless it is unrolled. */
+  /** Number of iterations side by side; 0 unless the loop is unrolled. */
   copies: number;
 };
 
-/** A line. */
+/** An edge. */
 export type ViewEdge = {
   kind: EdgeKind;
   source: string;
   target: string;
   label: string;
   tensor: string;
-  /** Seen only while one of its ends is pointed at or selected. */
+  /** Visible only while one of its ends is hovered or selected. */
   latent?: true;
   /** Carries a part of a tensor. */
   sliced?: true;
-  /** Both ends are in one frame, where its label belongs. */
+  /** Both ends are in one frame, in which the label is placed. */
   inside?: true;
 };
 
@@ -101,155 +101,155 @@ export type Row = {
   later: string;
 };
 
-/** Ids of what is inside a copy, in the same order in each; its own frame comes first. */
+/** Ids of the parts of a copy, in the same order in each copy; the copy's own frame comes first. */
 export type Copy = {
   clusters: string[];
   nodes: string[];
   edges: string[];
 };
 
-/** Points (0 to 100, null where not a number), then where it is now and where it first is not finite, 0 to 1. */
+/** Values (0 to 100, null if not a number), then the positions of the current and of the first non-finite value, 0 to 1. */
 export type Spark = [(number | null)[], number | null, number | null];
 
-/** How one moment of a run restyles a picture: by ids of its structure. */
+/** The state of a picture at one moment of a run, by ids of its structure. */
 export type Overlay = {
-  /** Of boxes. */
+  /** Statuses of boxes. */
   nodes: Record<string, NodeStatus>;
-  /** Boxes of which a value contains NaN. */
+  /** Boxes with an output that contains NaN. */
   nans: Record<string, true>;
-  /** Texts on the wires that leave a box, by output number; empty where there is no value. */
+  /** Texts of the values of a box, by output number; empty if there is no value. */
   values: Record<string, string[]>;
-  /** On back edges: the value handed to the next iteration, and the one that this iteration began with. */
+  /** Of back edges: the value for the next iteration, and the value that this iteration began with. */
   backs: Record<string, [string, string]>;
-  /** On frames and folded loops: the iteration, or how the loop ended. */
+  /** Of frames and folded loops: the iteration, or how the loop ended. */
   headers: Record<string, string>;
-  /** Of loops that say how often they run: the part that is done. */
+  /** Of loops with a known bound: the part of the iterations that has begun, 0 to 1. */
   progress: Record<string, number>;
-  /** Of frames. */
+  /** Statuses of frames. */
   frames: Record<string, FrameStatus>;
-  /** On port maps: which part this iteration uses. */
+  /** Of port maps: the part that this iteration uses. */
   slices: Record<string, string>;
-  /** On folded loops. */
+  /** Sparklines of folded loops. */
   sparks: Record<string, Spark>;
   /** Id of the box or frame that runs next; empty at the end. */
   next: string;
-  /** Id of the box or frame to keep in sight. */
+  /** Id of the box or frame that the camera follows. */
   current: string;
   /** Id of the selected box. */
   selected: string;
-  /** On boxes. */
+  /** States of the breakpoints on boxes. */
   breakpoints: Record<string, BreakpointState>;
-  /** Of boxes and lines that a traced value came through: the distance from it. */
+  /** Of the boxes and edges that a traced value came from: the distance from the value. */
   origins: Record<string, number>;
-  /** On boxes: how much of a run's time they took. */
+  /** Of boxes: the level of their share of the run's time. */
   heats: Record<string, number>;
-  /** On boxes: what others say of them. */
+  /** Of boxes: colours from data about nodes. */
   tints: Record<string, Tint>;
-  /** What those colours mean: a title, number with the ends of the scale, or text or change with the texts; empty for none. */
+  /** Legend of the tints: a title, a kind, and the two ends of the scale (number) or the texts (text, change); empty if there are none. */
   scale: string[];
 };
 
-/** A stretch of the run to slide along. */
+/** A part of the run that a tape of the timeline shows. */
 export type Track = {
   title: string;
   first: number;
   last: number;
-  /** Steps at which iterations begin; of very many, some. */
+  /** Steps at which iterations begin; a selection if there are very many. */
   begins: number[];
-  /** The step after each of them, or after those that it stands for. */
+  /** The step after each iteration, or after the iterations that it stands for. */
   ends: number[];
-  /** Their numbers, from 0. */
+  /** Numbers of these iterations, from 0. */
   iterations: number[];
-  /** A letter for each of them: t for then, e for else, -. */
+  /** A letter for each of these iterations: t for then, e for else, - for none. */
   branches: string;
-  /** The If that took them; empty for none. */
+  /** Name of the If of these branches; empty if there is none. */
   branches_of: string;
-  /** Iterations that have begun. */
+  /** Number of iterations that have begun. */
   count: number;
-  /** 0-based, of the cursor. */
+  /** Iteration of the cursor, from 0. */
   iteration?: number;
 };
 
-/** Python to canvas: the overlay of now. Those of the run come together, when there is one. */
+/** Python to canvas: the overlay of the current moment. The fields of a run are all set or all missing. */
 export type Moment = {
-  /** Of boxes. */
+  /** Statuses of boxes. */
   nodes: Record<string, NodeStatus>;
-  /** Boxes of which a value contains NaN. */
+  /** Boxes with an output that contains NaN. */
   nans: Record<string, true>;
-  /** Texts on the wires that leave a box, by output number; empty where there is no value. */
+  /** Texts of the values of a box, by output number; empty if there is no value. */
   values: Record<string, string[]>;
-  /** On back edges: the value handed to the next iteration, and the one that this iteration began with. */
+  /** Of back edges: the value for the next iteration, and the value that this iteration began with. */
   backs: Record<string, [string, string]>;
-  /** On frames and folded loops: the iteration, or how the loop ended. */
+  /** Of frames and folded loops: the iteration, or how the loop ended. */
   headers: Record<string, string>;
-  /** Of loops that say how often they run: the part that is done. */
+  /** Of loops with a known bound: the part of the iterations that has begun, 0 to 1. */
   progress: Record<string, number>;
-  /** Of frames. */
+  /** Statuses of frames. */
   frames: Record<string, FrameStatus>;
-  /** On port maps: which part this iteration uses. */
+  /** Of port maps: the part that this iteration uses. */
   slices: Record<string, string>;
-  /** On folded loops. */
+  /** Sparklines of folded loops. */
   sparks: Record<string, Spark>;
   /** Id of the box or frame that runs next; empty at the end. */
   next: string;
-  /** Id of the box or frame to keep in sight. */
+  /** Id of the box or frame that the camera follows. */
   current: string;
   /** Id of the selected box. */
   selected: string;
-  /** On boxes. */
+  /** States of the breakpoints on boxes. */
   breakpoints: Record<string, BreakpointState>;
-  /** Of boxes and lines that a traced value came through: the distance from it. */
+  /** Of the boxes and edges that a traced value came from: the distance from the value. */
   origins: Record<string, number>;
-  /** On boxes: how much of a run's time they took. */
+  /** Of boxes: the level of their share of the run's time. */
   heats: Record<string, number>;
-  /** On boxes: what others say of them. */
+  /** Of boxes: colours from data about nodes. */
   tints: Record<string, Tint>;
-  /** What those colours mean: a title, number with the ends of the scale, or text or change with the texts; empty for none. */
+  /** Legend of the tints: a title, a kind, and the two ends of the scale (number) or the texts (text, change); empty if there are none. */
   scale: string[];
-  /** Of the canvas. */
+  /** Key of the canvas. */
   key: string;
-  /** Of the structure whose ids are meant. */
+  /** Hash of the structure that the ids belong to. */
   hash: string;
-  /** Id of what is to come into sight, once per change. */
+  /** Id of a part to bring into view, once per change. */
   focus: string;
-  /** Name of the value whose origins light up. */
+  /** Name of the value whose origins are highlighted. */
   traced: string;
-  /** Number of the last act that was heard: all up to it are confirmed. */
+  /** Number of the last received act; it confirms all acts up to it. */
   acted: number;
-  /** Names the run: differs between runs. */
+  /** Name of the run; two runs have different names. */
   run?: string;
   step?: number;
-  /** That have been computed. */
+  /** Number of computed steps. */
   steps?: number;
-  /** No more can be computed. */
+  /** True if no further step can be computed. */
   over?: boolean;
   tracks?: Track[];
-  /** Number of the last report that was heard. */
+  /** Number of the last received report. */
   reported?: number;
-  /** Number of the last move that was made: all up to it are confirmed. */
+  /** Number of the last move; it confirms all moves up to it. */
   moved?: number;
-  /** Grows when the canvas is to begin or to end playing. */
+  /** Number that grows when the canvas should begin or end playing. */
   plays?: number;
 };
 
-/** Python to canvas: steps of the run sent ahead. Only what it belongs to, while nothing has been asked for. */
+/** Python to canvas: prefetched steps of the run. Without a request, only the fields that identify the run are set. */
 export type Stretch = {
-  /** Of the canvas. */
+  /** Key of the canvas. */
   key: string;
-  /** Of the structure whose ids are meant. */
+  /** Hash of the structure that the ids belong to. */
   hash: string;
   run: string;
   /** Step of the first frame. */
   first?: number;
-  /** The first overlay whole, then what each step changes. */
+  /** The first overlay, then the changes of each step. */
   frames?: Change[];
-  /** The first of these steps, or behind them, at which a breakpoint holds. */
+  /** The first step of the stretch, or after it, at which a breakpoint stops the run. */
   stop?: number;
-  /** The last step of the run, where that is known. */
+  /** The last step of the run, if it is known. */
   end?: number;
 };
 
-/** What to change in an overlay: in its tables null takes an entry away. */
+/** A change of an overlay. In its tables, null removes an entry. */
 export type Change = {
   nodes?: Record<string, NodeStatus | null>;
   nans?: Record<string, true | null>;
@@ -262,7 +262,7 @@ export type Change = {
   sparks?: Record<string, Spark | null>;
   /** Id of the box or frame that runs next; empty at the end. */
   next?: string;
-  /** Id of the box or frame to keep in sight. */
+  /** Id of the box or frame that the camera follows. */
   current?: string;
   /** Id of the selected box. */
   selected?: string;
@@ -273,24 +273,24 @@ export type Change = {
   scale?: string[];
 };
 
-/** Canvas to Python, state acts: those that are not confirmed, told again until they are. */
+/** Canvas to Python, state acts: the acts that are not confirmed, sent again until they are. */
 export type Acts = Act[];
 
-/** Something that a person did. */
+/** An action of the user on the picture. */
 export type Act = {
   kind: "select" | "clear" | "open" | "fold" | "unroll" | "earlier" | "later" | "fewer" | "wider" | "key" | "too_dense" | "untrace" | "breakpoint" | "look";
-  /** The root of the picture it was done on. */
+  /** Root of the picture on which the user acted. */
   root: string;
-  /** Later ones have greater numbers. */
+  /** Number of the message; it grows. */
   count: number;
-  /** Of the box or frame. */
+  /** Id of the box or frame. */
   id?: string;
-  /** Of the same: where the picture has changed since, ids mean something else. */
+  /** Address of the box or frame, because ids change with the picture. */
   address?: string;
   key?: "Backspace";
 };
 
-/** Canvas to Python, state moves: those that are not confirmed, told again until they are. */
+/** Canvas to Python, state moves: the moves that are not confirmed, sent again until they are. */
 export type Moves = {
   run: string;
   moves: Move[];
@@ -299,25 +299,25 @@ export type Moves = {
 /** A move that only Python can make. */
 export type Move = {
   name: "restart" | "back" | "step" | "over" | "into" | "out" | "previous" | "next" | "run";
-  /** Later ones have greater numbers. */
+  /** Number of the message; it grows. */
   count: number;
-  /** Step that it goes on from; null for where the one before has led. */
+  /** Step from which the move starts; null for the end of the previous move. */
   start: number | null;
 };
 
-/** Canvas to Python, state step: where the canvas has come to by itself. */
+/** Canvas to Python, state step: the step that the canvas has reached by itself. */
 export type Report = {
   step: number;
   run: string;
-  /** Later ones have greater numbers. */
+  /** Number of the message; it grows. */
   count: number;
   playing: boolean;
 };
 
-/** Prefetch to Python, state ask: the first step that should be sent ahead. */
+/** Prefetch to Python, state ask: the first step of the requested stretch. */
 export type Ask = {
   step: number;
   run: string;
-  /** Later ones have greater numbers. */
+  /** Number of the message; it grows. */
   count: number;
 };

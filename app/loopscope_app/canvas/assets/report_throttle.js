@@ -1,46 +1,48 @@
-// Report throttle: how often the panels follow a moving picture, which may miss frames each time they are drawn anew.
+// Report throttle: limits how often the panels follow a moving picture, because redrawing the panels delays its frames.
 
-export const REPORT = 160; // milliseconds between reports to Python, at least
-const OFTEN = 320; // while the picture moves by itself or by a hand, at least
-const SELDOM = 500; // and at most, at speed 1: who plays slowly reads along, who plays fast watches the picture
-const MISSED = 0.02; // of its time, which a moving picture may lose to the panels
+export const REPORT_INTERVAL = 160; // least number of milliseconds between two reports to Python
+const LEAST_WAIT = 320; // least number of milliseconds between two reports while the picture moves
+// Largest number of milliseconds between two reports, at speed 1. It grows with the speed: at low speed users read the
+// panels, at high speed they watch the picture.
+const LARGEST_WAIT = 500;
+const TOLERATED_DELAY = 0.02; // part of the time by which frames of a moving picture may be delayed
 export const FRAME = 17; // milliseconds
 
 export class ReportThrottle {
-  /** Milliseconds that the picture has come late by since the last report. */
-  lost = 0;
-  /** When the last frame was, while frames are watched. @type {number | undefined} */
-  before = undefined;
+  /** Milliseconds by which frames were late since the last report. */
+  delay = 0;
+  /** Time of the last frame, while frames are watched. @type {number | undefined} */
+  lastFrame = undefined;
 
   /** @param {() => boolean} isMoving */
   constructor(isMoving) {
     this.isMoving = isMoving;
   }
 
-  /** Watches the frames as long as the picture moves. */
-  begin() {
-    if (this.before !== undefined) return;
-    this.before = performance.now();
-    requestAnimationFrame((now) => this.next(now));
+  /** Watch the frames until the picture stops moving. */
+  watch() {
+    if (this.lastFrame !== undefined) return;
+    this.lastFrame = performance.now();
+    requestAnimationFrame((now) => this.measureFrame(now));
   }
 
   /** @param {number} now */
-  next(now) {
-    this.lost += Math.max(0, now - (this.before ?? now) - FRAME);
-    this.before = this.isMoving() ? now : undefined;
-    if (this.before !== undefined) requestAnimationFrame((later) => this.next(later));
+  measureFrame(now) {
+    this.delay += Math.max(0, now - (this.lastFrame ?? now) - FRAME);
+    this.lastFrame = this.isMoving() ? now : undefined;
+    if (this.lastFrame !== undefined) requestAnimationFrame((later) => this.measureFrame(later));
   }
 
-  /** A report goes out: what is lost from now on is lost to it. */
-  reported() {
-    this.lost = 0;
+  /** Start counting the delay that the report which is sent now causes. */
+  startReport() {
+    this.delay = 0;
   }
 
   /**
-   * Milliseconds between that report and the next one, while the picture moves at a speed.
+   * Return the milliseconds from the last report to the next one.
    * @param {number} speed
    */
   wait(speed) {
-    return Math.min(SELDOM * speed, Math.max(OFTEN, this.lost / MISSED));
+    return Math.min(LARGEST_WAIT * speed, Math.max(LEAST_WAIT, this.delay / TOLERATED_DELAY));
   }
 }

@@ -1,19 +1,21 @@
-// What the canvas and the components that feed it know in common: one table per page, whichever of them comes first.
+// State of the page that the canvas and the components that feed it share. The first of them creates it.
 
 /**
  * @import { Canvas } from "./graph_canvas.js"
  * @import { Geometry } from "./picture.js"
  * @import { Moment } from "./protocol.js"
  * @typedef {object} Shared
- * @property {(() => Promise<any>) | null} newWorker from the component that carries the layout library
- * @property {any} worker the one that lays out; null when there is none
- * @property {Promise<unknown>} queue ends with the last layout that was asked for
- * @property {((value?: unknown) => void)[]} waitingForLibrary
+ * @property {(() => Promise<any>) | null} newWorker starts a layout worker; null until the layout library has arrived
+ * @property {any} worker the running layout worker; null if there is none
+ * @property {Promise<unknown>} queue settles when the last requested layout has ended
+ * @property {((value?: unknown) => void)[]} waitingForLibrary called when the layout library has arrived
  * @property {Map<string, Geometry>} layouts by structure hash
- * @property {Map<string, { x: number, y: number, k: number }>} viewports where each canvas was looking, by canvas key and root
- * @property {Map<string, Canvas>} canvases live ones by key
- * @property {Map<string, Moment>} overlays newest by canvas key
- * @property {Map<string, (name: string, value: unknown) => void>} askers what asks Python for stretches of the run, by canvas key
+ * @property {Map<string, { x: number, y: number, k: number }>} viewports last position of each camera, by canvas and
+ *   root
+ * @property {Map<string, Canvas>} canvases the canvases on the page, by key
+ * @property {Map<string, Moment>} overlays the newest overlays, by canvas key
+ * @property {Map<string, (name: string, value: unknown) => void>} askers functions that request stretches from Python,
+ *   by canvas key
  */
 
 const page = /** @type {any} */ (globalThis);

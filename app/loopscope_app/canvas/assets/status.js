@@ -1,4 +1,4 @@
-// Status and marks as data become classes of elements here, and nowhere else.
+// CSS classes of boxes, frames and edges, from the statuses and marks of an overlay.
 
 /** @import { NodeStatus, Overlay, ViewEdge } from "./protocol.js" */
 
@@ -8,7 +8,7 @@ const originOf = (/** @type {Overlay} */ overlay, /** @type {string} */ id) =>
   id in overlay.origins && `origin origin-${overlay.origins[id]}`;
 
 /**
- * Of a box: where the run is with it, and what is marked on it.
+ * Return the classes of a box: its status, its marks and its colours.
  * @param {Overlay} overlay
  * @param {string} id
  */
@@ -22,7 +22,7 @@ export function classesOfBox(overlay, id) {
 }
 
 /**
- * Of a frame.
+ * Return the classes of a frame.
  * @param {Overlay} overlay
  * @param {string} id
  */
@@ -31,7 +31,7 @@ export function classesOfFrame(overlay, id) {
 }
 
 /**
- * Of a line: whether a value has come along it, and whether what runs next waits for that.
+ * Return the classes of an edge: whether it carries a value, and whether the next operation reads that value.
  * @param {Overlay} overlay
  * @param {string} id
  * @param {ViewEdge} edge
@@ -55,7 +55,7 @@ function flow(overlay, id, kind, source, target) {
 }
 
 /**
- * The box of what runs next, or of what failed; empty when there is none.
+ * Return the id of the box that runs next or has failed; empty if there is none.
  * @param {Overlay} overlay
  */
 export function boxOfNext(overlay) {
@@ -64,7 +64,7 @@ export function boxOfNext(overlay) {
   );
 }
 
-/** What a picture shows before anything is known of a run. @type {Overlay & { hash: string }} */
+/** The overlay of a picture without a run. @type {Overlay & { hash: string }} */
 export const NO_OVERLAY = {
   hash: "",
   nodes: {},

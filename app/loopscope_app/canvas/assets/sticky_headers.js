@@ -1,48 +1,50 @@
-// Sticky headers: what a frame larger than the view is, and how far it is, stays in sight at the edge of its visible part.
+// Sticky headers: the title and state of a frame larger than the view stay visible at the border of its visible part.
 
+import { environment } from "./environment.js";
 import { MARGIN, overlap } from "./geometry.js";
-import { host } from "./host.js";
 import { frameOf } from "./parts.js";
 
 /**
  * @import { Camera } from "./camera.js"
  * @import { Bounds, FrameInView, Parts, StickyFrame } from "./picture.js"
  * @import { Structure } from "./protocol.js"
- * @typedef {{ element: HTMLElement, classes?: string, words?: string, room?: string, place?: string }} Head
- * @typedef {{ top: number, width: number } & ({ title: true, left: number } | { title: false, right: number })} Stuck with a title it says where
- *   it begins, else where it ends
+ * @typedef {{ element: HTMLElement, classes?: string, text?: string, maxWidth?: string, transform?: string }} Header an
+ *   element and what was written to it last
+ * @typedef {{ top: number, width: number } & ({ title: true, left: number } | { title: false, right: number })}
+ *   Placement with a title the left border is given, without one the right border
  */
 
-const HEAD = {
-  top: 5,
+/** Sizes in pixels, unless noted. */
+const HEADER = {
+  top: 5, // borders of a frame's own header, from the top of the frame
   bottom: 28,
-  letter: 8.2,
-  name: 7,
+  titleLetter: 8.2,
+  nameLetter: 7,
   row: 26,
-  edge: 6,
-  apart: 10,
-  least: 72,
-  short: 150, // where there is no room for all of its words
-  high: 110,
-  shown: 84, // of a frame, from its head down
-  most: 3,
-  rows: 4, // in which it looks for room, and as many times more as boxes are larger
+  edge: 6, // distance from the borders of the view and from other headers
+  apart: 10, // distance from the tools
+  least: 72, // least width of the visible part of a frame with a sticky header
+  short: 150, // least width of a header with shortened texts
+  high: 110, // least height of the visible part of a frame with a sticky header
+  shown: 84, // least height of the visible part below the sticky header
+  most: 3, // number of nested sticky headers
+  rows: 4, // number of rows that are searched for room, at zoom 1
 };
-const STATE = 280; // what a state may take of a line
+const STATE_WIDTH = 280;
 
-/** About what a head takes that sticks; nothing of the page is read for it. */
+/** Return an estimate of the width of a sticky header, because measuring it would force a layout. */
 const widthOf = (/** @type {StickyFrame} */ { cluster, part }) =>
-  36 + (cluster.title.length + cluster.name.length + part.told.length) * 5.6;
+  36 + (cluster.title.length + cluster.name.length + part.stateText.length) * 5.6;
 
 /**
- * Whether a head reads after those of the frames around it: beside or below them.
+ * Return true if an area lies to the right of or below the sticky headers of all outer frames, in reading order.
  * @param {Bounds} area
  * @param {StickyFrame | undefined} outer
  */
-function isAfter(area, outer) {
-  for (let around = outer; around; around = around.outer) {
-    const { head } = around;
-    if (head && (area.top < head.top || (area.left < head.right && area.top < head.bottom))) return false;
+export function isAfterOuter(area, outer) {
+  for (let frame = outer; frame; frame = frame.outer) {
+    const { stickyArea: header } = frame;
+    if (header && (area.top < header.top || (area.left < header.right && area.top < header.bottom))) return false;
   }
   return true;
 }
@@ -55,22 +57,26 @@ export class StickyHeaders {
     this.element.setAttribute("aria-hidden", "true");
     stage.append(this.element);
     this.stage = stage;
-    /** Outer ones first. @type {StickyFrame[]} */
+    /** All frames, outer frames first. @type {StickyFrame[]} */
     this.frames = [];
-    /** The heads that stick. @type {Head[]} */
+    /** Elements of the shown headers. @type {Header[]} */
     this.pool = [];
-    /** What no head may lie on: boxes and titles in sight, what lies on the picture, and the heads that stick already. @type {(Bounds & { of?: StickyFrame })[]} */
-    this.taken = [];
+    /**
+     * Areas that a header must not cover: boxes, headers of frames, tools, overview, and the sticky headers placed
+     * before.
+     * @type {(Bounds & { of?: StickyFrame })[]}
+     */
+    this.occupied = [];
     this.corner = { width: 0, height: 0 };
-    this.watcher = new ResizeObserver(() => this.measureCorner());
+    this.cornerObserver = new ResizeObserver(() => this.measureCorner());
   }
 
   /**
-   * Another picture: its frames, outer ones first.
+   * Start again with the frames of another picture.
    * @param {Structure} structure
    * @param {Parts} parts
    */
-  show(structure, parts) {
+  setPicture(structure, parts) {
     /** @type {(id: string | undefined) => number} */
     const depthOf = (id) => (id ? 1 + depthOf(structure.clusters[id]?.parent) : 0);
     this.frames = Object.entries(structure.clusters)
@@ -83,7 +89,7 @@ export class StickyHeaders {
     for (const frame of this.frames) frame.outer = byId.get(frame.cluster.parent);
   }
 
-  /** The page lays words on the picture's corner: no head goes below them. */
+  /** Measure the element with which the page covers the corner of the picture, and place the headers around it. */
   measureCorner() {
     const { offsetLeft = 0, offsetTop = 0, offsetWidth = 0, offsetHeight = 0 } = this.cornerElement ?? {};
     this.corner = offsetHeight
@@ -94,37 +100,37 @@ export class StickyHeaders {
 
   watchCorner() {
     if (this.cornerElement?.isConnected) return;
-    this.watcher.disconnect();
-    this.cornerElement = host.cornerOver(this.stage);
-    if (this.cornerElement) this.watcher.observe(this.cornerElement);
+    this.cornerObserver.disconnect();
+    this.cornerElement = environment.cornerOver(this.stage);
+    if (this.cornerElement) this.cornerObserver.observe(this.cornerElement);
   }
 
   /**
-   * With every movement of the camera: nothing of the page is read, and what moves are layers of their own.
+   * Place all headers after a movement of the camera. Nothing of the page is measured, and only transforms change.
    * @param {Camera} camera
    */
   place(camera) {
     this.camera = camera;
     this.watchCorner();
-    const frames = this.frames.map((frame) => ({ frame, lies: this.look(frame, camera) }));
-    for (const { frame } of frames) Object.assign(frame, { below: 0, head: undefined });
-    for (const { frame, lies } of [...frames].reverse()) {
-      const below = frame.below + (lies.away ? 1 : 0);
+    const frames = this.frames.map((frame) => ({ frame, position: this.positionOf(frame, camera) }));
+    for (const { frame } of frames) Object.assign(frame, { below: 0, stickyArea: undefined });
+    for (const { frame, position } of [...frames].reverse()) {
+      const below = frame.below + (position.isTitleHidden ? 1 : 0);
       if (frame.outer) frame.outer.below = Math.max(frame.outer.below, below);
     }
     let used = 0;
-    this.taken = this.obstacles(frames, camera);
-    for (const { frame, lies } of frames) {
-      const stuck = this.stick(frame, lies, camera);
-      if (stuck) this.put(used++, stuck, frame);
-      this.cover(frame, lies, stuck);
+    this.occupied = this.obstacles(frames, camera);
+    for (const { frame, position } of frames) {
+      const placement = this.findPlacement(frame, position, camera);
+      if (placement) this.showHeader(used++, placement, frame);
+      this.hideOwnHeader(frame, position, placement);
     }
     for (const { element } of this.pool.splice(used)) element.remove();
   }
 
   /**
-   * What no head may lie on before any sticks.
-   * @param {{ frame: StickyFrame, lies: FrameInView }[]} frames
+   * Return the areas that the first header must not cover.
+   * @param {{ frame: StickyFrame, position: FrameInView }[]} frames
    * @param {Camera} camera
    */
   obstacles(frames, { x, y, k, view, tools, overview, boxes }) {
@@ -136,155 +142,178 @@ export class StickyHeaders {
       top: y + top * k,
       bottom: y + (top + height) * k,
     }));
-    const words = frames.flatMap(({ frame, lies: { left, named, upper, lower, stateFrom, right } }) => [
-      { of: frame, left, right: named, top: upper, bottom: lower },
-      { of: frame, left: stateFrom, right, top: upper, bottom: lower },
-    ]);
-    const [reach, under] = [view.width - tools.width - 2 * HEAD.apart, tools.height + 2 * HEAD.apart];
-    const ofTools = tools.width ? [{ left: reach, right: view.width, top: 0, bottom: under }] : [];
-    return [...[...onPicture, ...words].filter(inView), ...ofTools, ...overview.lying()];
+    const headers = frames.flatMap(({ frame, position }) => {
+      const { left, right, nameEnd, stateStart, headerTop: top, headerBottom: bottom } = position;
+      return [
+        { of: frame, left, right: nameEnd, top, bottom },
+        { of: frame, left: stateStart, right, top, bottom },
+      ];
+    });
+    const [toolsLeft, toolsBottom] = [view.width - tools.width - 2 * HEADER.apart, tools.height + 2 * HEADER.apart];
+    const ofTools = tools.width ? [{ left: toolsLeft, right: view.width, top: 0, bottom: toolsBottom }] : [];
+    return [...[...onPicture, ...headers].filter(inView), ...ofTools, ...overview.coveredAreas()];
   }
 
   /**
-   * What a head says that sticks is not said by the frame's own head as well, and no state peeps out below the overview.
+   * Hide the state and title in a frame's own header that its sticky header shows, and a state under the overview.
    * @param {StickyFrame} frame
-   * @param {FrameInView} lies
-   * @param {Stuck | null} stuck
+   * @param {FrameInView} position
+   * @param {Placement | null} placement
    */
-  cover(frame, { below }, stuck) {
+  hideOwnHeader(frame, { isUnderOverview }, placement) {
     const { header, title } = frame.part;
     /** @type {[boolean, boolean]} */
-    const covers = [Boolean(stuck) || below, Boolean(stuck?.title)];
-    [header, title].forEach((words, k) => {
-      if (frame.covers?.[k] !== covers[k]) words.classList.toggle("covered", covers[k]);
+    const hidden = [Boolean(placement) || isUnderOverview, Boolean(placement?.title)];
+    [header, title].forEach((element, k) => {
+      if (frame.hidden?.[k] !== hidden[k]) element.classList.toggle("covered", hidden[k]);
     });
-    frame.covers = covers;
+    frame.hidden = hidden;
   }
 
   /**
-   * Where a frame lies in the view, and whether its title and its state are out of sight.
+   * Return the position of a frame in the view, and whether its title and its state are hidden.
    * @param {StickyFrame} frame
    * @param {Camera} camera
    * @returns {FrameInView}
    */
-  look(frame, camera) {
+  positionOf(frame, camera) {
     const { x, y, k, view } = camera;
-    const { box, told, stateEnd, stateWidth } = frame.part;
+    const { box, stateText, stateEnd, stateWidth } = frame.part;
     const [left, top] = [x + (box.x + MARGIN) * k, y + (box.y + MARGIN) * k];
     const [right, bottom] = [left + box.width * k, top + box.height * k];
-    const [upper, lower] = [top + HEAD.top * k, top + HEAD.bottom * k];
-    const seen =
-      Math.min(right, view.width) - Math.max(left, 0) > HEAD.least &&
-      Math.min(bottom, view.height) - Math.max(top, 0) > HEAD.high;
-    const wide = (30 + frame.cluster.title.length * HEAD.letter) * k;
+    const [headerTop, headerBottom] = [top + HEADER.top * k, top + HEADER.bottom * k];
+    const isVisible =
+      Math.min(right, view.width) - Math.max(left, 0) > HEADER.least &&
+      Math.min(bottom, view.height) - Math.max(top, 0) > HEADER.high;
+    const titleEnd = left + (30 + frame.cluster.title.length * HEADER.titleLetter) * k;
     const end = x + (stateEnd + MARGIN) * k;
-    const named = Math.min(right, left + wide + frame.cluster.name.length * HEAD.name * k);
-    const away = seen && this.isAway(camera, left + 14 * k, Math.min(right, left + wide), upper, lower);
-    const below = camera.overview.lying().some((one) => lower > one.top && end > one.left);
-    const stateAway = seen && Boolean(told) && (below || this.isAway(camera, end - stateWidth * k, end, upper, lower));
-    return { left, right, bottom, upper, lower, named, stateFrom: end - stateWidth * k, seen, away, below, stateAway };
+    const stateStart = end - stateWidth * k;
+    const nameEnd = Math.min(right, titleEnd + frame.cluster.name.length * HEADER.nameLetter * k);
+    const isHidden = (/** @type {number} */ from, /** @type {number} */ to) =>
+      isVisible && this.isOutOfView(camera, { left: from, right: to, top: headerTop, bottom: headerBottom });
+    const isUnderOverview = camera.overview
+      .coveredAreas()
+      .some((covered) => headerBottom > covered.top && end > covered.left);
+    return {
+      left,
+      right,
+      bottom,
+      headerTop,
+      headerBottom,
+      nameEnd,
+      stateStart,
+      isVisible,
+      isTitleHidden: isHidden(left + 14 * k, Math.min(right, titleEnd)),
+      isStateHidden: isVisible && Boolean(stateText) && (isUnderOverview || isHidden(stateStart, end)),
+      isUnderOverview,
+    };
   }
 
   /**
-   * Outside the view, or below what lies on its upper corners.
+   * Return true if an area is outside the view, or covered in one of its upper corners.
    * @param {Camera} camera
-   * @param {number} left
-   * @param {number} right
-   * @param {number} upper
-   * @param {number} lower
+   * @param {Bounds} area
    */
-  isAway({ view, tools, top }, left, right, upper, lower) {
-    if (left < 0 || right > view.width || upper < (top > HEAD.edge ? top : 0) || lower > view.height) return true;
+  isOutOfView({ view, tools, top: border }, { left, right, top, bottom }) {
+    if (left < 0 || right > view.width || top < (border > HEADER.edge ? border : 0) || bottom > view.height)
+      return true;
     return (
-      (upper < this.corner.height && left < this.corner.width) ||
-      (upper < tools.height + HEAD.apart && right > view.width - tools.width - HEAD.apart)
+      (top < this.corner.height && left < this.corner.width) ||
+      (top < tools.height + HEADER.apart && right > view.width - tools.width - HEADER.apart)
     );
   }
 
   /**
-   * What has to be shown of a frame's head, and where; null when its own head is in sight, and where there is no room:
-   * boxes go first.
+   * Return the placement of a frame's sticky header; null if its own header is visible, or if there is no room without
+   * covering boxes.
    * @param {StickyFrame} frame
-   * @param {FrameInView} lies
+   * @param {FrameInView} position
    * @param {Camera} camera
-   * @returns {Stuck | null}
+   * @returns {Placement | null}
    */
-  stick(frame, lies, { view, tools, overview, top: border, k }) {
-    const { seen, away, upper } = lies;
-    const end = Math.min(lies.right, view.width) - HEAD.edge;
-    if (!seen || frame.below >= HEAD.most) return null;
-    if (!away) {
-      if (!lies.stateAway || upper > view.height - HEAD.row) return null;
-      const [small] = overview.lying();
-      const beside = upper < tools.height + 2 * HEAD.apart ? view.width - tools.width - 2 * HEAD.apart : end;
-      const free = small && upper + HEAD.row > small.top ? small.left - HEAD.edge : end;
-      const right = Math.min(end, beside, free);
-      if (right - Math.min(STATE, 22 + frame.part.told.length * 6.4) > lies.named)
-        return { right, top: upper, width: STATE, title: false };
+  findPlacement(frame, position, { view, tools, overview, top: border, k }) {
+    const { isVisible, isTitleHidden, isStateHidden, headerTop } = position;
+    const end = Math.min(position.right, view.width) - HEADER.edge;
+    if (!isVisible || frame.below >= HEADER.most) return null;
+    if (!isTitleHidden) {
+      if (!isStateHidden || headerTop > view.height - HEADER.row) return null;
+      const [covered] = overview.coveredAreas();
+      const besideTools =
+        headerTop < tools.height + 2 * HEADER.apart ? view.width - tools.width - 2 * HEADER.apart : end;
+      const besideOverview = covered && headerTop + HEADER.row > covered.top ? covered.left - HEADER.edge : end;
+      const right = Math.min(end, besideTools, besideOverview);
+      if (right - Math.min(STATE_WIDTH, 22 + frame.part.stateText.length * 6.4) > position.nameEnd)
+        return { right, top: headerTop, width: STATE_WIDTH, title: false };
     }
-    const left = Math.max(lies.left, 0) + HEAD.edge;
-    const top = Math.max(upper, HEAD.edge, border, left < this.corner.width ? this.corner.height + HEAD.edge : 0);
-    const wide = widthOf(frame);
-    const within = { left, top, end, rows: HEAD.rows * Math.max(1, k) };
-    const area = this.room(frame, within, wide, wide) ?? this.room(frame, within, wide, HEAD.short);
-    if (!area || Math.min(lies.bottom, view.height) - area.top < HEAD.shown) return null;
-    this.taken.push(area);
-    frame.head = area;
+    const left = Math.max(position.left, 0) + HEADER.edge;
+    const top = Math.max(
+      headerTop,
+      HEADER.edge,
+      border,
+      left < this.corner.width ? this.corner.height + HEADER.edge : 0,
+    );
+    const width = widthOf(frame);
+    const within = { left, top, end, rows: HEADER.rows * Math.max(1, k) };
+    const area = this.findRoom(frame, within, width, width) ?? this.findRoom(frame, within, width, HEADER.short);
+    if (!area || Math.min(position.bottom, view.height) - area.top < HEADER.shown) return null;
+    this.occupied.push(area);
+    frame.stickyArea = area;
     return { left: area.left, top: area.top, width: area.right - area.left, title: true };
   }
 
   /**
-   * The first gap for a head, from left to right and row by row; undefined where there is none.
+   * Return the first free area for a header, row by row and from left to right; undefined if there is none.
    * @param {StickyFrame} frame
    * @param {{ left: number, top: number, end: number, rows: number }} within
-   * @param {number} most how wide it is if there is room
-   * @param {number} least how wide it is at least
+   * @param {number} most width of the header if there is room
+   * @param {number} least least width of the header
    * @returns {Bounds | undefined}
    */
-  room(frame, within, most, least) {
+  findRoom(frame, within, most, least) {
     for (let row = 0; row < within.rows; row += 1) {
-      const top = within.top + row * HEAD.row;
-      const bottom = top + HEAD.row - HEAD.edge / 2;
-      const others = this.taken.filter((one) => one.of !== frame && one.top < bottom && top < one.bottom);
-      const begins = [within.left, ...others.map((one) => one.right + HEAD.edge)].sort((a, b) => a - b);
+      const top = within.top + row * HEADER.row;
+      const bottom = top + HEADER.row - HEADER.edge / 2;
+      const others = this.occupied.filter((area) => area.of !== frame && area.top < bottom && top < area.bottom);
+      const begins = [within.left, ...others.map((other) => other.right + HEADER.edge)].sort((a, b) => a - b);
       for (const left of begins) {
-        const ends = others.map((one) => one.left - HEAD.edge).filter((at) => at >= left);
+        const ends = others.map((other) => other.left - HEADER.edge).filter((end) => end >= left);
         const right = Math.min(left + most, within.end, ...ends);
         const area = { left, right, top, bottom };
-        if (left < within.left || right - left < least || !isAfter(area, frame.outer)) continue;
-        if (!others.some((one) => overlap(one, area))) return area;
+        if (left < within.left || right - left < least || !isAfterOuter(area, frame.outer)) continue;
+        if (!others.some((other) => overlap(other, area))) return area;
       }
     }
     return undefined;
   }
 
   /**
-   * @param {number} at
-   * @param {Stuck} stuck
+   * Show a header, and write to its element only what has changed.
+   * @param {number} number
+   * @param {Placement} placement
    * @param {StickyFrame} frame
    */
-  put(at, stuck, { id, cluster, part }) {
-    const { top, width, title } = stuck;
-    this.pool[at] ??= this.make();
-    const made = this.pool[at];
+  showHeader(number, placement, { id, cluster, part }) {
+    const { top, width, title } = placement;
+    this.pool[number] ??= this.createHeader();
+    const header = this.pool[number];
     const classes = (part.group.getAttribute("class") ?? "").replace("frame", "sticky-header");
-    const words = [title ? cluster.title : "", title ? cluster.name : "", part.told];
-    if (made.classes !== classes) made.element.className = made.classes = classes;
-    if (made.words !== words.join("\n")) {
-      made.words = words.join("\n");
-      for (const [k, text] of words.entries()) made.element.children[k].textContent = text;
+    const texts = [title ? cluster.title : "", title ? cluster.name : "", part.stateText];
+    if (header.classes !== classes) header.element.className = header.classes = classes;
+    if (header.text !== texts.join("\n")) {
+      header.text = texts.join("\n");
+      for (const [k, text] of texts.entries()) header.element.children[k].textContent = text;
     }
-    made.element.dataset.frame = id;
-    // In steps: a new width has the words laid out anew.
-    const room = `${Math.max(HEAD.least, Math.floor(width / 8) * 8)}px`;
-    if (made.room !== room) made.element.style.maxWidth = made.room = room;
-    const place = stuck.title
-      ? `translate(${Math.round(stuck.left)}px, ${Math.round(top)}px)`
-      : `translate(${Math.round(stuck.right)}px, ${Math.round(top)}px) translateX(-100%)`;
-    if (made.place !== place) made.element.style.transform = made.place = place;
+    header.element.dataset.frame = id;
+    // The width changes in steps of 8 pixels, because each new width forces a layout of the texts.
+    const maxWidth = `${Math.max(HEADER.least, Math.floor(width / 8) * 8)}px`;
+    if (header.maxWidth !== maxWidth) header.element.style.maxWidth = header.maxWidth = maxWidth;
+    const transform = placement.title
+      ? `translate(${Math.round(placement.left)}px, ${Math.round(top)}px)`
+      : `translate(${Math.round(placement.right)}px, ${Math.round(top)}px) translateX(-100%)`;
+    if (header.transform !== transform) header.element.style.transform = header.transform = transform;
   }
 
-  make() {
+  createHeader() {
     const element = document.createElement("div");
     element.innerHTML = "<b></b><span></span><i></i>";
     this.element.append(element);

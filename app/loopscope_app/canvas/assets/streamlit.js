@@ -1,6 +1,6 @@
-// What the canvas knows of Streamlit's page around it; nothing else here does. A test looks for each of these in a real page.
+// Everything that depends on the internals of Streamlit's page. A test checks each of these selectors in a real page.
 
-/** Whether Python is drawing the page. */
+/** Return true while Python draws the page. */
 export function isDrawing() {
   /** @type {HTMLElement | null} */
   const app = document.querySelector("[data-test-script-state]");
@@ -8,7 +8,7 @@ export function isDrawing() {
 }
 
 /**
- * The move whose button of the transport bar an element is in; empty when it is in none.
+ * Return the move of the transport button that contains an element; empty if there is none.
  * @param {Element} target
  */
 export function moveOfButton(target) {
@@ -17,7 +17,7 @@ export function moveOfButton(target) {
 }
 
 /**
- * What the page lays on the upper left corner of the canvas that an element is in.
+ * Return the element that covers the upper left corner of the canvas that contains an element.
  * @param {Element} element
  * @returns {HTMLElement | null | undefined}
  */
@@ -27,7 +27,7 @@ export function cornerOver(element) {
 }
 
 /**
- * Where on the page the canvas of an element is.
+ * Return the container on the page of the canvas that contains an element.
  * @param {Element} element
  */
 export function placeOf(element) {
@@ -40,25 +40,25 @@ function hostOf(element) {
   return root instanceof ShadowRoot ? root.host : element;
 }
 
-/** Show the beginning of the page. */
+/** Scroll to the top of the page. */
 export function scrollToTop() {
   document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
 }
 
-/** The content of the popover that is open. */
+/** The content of an open popover. */
 export const POPOVER = '[data-testid="stPopoverBody"]';
 
-/** The element of menus and hints, while it is not a landmark. */
+/** The element that contains menus and hints, before overlays.js makes it a landmark. */
 export const OVERLAYS = "#stFloatingOverlayPortal:not([role])";
 
-/** The field that takes files, while it is hidden from screen readers. */
+/** The field for files, before overlays.js makes it visible to screen readers. */
 export const FIELD_FOR_FILES = '[data-testid="stFileUploaderDropzone"][role="presentation"]';
 
 /** The dock beside the canvas. */
 export const DOCK_OF_PAGE = ".st-key-dock";
 
 /**
- * The field of the page that opens models; null when there is none.
+ * Return the field of the page that opens models; null if there is none.
  * @returns {HTMLInputElement | null}
  */
 export function fileField() {
@@ -67,7 +67,7 @@ export function fileField() {
 }
 
 /**
- * Whether an element belongs to what takes dropped files by itself.
+ * Return true if an element is in an uploader, which handles dropped files itself.
  * @param {EventTarget | null} target
  */
 export function takesFiles(target) {
@@ -75,14 +75,14 @@ export function takesFiles(target) {
 }
 
 /**
- * The theme's own background, which a component inherits.
+ * Return the background colour of the theme, which a component inherits as a variable.
  * @param {Element} element
  */
 export function background(element) {
   return getComputedStyle(element).getPropertyValue("--st-background-color").trim() || "white";
 }
 
-/** Where the run stands and its verdict, as lines of text. What only explains the keys is not among them. */
+/** Return the place in the run and the verdict as lines of text, without the help for keys. */
 export function verdict() {
   const lines = document.querySelectorAll(".st-key-place .ls, .ls.verdict:not(:has(kbd)), .ls.headline");
   return [...lines].map((line) => /** @type {HTMLElement} */ (line).innerText.trim()).filter(Boolean);
@@ -90,10 +90,10 @@ export function verdict() {
 
 const THEMES = ["Light", "Dark"];
 
-/** The name under which the browser keeps the theme that was chosen for this page. */
+/** Return the key under which Streamlit stores the chosen theme in the browser. */
 const themeKey = () => `stActiveTheme-${location.pathname}-v2`;
 
-/** The chosen theme: Light, Dark, or System when none is chosen. */
+/** Return the chosen theme: Light, Dark, or System if none is chosen. */
 export function chosenTheme() {
   try {
     const name = JSON.parse(localStorage.getItem(themeKey()) ?? '""');
@@ -104,7 +104,7 @@ export function chosenTheme() {
 }
 
 /**
- * Stores a theme. The page has it once it is loaded again.
+ * Store a theme. The page uses it when it is loaded again.
  * @param {string} name
  */
 export function chooseTheme(name) {

@@ -1,4 +1,4 @@
-// Elements of SVG. Text of the model only ever becomes textContent, so nothing of it can be markup.
+// Creation of SVG elements. Texts of the model are set as textContent only, so that they are never parsed as markup.
 
 /** @import { Point } from "./picture.js" */
 
@@ -7,7 +7,7 @@ export const SVG = "http://www.w3.org/2000/svg";
 /**
  * @template {keyof SVGElementTagNameMap} Name
  * @param {Name} name
- * @param {Record<string, string | number | undefined>} attributes those without a value are left out
+ * @param {Record<string, string | number | undefined>} attributes undefined and empty values are left out
  * @param {(Element | null | undefined)[]} children
  * @returns {SVGElementTagNameMap[Name]}
  */

@@ -1,4 +1,4 @@
-// Tooltips and legend: what the canvas says in words of what is pointed at, and what its colours and lines mean.
+// Tooltips of boxes and edges, and the legend of colours and lines.
 
 /** @import { EdgeKind, Overlay, Structure, ViewEdge, ViewNode } from "./protocol.js" */
 
@@ -24,7 +24,10 @@ const EDGES = {
   merge: "becomes the If's output",
 };
 
-const BESIDE = { right: 16, below: 18, border: 8, least: 4 }; // pixels from the pointer to the tooltip, and from that to the canvas's border
+/**
+ * Distances in pixels: from the pointer to the tooltip (right, below), and from the tooltip to the canvas's borders.
+ */
+const DISTANCES = { right: 16, below: 18, border: 8, least: 4 };
 
 export class Tooltip {
   /** @param {HTMLElement} element */
@@ -37,7 +40,7 @@ export class Tooltip {
   }
 
   /**
-   * Beside the pointer, within an area of the page; hidden where there is nothing to say.
+   * Show a text beside the pointer, within an area of the page. An empty text hides the tooltip.
    * @param {string} text
    * @param {{ clientX: number, clientY: number }} event
    * @param {DOMRect} area
@@ -46,17 +49,20 @@ export class Tooltip {
     this.element.classList.toggle("on", Boolean(text));
     if (!text) return;
     if (this.element.textContent !== text) this.element.textContent = text;
-    const x = Math.min(event.clientX - area.left + BESIDE.right, area.width - this.element.offsetWidth - BESIDE.border);
-    const y = Math.min(
-      event.clientY - area.top + BESIDE.below,
-      area.height - this.element.offsetHeight - BESIDE.border,
+    const x = Math.min(
+      event.clientX - area.left + DISTANCES.right,
+      area.width - this.element.offsetWidth - DISTANCES.border,
     );
-    this.element.style.transform = `translate(${Math.max(BESIDE.least, x)}px, ${Math.max(BESIDE.least, y)}px)`;
+    const y = Math.min(
+      event.clientY - area.top + DISTANCES.below,
+      area.height - this.element.offsetHeight - DISTANCES.border,
+    );
+    this.element.style.transform = `translate(${Math.max(DISTANCES.least, x)}px, ${Math.max(DISTANCES.least, y)}px)`;
   }
 }
 
 /**
- * Of a box or a line, with what an overlay knows of it; empty for what has no words.
+ * Return the tooltip of a box or an edge with its values in an overlay; empty if it has none.
  * @param {string} id
  * @param {Structure} structure
  * @param {Overlay | undefined} overlay
@@ -69,7 +75,7 @@ export function tooltipOf(id, structure, overlay) {
 }
 
 /**
- * Of the dot of a breakpoint.
+ * Return the tooltip of a breakpoint's dot.
  * @param {Element} box
  */
 export function tooltipOfStop(box) {
@@ -113,7 +119,7 @@ function tooltipOfLine(id, edge, structure, overlay) {
 }
 
 /**
- * A row for each family, kind of line and state that a picture may have.
+ * Return a row for each family of operations, each kind of edge in the picture, and each state.
  * @param {Structure} structure
  */
 export function legendOf(structure) {
@@ -126,8 +132,8 @@ export function legendOf(structure) {
 }
 
 /**
- * What a colour or a line stands for, in words.
- * @param {string} name
+ * Return a row of the legend: a mark and its meaning.
+ * @param {string} name CSS classes of the mark
  * @param {string} text
  */
 export function legendRow(name, text) {

@@ -1,4 +1,4 @@
-// Trace: while the way that a value came is lit up, says whose it is, and brings that way into sight.
+// Provenance highlight: names the value whose origins are highlighted, and brings its origins into view.
 
 import { inside } from "../../assets/element.js";
 
@@ -8,10 +8,10 @@ import { inside } from "../../assets/element.js";
  * @import { Overlay } from "./protocol.js"
  */
 
-export class Trace {
+export class ProvenanceHighlight {
   /**
    * @param {HTMLElement} root
-   * @param {() => void} onClear
+   * @param {() => void} onClear called when the user ends the highlight
    */
   constructor(root, onClear) {
     this.root = root;
@@ -20,30 +20,30 @@ export class Trace {
   }
 
   /**
-   * Whose way is lit up, empty for none; whether that begins now.
+   * Show the name of the traced value, or hide the bar if the name is empty. Return true if the highlight starts now.
    * @param {string} name
    */
-  say(name) {
-    const before = this.root.classList.contains("tracing");
+  show(name) {
+    const wasShown = this.root.classList.contains("tracing");
     this.root.classList.toggle("tracing", Boolean(name));
     inside(this.bar, "span").textContent = `where ${name} came from: the brighter, the nearer`;
-    return Boolean(name) && !before;
+    return Boolean(name) && !wasShown;
   }
 }
 
 /**
- * Brings all of the way into sight if it can be read then, else its end.
+ * Bring all origins into view if they stay readable, else only the traced value itself (distance 0).
  * @param {Overlay} overlay
- * @param {Camera} camera
- * @param {(id: string) => Area | undefined} areaOfBox of the boxes of the picture
+ * @param {Pick<Camera, "showArea" | "follow">} camera
+ * @param {(id: string) => Area | undefined} areaOfBox returns the area of a box of the picture
  */
-export function lookAtOrigins({ origins }, camera, areaOfBox) {
+export function showOrigins({ origins }, camera, areaOfBox) {
   const boxes = Object.keys(origins).flatMap((id) => areaOfBox(id) ?? []);
   if (!boxes.length) return;
   const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
   const right = Math.max(...boxes.map((box) => box.left + box.width));
   const bottom = Math.max(...boxes.map((box) => box.top + box.height));
-  if (camera.frameOf({ left, top, width: right - left, height: bottom - top })) return;
+  if (camera.showArea({ left, top, width: right - left, height: bottom - top })) return;
   const end = Object.keys(origins).find((id) => origins[id] === 0 && areaOfBox(id));
   const area = end && areaOfBox(end);
   if (area) camera.follow(area);

@@ -1,10 +1,11 @@
-// What a page shows of a run below its picture: the graph as code, the matrices and the tapes of its loops, all in step.
+// Sections of a page below the picture: the graph as code, and the matrices and tapes of its loops, all at the current
+// moment.
 
 import { CodeListing } from "../../assets/code_listing.js";
 import { inside } from "../../assets/element.js";
 import { LaneChart } from "../../assets/lane_chart.js";
-import { momentOf } from "./beside.js";
 import { Prefetched } from "./prefetched.js";
+import { momentOf } from "./side_panel.js";
 
 /**
  * @import { Chart, Listing, ListingMoment } from "../../assets/component.js"
@@ -12,56 +13,58 @@ import { Prefetched } from "./prefetched.js";
  * @typedef {object} PagedMatrix
  * @property {Chart} chart
  * @property {number[]} begins the moment at which the iteration of each column begins
- * @property {number} end the moment after the last
- * @property {number[][]} cells by lane and column, how many moments later the value has been computed
- * @property {string[]} addresses of the node of each lane
+ * @property {number} end the moment after the last iteration
+ * @property {number[][]} cells by lane and column: the number of moments from the begin of the iteration to the value
+ * @property {string[]} addresses by lane: the address of its node
  * @typedef {Omit<Listing, "key"> & { addresses: string[] }} PagedCode
- * @typedef {{ code: PagedCode, lines: Change[], matrices: (PagedMatrix | null)[] }} Below
- * @typedef {{ go: (moment: number) => void, select: (address: string) => void }} Clicks
+ * @typedef {{ code: PagedCode, lines: Change[], matrices: (PagedMatrix | null)[] }} SectionData
+ * @typedef {{ go: (moment: number) => void, select: (address: string) => void }} ClickHandlers
  */
 
-export class BelowPicture {
+export class PageSections {
   /**
-   * @param {Below} run
-   * @param {Clicks} clicks
+   * @param {SectionData} data
+   * @param {ClickHandlers} handlers
    */
   constructor({ code, lines, matrices }, { go, select }) {
     this.code = code;
     this.matrices = matrices;
     /** @type {{ details: HTMLDetailsElement, draw: () => void }[]} */
-    this.shown = [];
+    this.sections = [];
     this.moments = new Prefetched();
     this.moments.store({ key: "", hash: "", run: "", first: 0, frames: lines });
     this.step = 0;
     this.selected = "";
-    this.listing = this.listingIn(inside(document, "#code"), select);
-    for (const one of document.querySelectorAll(".matrix"))
-      this.drawMatrix(/** @type {HTMLDetailsElement} */ (one), go, select);
-    for (const one of document.querySelectorAll(".loop")) pickIn(one, go);
+    this.listing = this.createListing(inside(document, "#code"), select);
+    for (const details of document.querySelectorAll(".matrix"))
+      this.createMatrix(/** @type {HTMLDetailsElement} */ (details), go, select);
+    for (const loop of document.querySelectorAll(".loop")) goOnTapeClick(loop, go);
   }
 
   /**
    * @param {HTMLDetailsElement} details
-   * @param {Clicks["select"]} select
+   * @param {ClickHandlers["select"]} select
    */
-  listingIn(details, select) {
+  createListing(details, select) {
     const listing = new CodeListing(bodyOf(details));
     listing.receive({ ...this.code, key: "code" });
     listing.send = (number) => select(this.code.addresses[number]);
-    this.whenOpen(details, () => {
-      const chosen = this.code.addresses.flatMap((one, number) => (one && one === this.selected ? [number] : []));
+    this.drawWhileOpen(details, () => {
+      const chosen = this.code.addresses.flatMap((address, number) =>
+        address && address === this.selected ? [number] : [],
+      );
       const moment = /** @type {ListingMoment} */ (/** @type {unknown} */ (this.moments.get(this.step)));
-      listing.at({ ...moment, chosen, hash: this.code.hash });
+      listing.showMoment({ ...moment, chosen, hash: this.code.hash });
     });
     return listing;
   }
 
   /**
    * @param {HTMLDetailsElement} details
-   * @param {Clicks["go"]} go
-   * @param {Clicks["select"]} select
+   * @param {ClickHandlers["go"]} go
+   * @param {ClickHandlers["select"]} select
    */
-  drawMatrix(details, go, select) {
+  createMatrix(details, go, select) {
     const matrix = this.matrices[Number(details.dataset.matrix)];
     if (!matrix) return;
     const chart = new LaneChart(bodyOf(details));
@@ -71,16 +74,16 @@ export class BelowPicture {
       if (!name) go(matrix.begins[column] + (lane < 0 ? 0 : matrix.cells[lane][column]));
       if (lane >= 0) select(matrix.addresses[lane]);
     };
-    this.whenOpen(details, () => chart.point({ at: columnAt(matrix, this.step), wide: 1 }));
+    this.drawWhileOpen(details, () => chart.setCursor({ at: columnAt(matrix, this.step), wide: 1 }));
   }
 
   /**
-   * What is not seen is not drawn: a run plays at the pace of its picture.
+   * Draw a section only while it is open, so that closed sections do not slow down a playing run.
    * @param {HTMLDetailsElement} details
    * @param {() => void} draw
    */
-  whenOpen(details, draw) {
-    this.shown.push({ details, draw });
+  drawWhileOpen(details, draw) {
+    this.sections.push({ details, draw });
     details.addEventListener("toggle", () => details.open && draw());
   }
 
@@ -90,13 +93,14 @@ export class BelowPicture {
    */
   show(step, selected) {
     Object.assign(this, { step, selected });
-    for (const { details, draw } of this.shown) if (details.open) draw();
-    for (const one of document.querySelectorAll(".loop")) markTapes(one);
+    for (const { details, draw } of this.sections) if (details.open) draw();
+    for (const loop of document.querySelectorAll(".loop")) markTapes(loop);
   }
 }
 
 /**
- * The column of the iteration that is open at a moment, or that has ended last; null before the first and after the whole loop.
+ * Return the column of the last iteration that has begun; null before the first iteration and after the end of the
+ * loop.
  * @param {Pick<PagedMatrix, "begins" | "end">} matrix
  * @param {number} step
  */
@@ -106,7 +110,7 @@ export function columnAt({ begins, end }, step) {
 }
 
 /**
- * What a section holds below its title.
+ * Return the element below the title of a section.
  * @param {HTMLDetailsElement} details
  */
 function bodyOf(details) {
@@ -122,11 +126,11 @@ function rowsOf(loop) {
 }
 
 /**
- * A click on a tape goes to the iteration.
+ * Go to an iteration of a loop when it is clicked on one of the loop's tapes.
  * @param {Element} loop
- * @param {Clicks["go"]} go
+ * @param {ClickHandlers["go"]} go
  */
-function pickIn(loop, go) {
+function goOnTapeClick(loop, go) {
   loop.querySelector(".tapes")?.addEventListener("click", (event) => {
     const { clientX, target } = /** @type {MouseEvent & { target: Element }} */ (event);
     const tape = target.closest(".tape");
@@ -139,14 +143,14 @@ function pickIn(loop, go) {
 }
 
 /**
- * The iteration whose row is marked is marked on the tapes too.
+ * Mark on the tapes of a loop the iteration whose row is marked in its table.
  * @param {Element} loop
  */
 function markTapes(loop) {
   const rows = rowsOf(loop);
   const now = rows.findIndex((row) => row.classList.contains("now"));
   for (const tape of loop.querySelectorAll(".tape")) {
-    for (const [number, one] of tape.querySelectorAll("i").entries()) one.classList.toggle("here", number === now);
+    for (const [number, cell] of tape.querySelectorAll("i").entries()) cell.classList.toggle("here", number === now);
     if (!tape.querySelector("img")) continue;
     const mark = tape.querySelector("b") ?? tape.appendChild(document.createElement("b"));
     mark.hidden = now < 0;

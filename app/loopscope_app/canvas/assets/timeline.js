@@ -1,11 +1,12 @@
-// The strip under the picture: a tape of iterations for the run and for each loop inside a loop, to slide along.
+// Timeline under the picture: one tape of iterations for the run and for each loop around the current step, with a
+// slider.
 
 import { inside, penOf } from "../../assets/element.js";
 
 const SPEEDS = [0.5, 1, 2, 4, 8];
-const HEIGHT = "4.75rem"; // however many tapes there are, so that the picture above never moves
-const WORDS = { number: 15, branch: 64 }; // pixels of a cell from which on its number, and its branch, are written
-const LEAST_TAPE = 13; // pixels of a tape that has room for words
+const HEIGHT = "4.75rem"; // independent of the number of tapes, so that the picture above never moves
+const LEAST_CELL = { number: 15, branch: 64 }; // least widths in pixels of a cell that shows its number, and its branch
+const LEAST_TAPE = 13; // least height in pixels of a tape that shows text
 
 /**
  * @import { Playback } from "./playback.js"
@@ -14,17 +15,18 @@ const LEAST_TAPE = 13; // pixels of a tape that has room for words
  * @property {HTMLElement} rail
  * @property {HTMLCanvasElement} canvas
  * @property {HTMLElement} thumb
- * @property {Track} [track] that it shows
- * @property {DOMRect} [area] of the rail, while one slides along it
- * @property {[number, number] | null} [size]
- * @property {string} [drawn] names the cells that are drawn
+ * @property {Track} [track] the track that it shows
+ * @property {DOMRect} [area] area of the rail, while it is dragged
+ * @property {[number, number] | null} [size] width and height of the rail; null if they must be measured again
+ * @property {string} [drawn] key of the drawn cells: equal keys look equal
  */
 
-export class Bar {
+export class Timeline {
   /** @type {Tape[]} */
   tapes = [];
   frame = 0;
-  shown = "";
+  /** The texts that are shown, joined. */
+  shownText = "";
 
   /**
    * @param {Playback} playback
@@ -35,7 +37,9 @@ export class Bar {
     this.root = root;
     this.element = document.createElement("div");
     this.element.className = "bar-of-time";
-    const options = SPEEDS.map((one) => `<option value="${one}"${one === 1 ? " selected" : ""}>${one}×</option>`);
+    const options = SPEEDS.map(
+      (speed) => `<option value="${speed}"${speed === 1 ? " selected" : ""}>${speed}×</option>`,
+    );
     this.element.innerHTML = `
       <div class="strip-head"><span class="subject"></span><span class="words"></span>
         <select class="speed" title="Speed of playing" aria-label="Speed">${options.join("")}</select></div>
@@ -43,8 +47,8 @@ export class Bar {
     root.append(this.element);
     this.tracks = inside(this.element, ".tracks");
     this.subject = inside(this.element, ".subject");
-    this.words = inside(this.element, ".words");
-    new ResizeObserver(() => this.resized()).observe(this.tracks);
+    this.position = inside(this.element, ".words");
+    new ResizeObserver(() => this.handleResize()).observe(this.tracks);
     /** @type {HTMLSelectElement} */
     const speed = inside(this.element, ".speed");
     this.speed = speed;
@@ -54,7 +58,7 @@ export class Bar {
     });
   }
 
-  /** At most once per frame, however many words come in. */
+  /** Draw in the next frame, once per frame at most. */
   draw() {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
@@ -64,46 +68,47 @@ export class Bar {
 
   drawNow() {
     const { playback } = this;
-    const shown = playback.run !== undefined;
-    this.element.classList.toggle("on", shown);
-    if (!shown) return;
+    const hasRun = playback.run !== undefined;
+    this.element.classList.toggle("on", hasRun);
+    if (!hasRun) return;
     this.element.classList.toggle("playing", playback.playing);
-    this.speed.classList.toggle("off", !playback.steps); // nothing has run: there is nothing to set yet
+    this.speed.classList.toggle("off", !playback.steps); // before the first step there is nothing to play
     this.root.classList.toggle("moving", playback.playing || playback.dragging);
     this.root.dataset.step = String(playback.step);
     this.root.style.setProperty("--bar", HEIGHT);
     while (this.tapes.length < playback.tracks.length) this.addTape();
     for (const tape of this.tapes.splice(playback.tracks.length)) tape.rail.remove();
     for (const [k, track] of playback.tracks.entries()) this.drawTape(this.tapes[k], track, k);
-    this.say();
+    this.updateText();
   }
 
-  /** What the tapes show, and where the run is on them. */
-  say() {
+  /** Show what the tapes are of, and the position of the run. */
+  updateText() {
     const { playback } = this;
     const track = playback.tracks.at(-1);
     if (!track) return;
     const { step, over } = playback;
-    const reach = Math.max(playback.tracks[0].last, playback.steps);
-    const of = over || reach > step ? ` of ${playback.nameOf(reach)}${over ? "" : "+"}` : "";
-    const now = iterationAt(track, step);
-    const iteration = now === undefined ? "" : ` · iteration ${grouped(now)} of ${grouped(track.count)}`;
-    const text = [
+    const last = Math.max(playback.tracks[0].last, playback.steps);
+    const total = over || last > step ? ` of ${playback.formatStep(last)}${over ? "" : "+"}` : "";
+    const current = iterationAt(track, step);
+    const iteration =
+      current === undefined ? "" : ` · iteration ${formatNumber(current)} of ${formatNumber(track.count)}`;
+    const texts = [
       track.begins.length ? "Iterations" : "Steps",
       track.title && track.begins.length ? ` of ${track.title}` : "",
       track.branches_of ? `, coloured by ${track.branches_of}` : "",
-      `step ${playback.nameOf(step)}${of}${iteration}`,
+      `step ${playback.formatStep(step)}${total}${iteration}`,
     ];
-    const shown = text.join("\n");
-    if (this.shown === shown) return;
-    this.shown = shown;
+    const joined = texts.join("\n");
+    if (this.shownText === joined) return;
+    this.shownText = joined;
     const strong = document.createElement("b");
-    strong.textContent = text[0];
-    this.subject.replaceChildren(strong, text[1], text[2]);
-    this.words.textContent = this.words.title = text[3];
+    strong.textContent = texts[0];
+    this.subject.replaceChildren(strong, texts[1], texts[2]);
+    this.position.textContent = this.position.title = texts[3];
   }
 
-  resized() {
+  handleResize() {
     for (const tape of this.tapes) tape.size = null;
     this.draw();
   }
@@ -122,69 +127,69 @@ export class Bar {
     rail.addEventListener("pointerdown", (event) => {
       rail.setPointerCapture(event.pointerId);
       tape.area = rail.getBoundingClientRect();
-      this.playback.grab();
-      this.point(tape, event);
+      this.playback.startDrag();
+      this.drag(tape, event);
     });
-    rail.addEventListener("pointermove", (event) => rail.hasPointerCapture(event.pointerId) && this.point(tape, event));
-    for (const name of ["pointerup", "pointercancel"]) rail.addEventListener(name, () => this.playback.release());
-    for (const one of this.tapes) one.size = null;
+    rail.addEventListener("pointermove", (event) => rail.hasPointerCapture(event.pointerId) && this.drag(tape, event));
+    for (const name of ["pointerup", "pointercancel"]) rail.addEventListener(name, () => this.playback.endDrag());
+    for (const other of this.tapes) other.size = null; // a further tape makes all of them lower
   }
 
   /**
    * @param {Tape} tape
    * @param {PointerEvent} event
    */
-  point(tape, event) {
+  drag(tape, event) {
     if (!tape.track || !tape.area) return;
     const { first, last } = tape.track;
     const part = Math.min(1, Math.max(0, (event.clientX - tape.area.left) / tape.area.width));
-    this.playback.slide(Math.round(first + part * (last - first)));
+    this.playback.dragTo(Math.round(first + part * (last - first)));
   }
 
   /**
    * @param {Tape} tape
    * @param {Track} track
-   * @param {number} k
+   * @param {number} k number of the tape; the first shows the whole run
    */
   drawTape(tape, track, k) {
     const { playback } = this;
-    // A dragged tape stays what it was: only its playhead moves.
+    // While the user drags, the tapes stay the same and only the playheads move.
     if (!tape.track || !playback.dragging) tape.track = track;
-    const { first, last } = tape.track;
-    const reach = k === 0 ? Math.max(last, playback.steps) : last;
-    if (k === 0) tape.track.last = reach;
-    const part = reach > first ? Math.min(1, Math.max(0, (playback.step - first) / (reach - first))) : 0;
+    const { first } = tape.track;
+    const last = k === 0 ? Math.max(tape.track.last, playback.steps) : tape.track.last;
+    if (k === 0) tape.track.last = last;
+    const part = last > first ? Math.min(1, Math.max(0, (playback.step - first) / (last - first))) : 0;
     tape.thumb.style.left = `${part * 100}%`;
     tape.rail.setAttribute("aria-valuenow", String(playback.step));
     tape.rail.setAttribute("aria-valuemin", String(first));
-    tape.rail.setAttribute("aria-valuemax", String(reach));
-    this.drawCells(tape, tape.track, reach);
+    tape.rail.setAttribute("aria-valuemax", String(last));
+    this.drawCells(tape, tape.track, last);
   }
 
   /**
+   * Draw the iterations of a tape, unless they look as they did before.
    * @param {Tape} tape
    * @param {Track} track
-   * @param {number} reach its last step
+   * @param {number} last the last step of the tape
    */
-  drawCells(tape, track, reach) {
+  drawCells(tape, track, last) {
     tape.size ??= [tape.rail.clientWidth, tape.rail.clientHeight];
     const [width, height] = tape.size;
     if (!width) tape.size = null;
-    const now = track.begins.findLastIndex((begin) => begin <= this.playback.step);
-    const at = now >= 0 && this.playback.step < track.ends[now] + (now === track.ends.length - 1 ? 1 : 0) ? now : -1;
+    const current = currentCell(track, this.playback.step);
     const { theme } = this.root.dataset;
-    const name = `${width} ${height} ${track.first} ${reach} ${track.ends.join()} ${track.branches} ${at} ${theme}`;
-    if (tape.drawn === name || !width) return;
-    tape.drawn = name;
+    const key = `${width} ${height} ${track.first} ${last} ${track.ends.join()} ${track.branches} ${current} ${theme}`;
+    if (tape.drawn === key || !width) return;
+    tape.drawn = key;
     const ratio = devicePixelRatio || 1;
     tape.canvas.width = width * ratio;
     tape.canvas.height = height * ratio;
     const pen = penOf(tape.canvas);
     pen.scale(ratio, ratio);
     const style = getComputedStyle(this.root);
-    const colour = (/** @type {string} */ one) => style.getPropertyValue(`--${one}`).trim();
-    const x = (/** @type {number} */ step) => ((step - track.first) / Math.max(1, reach - track.first)) * width;
-    pen.font = `600 ${0.69 * rem()}px ${style.fontFamily}`;
+    const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+    const x = (/** @type {number} */ step) => ((step - track.first) / Math.max(1, last - track.first)) * width;
+    pen.font = `600 ${0.69 * rootFontSize()}px ${style.fontFamily}`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     for (const [k, begin] of track.begins.entries()) {
@@ -194,12 +199,13 @@ export class Bar {
       pen.globalAlpha = branch ? 1 : k % 2 ? 0.3 : 0.2;
       pen.fillRect(left, 0, Math.max(0.6, right - left - (right - left > 4 ? 1.5 : 0)), height);
       pen.globalAlpha = 1;
-      if (height >= LEAST_TAPE && right - left >= WORDS.number) {
+      if (height >= LEAST_TAPE && right - left >= LEAST_CELL.number) {
         pen.fillStyle = branch ? colour(`on-${branch}`) : colour("ink");
-        const words = grouped(track.iterations[k]) + (branch && right - left >= WORDS.branch ? ` ${branch}` : "");
-        if (pen.measureText(words).width < right - left - 4) pen.fillText(words, (left + right) / 2, height / 2 + 0.5);
+        const number = formatNumber(track.iterations[k]);
+        const text = number + (branch && right - left >= LEAST_CELL.branch ? ` ${branch}` : "");
+        if (pen.measureText(text).width < right - left - 4) pen.fillText(text, (left + right) / 2, height / 2 + 0.5);
       }
-      if (k === at && right - left > 6) {
+      if (k === current && right - left > 6) {
         pen.strokeStyle = colour("ink");
         pen.lineWidth = 2;
         pen.strokeRect(left + 1, 1, right - left - 3.5, height - 2);
@@ -208,18 +214,29 @@ export class Bar {
   }
 }
 
-/** Pixels of the page's type, which is larger for a projector. */
-function rem() {
+/** Return the font size of the page in pixels, which is larger in the mode for projectors. */
+function rootFontSize() {
   return Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
 
 /** @param {number} number */
-function grouped(number) {
+function formatNumber(number) {
   return number.toLocaleString("en");
 }
 
 /**
- * The iteration that a step is in; undefined before the first and after the last.
+ * Return the number of the cell that contains a step, or -1. The last cell also contains the step after it.
+ * @param {Track} track
+ * @param {number} step
+ */
+function currentCell(track, step) {
+  const cell = track.begins.findLastIndex((begin) => begin <= step);
+  return cell >= 0 && step < track.ends[cell] + (cell === track.ends.length - 1 ? 1 : 0) ? cell : -1;
+}
+
+/**
+ * Return the iteration that a step belongs to; undefined before the first and after the last. If the track shows only
+ * some iterations, it is the iteration of the cursor.
  * @param {Track} track
  * @param {number} step
  */

@@ -1,4 +1,4 @@
-// Sparklines: a folded loop's carried number over its iterations.
+// Sparklines: curves of a folded loop's carried number over its iterations.
 
 import { svgElement } from "./svg.js";
 
@@ -10,12 +10,13 @@ import { svgElement } from "./svg.js";
 const SPARK = { height: 18, left: 14 };
 
 /**
+ * Add an empty sparkline to the box of a folded loop.
  * @param {SVGElement} group
  * @param {ViewNode} node
  */
-export function sparkOf(group, node) {
+export function createSparkline(group, node) {
   const top = node.height - SPARK.height - 8;
-  const made = {
+  const sparkline = {
     group: svgElement("g", { class: "spark", transform: `translate(${SPARK.left} ${top})` }),
     line: svgElement("path", { class: "spark-line" }),
     now: svgElement("circle", { class: "spark-now", r: 2.6 }),
@@ -23,43 +24,43 @@ export function sparkOf(group, node) {
     width: node.width - 2 * SPARK.left,
     shown: "",
   };
-  made.group.append(
-    svgElement("line", { class: "spark-base", x1: 0, x2: made.width, y1: SPARK.height, y2: SPARK.height }),
-    made.line,
-    made.odd,
-    made.now,
+  sparkline.group.append(
+    svgElement("line", { class: "spark-base", x1: 0, x2: sparkline.width, y1: SPARK.height, y2: SPARK.height }),
+    sparkline.line,
+    sparkline.odd,
+    sparkline.now,
   );
-  group.append(made.group);
-  return made;
+  group.append(sparkline.group);
+  return sparkline;
 }
 
 /**
- * A folded loop's carried number over its iterations: where it is now, and where it stopped being a number.
- * @param {Sparkline} made
+ * Draw the values, the current iteration, and the first value that is not finite.
+ * @param {Sparkline} sparkline
  * @param {Spark | undefined} data
  */
-export function setSpark(made, data) {
+export function setSparkline(sparkline, data) {
   const text = JSON.stringify(data ?? "");
-  if (made.shown === text) return;
-  made.shown = text;
-  made.group.classList.toggle("on", Boolean(data));
+  if (sparkline.shown === text) return;
+  sparkline.shown = text;
+  sparkline.group.classList.toggle("on", Boolean(data));
   if (!data) return;
   const [points, now, odd] = data;
-  const x = (/** @type {number} */ part) => (part * made.width).toFixed(1);
+  const x = (/** @type {number} */ part) => (part * sparkline.width).toFixed(1);
   const y = (/** @type {number} */ height) => ((1 - height / 100) * (SPARK.height - 3) + 1.5).toFixed(1);
   const path = points.map((height, k) => {
     if (height === null) return "";
     const pen = typeof points[k - 1] === "number" ? "L" : "M";
     return `${pen}${x(k / (points.length - 1))} ${y(height)}`;
   });
-  made.line.setAttribute("d", path.join(""));
+  sparkline.line.setAttribute("d", path.join(""));
   const height = now === null ? null : points[Math.round(now * (points.length - 1))];
-  made.now.setAttribute("visibility", height === null ? "hidden" : "visible");
+  sparkline.now.setAttribute("visibility", height === null ? "hidden" : "visible");
   if (now !== null && height !== null) {
-    made.now.setAttribute("cx", x(now));
-    made.now.setAttribute("cy", y(height));
+    sparkline.now.setAttribute("cx", x(now));
+    sparkline.now.setAttribute("cy", y(height));
   }
-  made.odd.setAttribute(
+  sparkline.odd.setAttribute(
     "d",
     odd === null ? "" : `M${x(odd)} 0V${SPARK.height}M${x(odd)} ${SPARK.height / 2}m-4 -4l8 8m0 -8l-8 8`,
   );

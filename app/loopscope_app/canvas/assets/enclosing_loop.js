@@ -1,15 +1,16 @@
-// Which loop a person means who unrolls without pointing at one.
+// Finds the loop that the command "unroll" applies to when the user does not point at one.
 
 /**
  * @import { Structure } from "./protocol.js"
  */
 
 /**
- * Id of the loop round a box or frame; else of the first one of the picture; undefined where there is none.
+ * Return the id of the innermost loop around a box or frame, else of the first loop of the picture; undefined if there
+ * is none.
  * @param {Structure | undefined} structure
- * @param {string | undefined} chosen what is selected or runs next
+ * @param {string | undefined} chosen id of the selected or current box or frame
  */
-export function loopAround(structure, chosen) {
+export function enclosingLoop(structure, chosen) {
   if (!structure) return undefined;
   const { nodes, clusters } = structure;
   const isLoop = (/** @type {string} */ id) => clusters[id]?.loop && clusters[id].body;
