@@ -16,6 +16,7 @@ from lxml import etree
 from loopscope.errors import WriteError, shorten
 
 if TYPE_CHECKING:
+    # The stubs define this class, but lxml itself does not export it.
     from lxml.etree._serializer import _IncrementalFileWriter
 
 
