@@ -9,18 +9,27 @@ from collections.abc import Callable, Mapping
 
 import loopscope
 from loopscope.comparison import INSIDE, Spot, StructureDiff, drift, spot_of
-from loopscope.view import default_folding, reveal, toggle
+from loopscope.errors import EngineError
+from loopscope.view import Folding, default_folding, reveal, toggle
 from loopscope_app import canvas
 from loopscope_app.actions import moves, other_runs, selection, views
 from loopscope_app.actions.moves import settled
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import new_run
 from loopscope_app.describe.both_runs import Compared, Drifted
+from loopscope_app.describe.counterparts import (
+    at_moment,
+    counterpart,
+    name_here,
+    other_model,
+)
 from loopscope_app.describe.input_words import input_words
+from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
 from loopscope_app.state.compare_choice import (
     BEFORE,
+    BOTH_CANVASES,
     CHOICE,
     INPUTS,
     KIND,
@@ -38,7 +47,7 @@ from loopscope_app.state.model_in_use import Agreement
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import ShownDifference, ShownStructure
 from loopscope_app.state.user_session import PATIENCE, UserSession, current, place, widget
-from loopscope_app.state.view_choices import DEBUG
+from loopscope_app.state.view_choices import CANVASES, DEBUG
 
 MOST_SECONDS = 20.0
 """Time limit of each of the two runs."""
@@ -171,9 +180,70 @@ def show_difference(address: str, step: int, spot: Spot | None = None) -> None:
     if opened is not None and address:
         before = session.run.difference
         folding = before.folding if before else default_folding(opened.model)
-        session.run.difference = ShownDifference(
-            address, step, spot, reveal(opened.model, folding, address)
-        )
+        shown = ShownDifference(address, step, spot, reveal(opened.model, folding, address))
+        session.run.difference = shown
+        shown.beside = _folding_beside(session, shown, before.beside if before else None)
+
+
+def _folding_beside(
+    session: UserSession, shown: ShownDifference, before: Folding | None
+) -> Folding | None:
+    """Return the folding of another model in which the counterpart is in sight."""
+    drifted, opened = session.run.drifted, session.model.opened
+    model = other_model(drifted) if drifted is not None else None
+    if drifted is None or opened is None or model is None or model is opened.model:
+        return None
+    address = counterpart(drifted, shown.address, shown.step).address
+    folding = before or default_folding(model)
+    return reveal(model, folding, address) if address else folding
+
+
+def select_here(address: str) -> None:
+    """Select an operation of the run here at the shown moment, and its counterpart."""
+    shown, drifted = current().run.difference, current().run.drifted
+    if shown is None or drifted is None:
+        return
+    moved = at_moment(address, shown.address)
+    try:
+        step, spot = moment_of(drifted.run, moved), drifted.spot_at(moved)
+    except EngineError:
+        step, spot = shown.step, None
+    show_difference(moved, step, spot)
+
+
+def select_there(address: str) -> None:
+    """Select an operation of the other run, and its counterpart here if it has one."""
+    shown, drifted = current().run.difference, current().run.drifted
+    if shown is None or drifted is None:
+        return
+    here = name_here(drifted, address)
+    if here:
+        select_here(here)
+    else:
+        shown.only_there = at_moment(address, shown.address)
+
+
+@show_errors
+def on_canvas_there(event: canvas.CanvasEvent) -> None:
+    """Carry out an event of the canvas of the other run: select, fold."""
+    session = current()
+    drifted, shown = session.run.drifted, session.run.difference
+    model = other_model(drifted) if drifted is not None else None
+    if model is None or shown is None:
+        return
+    folding = shown.beside or shown.folding
+    match event.kind:
+        case "fold" | "open":
+            folding = toggle(model, folding, event.address)
+        case "too_dense":
+            folding = default_folding(model, max_boxes=selection.FEWEST_BOXES)
+        case "select":
+            select_there(event.address)
+            return
+    if shown.beside is None:
+        shown.folding = folding
+    else:
+        shown.beside = folding
 
 
 def show_cell(address: str, step: int, spot: Spot) -> None:
@@ -213,7 +283,10 @@ def on_canvas(event: canvas.CanvasEvent) -> None:
         case "too_dense":
             difference.folding = default_folding(opened.model, max_boxes=selection.FEWEST_BOXES)
         case "select":
-            _show_first_of(session, event.address)
+            if CANVASES.shown() == BOTH_CANVASES:
+                select_here(event.address)
+            else:
+                _show_first_of(session, event.address)
         case "open" | "unroll":
             open_in_debug()
             selection.on_canvas(event)

@@ -33,7 +33,10 @@ TABLE, BY_ITERATION, VALUES, STRUCTURE = PARTS = (
 """The parts: first differences, errors of all iterations, both sides of a value, operations that
 only one of two models has.
 """
+SIDES = "compare_sides"
+"""The widget for the number of canvases."""
+ONE_CANVAS, BOTH_CANVASES = "One canvas", "Side by side"
 LOOP = "compare_drift_of"
 """The widget for the loop whose values the picture of a drift shows."""
-WIDGETS = (KIND, CHOICE, PATTERN, TYPE, WHERE, SHOWN, LOOP)
+WIDGETS = (KIND, CHOICE, PATTERN, TYPE, WHERE, SHOWN, SIDES, LOOP)
 """Widgets that keep their values while another view or a long run is shown."""

@@ -27,6 +27,10 @@ class ShownDifference:
     """Value and row; None for loops and branches."""
     folding: Folding
     """Folding of the canvas of Compare."""
+    beside: Folding | None = None
+    """Folding of the canvas of another model; None if both runs have the same model."""
+    only_there: str = ""
+    """Selected operation of the other model that has no counterpart here; empty if none."""
 
 
 @dataclass(slots=True)

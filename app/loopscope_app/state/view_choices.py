@@ -94,9 +94,25 @@ COMPARED = Look("with", compare_choice.KIND, compare_choice.KINDS)
 """Kinds of the other run in Compare."""
 DIFFERENCES = Look("differences", compare_choice.SHOWN, compare_choice.PARTS)
 """Parts of the differences in Compare."""
+CANVASES = Look(
+    "canvases", compare_choice.SIDES, (compare_choice.ONE_CANVAS, compare_choice.BOTH_CANVASES)
+)
+"""Canvases of Compare: the run here, or both runs."""
 CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
-LOOKS = (DOCK, DRAWER, STRIP, CHAIN, WIDE, FORMULA, ORIGIN, TIMELINE, COMPARED, DIFFERENCES)
+LOOKS = (
+    DOCK,
+    DRAWER,
+    STRIP,
+    CHAIN,
+    WIDE,
+    FORMULA,
+    ORIGIN,
+    TIMELINE,
+    COMPARED,
+    DIFFERENCES,
+    CANVASES,
+)
 
 KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
 """Keys of widgets that keep their values while another view or a long run hides them."""

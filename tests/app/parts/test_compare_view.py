@@ -14,8 +14,10 @@ from loopscope import builder
 from loopscope.comparison import drift
 from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.describe.both_runs import Drifted
+from loopscope_app.describe.counterparts import counterpart, name_here
 from loopscope_app.describe.differences import headline, lines_of, same_value
 from loopscope_app.describe.loop_execution import branches, iteration_count
+from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.tape_pair import MOST_COLUMNS, chart_of, column_of
 from loopscope_app.state.compare_choice import INPUTS, RUNTIME
 from loopscope_app.state.model_in_use import Agreement
@@ -215,3 +217,42 @@ def test_outputs_are_equal_within_the_tolerance(
     left: object, right: object, tolerance: float, equal: bool
 ) -> None:
     assert same_value(left, right, tolerance) is equal
+
+
+def test_two_canvases_show_both_runs_at_one_iteration(opened: Visit) -> None:
+    app = opened(model="sample:collatz", view="compare", canvases="side by side")
+    here, there = (sent(app, f"compare_graph{side}_overlay") for side in ("", "_there"))
+    assert here["focus"] == there["focus"]
+    assert "<b>Here</b>&ensp;number = 3 · iteration 0" in page_text(app)
+    assert "<b>There</b>&ensp;number = 17 · iteration 0" in page_text(app)
+    assert sent(app, "address_bar")["moment"]["canvases"] == "side by side"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected", "note"),
+    [
+        ("main/while_not_one[2]/body/number", "main/while_not_one[2]/body/number", ""),
+        (
+            "main/while_not_one[9]/body/keep_going",
+            "main/while_not_one[6]/body/keep_going",
+            "only 7 iterations; this is the last",
+        ),
+        ("main/while_not_one", "main/while_not_one", ""),
+    ],
+)
+def test_a_place_has_a_counterpart_in_the_other_run(
+    opened: Visit, place: str, expected: str, note: str
+) -> None:
+    app = opened(model="sample:collatz", set="seventeen", view="compare", other="three")
+    drifted = app.session_state["loopscope"].run.drifted
+    found = counterpart(drifted, place, moment_of(drifted.run, place))
+    assert (found.address, found.note) == (expected, note)
+
+
+def test_an_operation_of_one_model_only_has_no_counterpart(opened: Visit) -> None:
+    app = opened(model="sample:vanishing_gradient", view="compare", **{"with": "precision"})
+    app.button("compare_run").click().run()
+    drifted = app.session_state["loopscope"].run.drifted
+    body = "main/for_each_sound/body"
+    assert name_here(drifted, f"{body}/next_memory") == f"{body}/next_memory"
+    assert name_here(drifted, f"{body}/next_memory before rounding") == ""

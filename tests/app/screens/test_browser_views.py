@@ -142,6 +142,27 @@ def test_why_7_and_not_12_takes_two_actions(page: Page, server: str) -> None:
     expect(place(page)).to_contain_text("iteration 2", timeout=LONG)
 
 
+def test_two_canvases_have_one_selection(page: Page, server: str) -> None:
+    open_view(page, server, "compare", other="seventeen")
+    page.get_by_role("radio", name="Side by side").click(force=True, timeout=LONG)
+    there = page.locator(".st-key-compare_graph_there")
+    expect(there.locator(".box.selected")).to_have_attribute(
+        "data-address", "main/while_not_one/body/number", timeout=LONG
+    )
+    settled(page)
+    there.locator(".box[data-address='main/while_not_one/body/floor_mod']").dispatch_event("click")
+    sides = page.locator(".st-key-compare_graph .box.selected"), there.locator(".box.selected")
+    for side in sides:
+        expect(side).to_have_attribute(
+            "data-address", "main/while_not_one/body/floor_mod", timeout=LONG
+        )
+    page.get_by_role("cell", name="keep_going").click()
+    for side in sides:
+        expect(side).to_have_attribute(
+            "data-address", "main/while_not_one/body/keep_going", timeout=LONG
+        )
+
+
 def test_views_keep_their_state(page: Page, server: str) -> None:
     open_view(page, server, "compare", other="twenty_seven")
     page.get_by_role("cell", name="if_even (branch)").click()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
+import loopscope
 from loopscope.comparison import STATUSES, StructureDiff
-from loopscope.errors import elided
-from loopscope.ir import decode
-from loopscope.view import GraphView, Marks, NodeData, graph_view, overlay_at
+from loopscope.errors import EngineError, elided
+from loopscope.ir import decode, iteration_words
+from loopscope.view import Folding, GraphView, Marks, NodeData, graph_view, overlay_at
 from loopscope_app import canvas
 from loopscope_app.actions import selection, side_by_side
+from loopscope_app.describe.both_runs import Drifted
+from loopscope_app.describe.counterparts import ABSENT, counterpart
+from loopscope_app.describe.loop_execution import place_in_loop
+from loopscope_app.describe.node_index import moment_of
 from loopscope_app.parts.widgets import markup, place_lists
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, current
 
-KEY = "compare_graph"
+KEY, KEY_THERE = "compare_graph", "compare_graph_there"
 HEIGHT = 420
 
 
@@ -46,6 +52,78 @@ def show(session: UserSession, opened: Opened) -> None:
             on_click=side_by_side.open_in_debug,
             help="Go to this moment in the run that you step through",
         )
+
+
+def show_both(session: UserSession, opened: Opened, drifted: Drifted, title: str) -> None:
+    """Draw the run here and the other run at the same moment, with the same selection."""
+    run, other, shown = session.run.compared_run, drifted.other, session.run.difference
+    if run is None or other is None or shown is None:
+        return
+    run.seek(min(shown.step, run.steps))
+    beside = counterpart(drifted, shown.address, shown.step)
+    here, there, step = shown.address, beside.address, beside.step
+    if shown.only_there:
+        here, there, step = "", shown.only_there, _step_of(other, shown.only_there, step)
+    other.seek(min(step, other.steps))
+    left, right = st.columns(2, gap="small")
+    with left:
+        _title("Here", "" if title == "here" else title, here, ABSENT if shown.only_there else "")
+        _side(session, opened, KEY, run, opened.model, shown.folding, here, side_by_side.on_canvas)
+    with right:
+        _title("There", drifted.title, there, "" if shown.only_there else beside.note)
+        folding = shown.beside or shown.folding
+        act = side_by_side.on_canvas_there
+        _side(session, opened, KEY_THERE, other, other.model, folding, there, act)
+
+
+def _step_of(run: loopscope.Debugger, address: str, otherwise: int) -> int:
+    """Return the step of a place; ``otherwise`` if it did not run."""
+    try:
+        return moment_of(run, address)
+    except EngineError:
+        return otherwise
+
+
+def _title(side: str, title: str, address: str, note: str) -> None:
+    """Show which run a canvas draws and at which iteration."""
+    place = place_in_loop(address) if address else None
+    words = [title, iteration_words(place.iteration) if place else "", note]
+    text = markup.text(" · ".join(word for word in words if word), 120)
+    markup.show(f"<b>{side}</b>&ensp;{text}", "quiet compare_side")
+
+
+def _side(
+    session: UserSession,
+    opened: Opened,
+    key: str,
+    run: loopscope.Debugger,
+    model: loopscope.Model,
+    folding: Folding,
+    selected: str,
+    on_event: Callable[[canvas.CanvasEvent], None],
+) -> None:
+    view = graph_view(model, folding)
+    with st.container(key="compare_canvas" if key == KEY else "compare_canvas_there"):
+        canvas.show(
+            view,
+            overlay_at(run, view, Marks(selected=selected)),
+            key=key,
+            height=HEIGHT,
+            on_acts=partial(_on_side_acts, on_event),
+            acted=session.canvas.acted,
+            focus=selected,
+            subject=f"{key} of {opened.link or opened.title}",
+            file=opened.file_name(),
+        )
+
+
+def _on_side_acts(
+    on_event: Callable[[canvas.CanvasEvent], None], acts: tuple[canvas.Act, ...]
+) -> None:
+    """Apply the acts that were not applied before."""
+    for act in acts:
+        if selection.is_new_act(current(), act.number) and act.event is not None:
+            on_event(act.event)
 
 
 def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:

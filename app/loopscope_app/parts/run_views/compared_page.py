@@ -21,16 +21,19 @@ from loopscope_app.describe.differences import (
 from loopscope_app.parts.run_views import compared_canvas, drift_view, two_runs
 from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.compare_choice import (
+    BOTH_CANVASES,
     BY_ITERATION,
     INPUTS,
     PARTS,
     SHOWN,
+    SIDES,
     STRUCTURE,
     TABLE,
     VALUES,
 )
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, place, widget
+from loopscope_app.state.view_choices import CANVASES
 
 KEY = "compare_differences"
 TITLES = ("value", "iteration", "here", "there")
@@ -66,14 +69,45 @@ def show(
     _begin_at_first(session, lines)
     shown = session.run.difference
     two_runs.show_tapes(drifted, title_of(session, opened, drifted.name), lines, shown)
-    left, right = st.columns([1, 1], gap="medium")
+    has_structure = widget(SHOWN) == STRUCTURE and drifted.structure is not None
+    has_choice = drifted.other is not None and shown is not None and not has_structure
+    both = has_choice and CANVASES.shown() == BOTH_CANVASES
+    left, right = st.columns([1.25, 2] if both else [1, 1], gap="small" if both else "medium")
     with left, st.container(key="compare_left"):
-        _parts(session, drifted, lines, note)
-    with right:
-        if widget(SHOWN) == STRUCTURE and drifted.structure is not None:
+        _parts(session, drifted, lines, note, with_matching=not both)
+    with right, st.container(key="compare_right"):
+        if has_choice:
+            _choose_canvases()
+        if both:
+            compared_canvas.show_both(
+                session, opened, drifted, title_of(session, opened, drifted.name)
+            )
+        elif has_structure and drifted.structure is not None:
             compared_canvas.show_canvas(session, opened, drifted.structure)
         else:
             compared_canvas.show(session, opened)
+
+
+def _choose_canvases() -> None:
+    """Show the choice between one canvas and two."""
+    if widget(SIDES) not in CANVASES.options:
+        place(SIDES, CANVASES.shown())
+    with st.container(key="compare_canvases", horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "Canvases",
+            CANVASES.options,
+            key=SIDES,
+            required=True,
+            label_visibility="collapsed",
+            width="content",
+        )
+        if CANVASES.shown() == BOTH_CANVASES:
+            st.button(
+                "Open in Debug",
+                key="compare_open_both",
+                on_click=side_by_side.open_in_debug,
+                help="Go to this moment in the run that you step through",
+            )
 
 
 def show_unfinished(session: UserSession, opened: Opened, compared: Compared) -> None:
@@ -143,7 +177,14 @@ def _begin_at_first(session: UserSession, lines: Sequence[DifferenceLine]) -> No
         side_by_side.show_difference(first.address, first.step, first.spot)
 
 
-def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], note: str) -> None:
+def _parts(
+    session: UserSession,
+    drifted: Drifted,
+    lines: list[DifferenceLine],
+    note: str,
+    *,
+    with_matching: bool,
+) -> None:
     offered = [part for part in PARTS if part != STRUCTURE or drifted.structure is not None]
     if widget(SHOWN) not in offered:
         place(SHOWN, TABLE)
@@ -157,7 +198,8 @@ def _parts(session: UserSession, drifted: Drifted, lines: list[DifferenceLine], 
             label_visibility="collapsed",
             width="content",
         )
-        drift_view.matching(drifted.drift)
+        if with_matching:  # no room beside two canvases
+            drift_view.matching(drifted.drift)
     with st.container(key="compare_part"):
         if part == BY_ITERATION:
             drift_view.show(session, drifted)

@@ -1,0 +1,124 @@
+"""Counterparts of operations and moments between the two runs of a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import loopscope
+from loopscope.errors import EngineError, counted
+from loopscope.ir import Address
+from loopscope_app.describe.both_runs import Drifted
+from loopscope_app.describe.loop_execution import iteration_count, place_in_loop
+from loopscope_app.describe.node_index import moment_of, places
+
+ABSENT = "not in the other model"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """A place in the other run that matches a place in the run here."""
+
+    address: str
+    """Address with the iterations of the other run; empty if the other model lacks it."""
+    step: int
+    note: str = ""
+    """Reason why the place does not match exactly; empty if it does."""
+
+
+_names: WeakKeyDictionary[Drifted, dict[str, str]] = WeakKeyDictionary()
+
+
+def other_model(drifted: Drifted) -> loopscope.Model | None:
+    """Return the model of the other run; None for a runtime, which has values only."""
+    return drifted.other.model if drifted.other is not None else None
+
+
+def counterpart(drifted: Drifted, address: str, step: int) -> Counterpart:
+    """Return the place in the other run; ``step`` is the step of the place here."""
+    other = drifted.other
+    if other is None:
+        return Counterpart("", 0, ABSENT)
+    nearest = min(step, other.steps)
+    spot = drifted.spot_at(address) if address else None
+    if spot is not None:
+        beside = drifted.drift.pairs[spot.pair].address_beside(other, spot.row)
+        return Counterpart(beside, moment_of(other, beside))
+    static = names_there(drifted).get(Address.parse(address).static, "") if address else ""
+    if not static:
+        return Counterpart("", nearest, ABSENT if address else "")
+    beside = at_moment(static, address)
+    try:
+        return Counterpart(beside, moment_of(other, beside))
+    except EngineError:
+        return _last_iteration(other, beside, nearest)
+
+
+def _last_iteration(run: loopscope.Debugger, address: str, step: int) -> Counterpart:
+    """Return the place in the last iteration of a run that has fewer iterations."""
+    place = place_in_loop(address)
+    count = iteration_count(run, place.loop) if place else 0
+    if place is None or not 0 < count <= place.iteration:
+        return Counterpart(address, step, "did not run")
+    last = place.at(count - 1)
+    note = f"only {counted(count, 'iteration')}; this is the last"
+    try:
+        return Counterpart(last, moment_of(run, last), note)
+    except EngineError:
+        return Counterpart(last, step, note)
+
+
+def name_here(drifted: Drifted, static: str) -> str:
+    """Return the operation here that matches one of the other model; empty if none does."""
+    matches = names_there(drifted).items()
+    return next((here for here, there in matches if there == static), "")
+
+
+def names_there(drifted: Drifted) -> dict[str, str]:
+    """Return the matching operation of the other model by static address.
+
+    The matching of the compared values comes first. An operation whose value was not compared
+    matches the one of the same address and type.
+    """
+    if drifted not in _names:
+        _names[drifted] = _match_names(drifted)
+    return _names[drifted]
+
+
+def _match_names(drifted: Drifted) -> dict[str, str]:
+    model, other, names = drifted.run.model, drifted.other, dict[str, str]()
+    if other is None:
+        return names
+    for pair in drifted.drift.pairs:
+        names.setdefault(_static(pair.one), _static(pair.other))
+        graphs = pair.program.address, pair.beside.address
+        if all("/" in graph for graph in graphs):
+            names.setdefault(*(graph.rpartition("/")[0] for graph in graphs))
+    left = {_static(place) for place in drifted.drift.unmatched[0]}
+    there, taken = places(other.model), set(names.values())
+    for address, found in places(model).items():
+        same = there.get(address)
+        is_free = address not in names and address not in left and address not in taken
+        if is_free and same is not None and same.node.type == found.node.type:
+            names[address] = address
+    return names
+
+
+def _static(address: str) -> str:
+    return Address.parse(address).static
+
+
+def at_moment(static: str, moment: str) -> str:
+    """Return a static address with the iterations of a moment, loop by loop from the outside.
+
+    >>> at_moment("main/loop/body/add", "main/while[2]/body/inner[4]/body/mul")
+    'main/loop[2]/body/add'
+    >>> at_moment("main/result", "main/while[2]/body/x")
+    'main/result'
+    """
+    iterations = iter(number for number in Address.parse(moment).iterations if number is not None)
+    labels = static.split("/")
+    for index, label in enumerate(labels[1:], 1):
+        if label == "body":
+            labels[index - 1] += f"[{next(iterations, 0)}]"
+    return "/".join(labels)
