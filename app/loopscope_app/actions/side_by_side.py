@@ -216,9 +216,9 @@ def select_there(address: str) -> None:
     shown, drifted = current().run.difference, current().run.drifted
     if shown is None or drifted is None:
         return
-    here = name_here(drifted, address)
-    if here:
-        select_here(here)
+    match = name_here(drifted, address)
+    if match:
+        select_here(match)
     else:
         shown.only_there = at_moment(address, shown.address)
 

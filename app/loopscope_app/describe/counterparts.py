@@ -71,7 +71,7 @@ def _last_iteration(run: loopscope.Debugger, address: str, step: int) -> Counter
 def name_here(drifted: Drifted, static: str) -> str:
     """Return the operation here that matches one of the other model; empty if none does."""
     matches = names_there(drifted).items()
-    return next((here for here, there in matches if there == static), "")
+    return next((name for name, name_there in matches if name_there == static), "")
 
 
 def names_there(drifted: Drifted) -> dict[str, str]:
@@ -95,11 +95,11 @@ def _match_names(drifted: Drifted) -> dict[str, str]:
         if all("/" in graph for graph in graphs):
             names.setdefault(*(graph.rpartition("/")[0] for graph in graphs))
     left = {_static(place) for place in drifted.drift.unmatched[0]}
-    there, taken = places(other.model), set(names.values())
-    for address, found in places(model).items():
-        same = there.get(address)
+    places_there, taken = places(other.model), set(names.values())
+    for address, place in places(model).items():
+        same = places_there.get(address)
         is_free = address not in names and address not in left and address not in taken
-        if is_free and same is not None and same.node.type == found.node.type:
+        if is_free and same is not None and same.node.type == place.node.type:
             names[address] = address
     return names
 

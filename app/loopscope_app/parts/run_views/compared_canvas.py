@@ -61,19 +61,24 @@ def show_both(session: UserSession, opened: Opened, drifted: Drifted, title: str
         return
     run.seek(min(shown.step, run.steps))
     beside = counterpart(drifted, shown.address, shown.step)
-    here, there, step = shown.address, beside.address, beside.step
+    selected, selected_there, step = shown.address, beside.address, beside.step
     if shown.only_there:
-        here, there, step = "", shown.only_there, _step_of(other, shown.only_there, step)
+        selected, selected_there = "", shown.only_there
+        step = _step_of(other, shown.only_there, step)
     other.seek(min(step, other.steps))
     left, right = st.columns(2, gap="small")
     with left:
-        _title("Here", "" if title == "here" else title, here, ABSENT if shown.only_there else "")
-        _side(session, opened, KEY, run, opened.model, shown.folding, here, side_by_side.on_canvas)
+        _title(
+            "Here", "" if title == "here" else title, selected, ABSENT if shown.only_there else ""
+        )
+        _side(
+            session, opened, KEY, run, opened.model, shown.folding, selected, side_by_side.on_canvas
+        )
     with right:
-        _title("There", drifted.title, there, "" if shown.only_there else beside.note)
+        _title("There", drifted.title, selected_there, "" if shown.only_there else beside.note)
         folding = shown.beside or shown.folding
         act = side_by_side.on_canvas_there
-        _side(session, opened, KEY_THERE, other, other.model, folding, there, act)
+        _side(session, opened, KEY_THERE, other, other.model, folding, selected_there, act)
 
 
 def _step_of(run: loopscope.Debugger, address: str, otherwise: int) -> int:

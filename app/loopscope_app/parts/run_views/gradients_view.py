@@ -130,7 +130,7 @@ def _results(debugger: loopscope.Debugger) -> None:
 
 
 def _gradient_title(names: Sequence[str]) -> str:
-    """Return the name of an output that is a gradient, without "gradient of"; else an empty text."""
+    """Return a gradient's output name without "gradient of"; empty for another output."""
     name = next((name for name in names if "gradient of " in name), "")
     return name.partition("gradient of ")[2]
 
