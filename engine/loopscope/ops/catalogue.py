@@ -34,7 +34,7 @@ from loopscope.ops import (
     sparse,
     string,
 )
-from loopscope.ops import type as conversion
+from loopscope.ops import casting as conversion
 from loopscope.ops.declare import Operation
 from loopscope.ops.own_operations import RECORDED_VALUE
 from loopscope.ops.port_meanings import with_meanings

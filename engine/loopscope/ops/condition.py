@@ -22,7 +22,7 @@ from loopscope.ops.elementwise_kernels import (
     widened,
 )
 from loopscope.ops.family import family
-from loopscope.ops.gradients import passed_on as gradients
+from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type, type_from_attribute
 
 

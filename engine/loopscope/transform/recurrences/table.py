@@ -12,7 +12,6 @@ from loopscope.transform.recurrences import (
     gated_delta_net,
     linear_attention,
     microsoft_lstms,
-    openvino_sequences,
     recurrent_layers,
     sums_and_decoders,
 )
@@ -150,8 +149,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="LSTMSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.LSTM_INPUTS,
-        build=openvino_sequences.lstm_sequence,
+        inputs=recurrent_layers.LSTM_INPUTS,
+        build=recurrent_layers.lstm_sequence,
         states=("hidden", "cell"),
         gates=_LSTM_GATES,
         time_axis=1,
@@ -159,8 +158,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="GRUSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.ONE_STATE_INPUTS,
-        build=openvino_sequences.gru_sequence,
+        inputs=recurrent_layers.ONE_STATE_INPUTS,
+        build=recurrent_layers.gru_sequence,
         states=("hidden",),
         gates=_GRU_GATES,
         time_axis=1,
@@ -168,8 +167,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="AUGRUSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.AUGRU_INPUTS,
-        build=openvino_sequences.augru_sequence,
+        inputs=recurrent_layers.AUGRU_INPUTS,
+        build=recurrent_layers.augru_sequence,
         states=("hidden",),
         gates=(*_GRU_GATES, "attended_update"),
         time_axis=1,
@@ -187,8 +186,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="RNNSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.ONE_STATE_INPUTS,
-        build=openvino_sequences.rnn_sequence,
+        inputs=recurrent_layers.ONE_STATE_INPUTS,
+        build=recurrent_layers.rnn_sequence,
         states=("hidden",),
         time_axis=1,
     ),
