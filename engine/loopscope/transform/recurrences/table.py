@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Dialect, Node
 from loopscope.transform.recurrences import (
-    causal_convolution,
     gated_delta_net,
     linear_attention,
     microsoft_lstms,
@@ -98,8 +97,8 @@ ROWS: tuple[Recurrence, ...] = (
         Recurrence(
             type="CausalConvWithState",
             domain=domain,
-            inputs=causal_convolution.INPUTS,
-            build=causal_convolution.causal_convolution,
+            inputs=linear_attention.CONVOLUTION_INPUTS,
+            build=linear_attention.causal_convolution,
             states=("state",),
             time_axis=2,
         )
@@ -108,8 +107,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="VarlenCausalConvWithState",
         domain=_MICROSOFT,
-        inputs=causal_convolution.RAGGED_INPUTS,
-        build=causal_convolution.ragged_causal_convolution,
+        inputs=linear_attention.RAGGED_INPUTS,
+        build=linear_attention.ragged_causal_convolution,
         states=("states",),
     ),
     Recurrence(

@@ -36,7 +36,7 @@ from loopscope.transform.specialise.known_facts import (
 from loopscope.transform.specialise.simplification import fold_constants, fold_known, remove_dead
 from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 from loopscope.transform.specialise.unrolling import CannotUnroll, unroll
-from loopscope.write.onnx.model_writer import with_inferred_types
+from loopscope.write.onnx.onnx_file import with_inferred_types
 
 VALIDITY = "loopscope.valid_while"
 """Key of the metadata with the conditions of a specialised model."""
