@@ -12,12 +12,13 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from loopscope.executor.codegen import tiering, whole_graph
+from tests.draws import draws
 
 # How long an example takes on a machine that does other things as well says nothing of the code,
 # and whether a change may land must not depend on luck: the same examples each time.
 # `--hypothesis-profile searching` draws others.
-settings.register_profile("searching", deadline=None)
-settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("searching", deadline=None, max_examples=draws(100))
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=draws(100))
 settings.load_profile("repeatable")
 
 collect_ignore_glob = ["*/make.py", "*_programs.py"]

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 Row = TypeVar("Row")
 _VARIABLE = "LOOPSCOPE_DRAWS"
-_USUAL, _SEARCHING = 0.35, 2.0
+_USUAL, _SEARCHING = 0.2, 2.0
 """Factors of the number of examples in the suite and in a search."""
 _SEARCHED = ("tests/engine", "tests/app/page", "tests/test_fuzz.py")
 """Folders and files with drawn examples or shares of tables."""

@@ -9,7 +9,7 @@ from tests import draws
 
 def test_the_factor_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOOPSCOPE_DRAWS", raising=False)
-    assert [draws.draws(count) for count in (60, 1)] == [21, 1]
+    assert [draws.draws(count) for count in (60, 1)] == [12, 1]
     monkeypatch.setenv("LOOPSCOPE_DRAWS", "2")
     assert draws.draws(60) == 120
 

@@ -10,7 +10,6 @@ from loopscope.peers.operation_times import Clock, Clocked, Iterations, time_wor
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference
-from loopscope.peers.runtime_alone import RuntimeLoads, runtime_alone, runtimes_load
 from loopscope.peers.runtime_process import (
     UNOPTIMIZED,
     RuntimeFailed,
@@ -18,6 +17,7 @@ from loopscope.peers.runtime_process import (
     RuntimeProcess,
     expect_installed,
 )
+from loopscope.peers.separate_runtime import RuntimeLoads, runtime_alone, runtimes_load
 from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
 from loopscope.peers.source.source_report import SourceReport

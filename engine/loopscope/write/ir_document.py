@@ -23,6 +23,7 @@ from loopscope.ir.memory import release_pages
 from loopscope.ir.model import Body, InputMap, Model, ModelGraph, Node, OutputMap, Port
 
 if TYPE_CHECKING:
+    # The stubs define this class, but lxml itself does not export it.
     from lxml.etree._serializer import _IncrementalFileWriter
 
 

@@ -16,6 +16,7 @@ from loopscope.errors import ReadError
 from loopscope.ir.model import Model
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.read import read_model
+from tests.draws import draws
 from tests.engine.checks.documents import (
     BASES,
     BOOL,
@@ -89,7 +90,7 @@ def _mutated(text: str, chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(draws(60)))
 def test_a_check_never_fails(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(10):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -112,21 +113,35 @@ def _results(debugger: loopscope.Debugger) -> None:
     if debugger.state != "finished":
         return
     outputs = zip(debugger.model.outputs, debugger.result.outputs, strict=True)
+    gradients_by_name = {
+        title: value
+        for signature, value in outputs
+        if isinstance(value, np.ndarray)
+        and (title := _gradient_title((*signature.names, signature.name)))
+    }
+    sources = Counter(_source(title) for title in gradients_by_name)
     rows = [
-        (_name(names), *_size(value))
-        for names, value in (
-            ((*signature.names, signature.name), value) for signature, value in outputs
-        )
-        if "gradient of" in " ".join(names) and isinstance(value, np.ndarray)
+        (elided(_source(title) if sources[_source(title)] == 1 else title, 60), *_size(value))
+        for title, value in gradients_by_name.items()
     ]
     if rows:
         titles = ("gradient", "shape", "norm", "largest")
         place_lists.show_table(titles, rows, key=TABLE, now=None, on_pick=lambda number: None)
 
 
-def _name(names: Sequence[str]) -> str:
-    text = next(name for name in names if "gradient of" in name)
-    return elided(text.partition(" with respect to ")[2] or text, 60)
+def _gradient_title(names: Sequence[str]) -> str:
+    """Return the name of an output that is a gradient, without "gradient of"; else an empty text."""
+    name = next((name for name in names if "gradient of " in name), "")
+    return name.partition("gradient of ")[2]
+
+
+def _source(title: str) -> str:
+    """Return the tensor with respect to which a gradient is.
+
+    >>> _source("loss with respect to weight")
+    'weight'
+    """
+    return title.partition(" with respect to ")[2] or title
 
 
 def _size(value: np.ndarray) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
-from loopscope.read.onnx.attributes import AttributeMap
+from loopscope.read.onnx.node_attributes import AttributeMap
 from loopscope.read.onnx.searches.beams import Beams
 from loopscope.read.onnx.searches.decoder_search import (
     END,
