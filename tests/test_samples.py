@@ -16,7 +16,7 @@ import loopscope
 import loopscope_samples
 from loopscope.ir.equal import difference
 from loopscope.ir.walk import graphs
-from loopscope.timeline.control_flow import ControlFlowRecord
+from loopscope.timeline.timeline import ControlFlowRecord
 from loopscope_samples import SECTIONS, InputSet, Sample, Size, make, sample_traces, samples
 from loopscope_samples.recipes import (
     by_hand,

@@ -20,8 +20,7 @@ from loopscope.ir.model import LayerId, Model, OutputRef, Signature
 from loopscope.ir.named_tensors import pruned
 from loopscope.ir.readable import significant
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
-from loopscope.transform.in_double_precision import in_double_precision
-from loopscope.transform.new_input import with_new_input
+from loopscope.transform.finite_difference_models import in_double_precision, with_new_input
 from loopscope.transform.with_gradients import Names, gradients, outside
 
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-7

@@ -11,8 +11,8 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+from loopscope.view.colours import Family
 from loopscope.view.graph import ClusterKind, EdgeKind, NodeKind
-from loopscope.view.operation_families import Family
 from loopscope.view.overlay_data import BreakpointState, FrameStatus, NodeStatus
 from loopscope_app.canvas_event import (
     Act,

@@ -262,7 +262,7 @@ TEMPORARY = (
     "engine/loopscope/tracing/import_dumps.py",
     "engine/loopscope/tracing/torch_dump.py",
     "app/loopscope_app/command/web_model.py",
-    "engine/loopscope/sweeps/worker_rows.py",
+    "engine/loopscope/sweeps/job.py",
     "engine/loopscope/sweeps/storage.py",
     "engine/loopscope/tracing/import_dumps.py",
     "engine/loopscope/tracing/torch_dump.py",

@@ -24,8 +24,8 @@ from loopscope.builder.gradient.gradients import gradients, stop_gradient
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
 from loopscope.builder.operations import Operations, load_op_library
-from loopscope.builder.side_effects import Print, control_dependencies
 from loopscope.builder.sparse_values import IndexedSlices, SparseTensor
+from loopscope.builder.stateful import Print, Variable, control_dependencies
 from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.builder.tensor_array import TensorArray
 from loopscope.builder.tensorflow_names import (
@@ -48,7 +48,6 @@ from loopscope.builder.tensorflow_names import (
     subtract,
     zeros,
 )
-from loopscope.builder.variable import Variable
 from loopscope.builder.while_loop import do_while, while_loop
 from loopscope.ops.catalogue import CATALOGUE
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopscope.builder.lift import as_array
+from loopscope.builder.python_values import as_array
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.known import computed
 from loopscope.errors import BuildError

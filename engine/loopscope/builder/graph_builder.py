@@ -17,9 +17,15 @@ from loopscope.builder.emit import infer_outputs, lift_inputs, newest
 from loopscope.builder.finish import build_model
 from loopscope.builder.frame import GraphFrame, NameScope
 from loopscope.builder.inline import insert_model
-from loopscope.builder.lift import ElementTypeLike, as_array, constant_array, element_type_of
 from loopscope.builder.naming import Names, snake_case
-from loopscope.builder.python_attributes import attribute_texts, shape_of
+from loopscope.builder.python_values import (
+    ElementTypeLike,
+    as_array,
+    attribute_texts,
+    constant_array,
+    element_type_of,
+    shape_of,
+)
 from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.checks.known import MOST_ELEMENTS
 from loopscope.errors import BuildError, shorten

@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.callables import (
+from loopscope.builder.graph_builder import Graph, graph_of
+from loopscope.builder.loop import Entered, Iteration, LoopPlan, LoopVariable, Parts, build_loop
+from loopscope.builder.structure import (
+    Leaf,
+    align_leaves,
     argument_count,
     argument_names,
     call,
     check_callable,
     check_signature,
+    leaves,
+    map_leaves,
+    rebuild,
 )
-from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.loop import Entered, Iteration, LoopPlan, LoopVariable, Parts, build_loop
-from loopscope.builder.structure import Leaf, align_leaves, leaves, map_leaves, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.while_loop import loop_variables, next_values, trip_count
 from loopscope.errors import BuildError

@@ -15,7 +15,7 @@ from typing import Any
 
 from loopscope.builder.graph_builder import graph_of
 from loopscope.builder.naming import letters, snake_case
-from loopscope.builder.python_attributes import expected
+from loopscope.builder.python_values import expected
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ops.catalogue import Catalogue

@@ -12,9 +12,9 @@ import numpy as np
 
 from loopscope.builder import array_arithmetic as arithmetic
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.lift import ElementTypeLike, element_type_of
 from loopscope.builder.loop import Composite, allows
 from loopscope.builder.mistakes import Written
+from loopscope.builder.python_values import ElementTypeLike, element_type_of
 from loopscope.builder.structure import FIXED
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError

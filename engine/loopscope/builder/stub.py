@@ -28,7 +28,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from loopscope.builder.lift import ElementTypeLike
+from loopscope.builder.python_values import ElementTypeLike
 from loopscope.builder.operations import Operations
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.shape import Dimension, PartialShape

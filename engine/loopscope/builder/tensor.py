@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopscope.builder.indexing import index_tensor
 from loopscope.builder.mistakes import Valueless
-from loopscope.builder.python_attributes import shape_of
+from loopscope.builder.python_values import shape_of
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Node, OutputRef

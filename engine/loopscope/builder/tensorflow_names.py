@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.graph_builder import check_shape, current_graph, graph_of
-from loopscope.builder.lift import ElementTypeLike, constant_array, element_type_of
+from loopscope.builder.python_values import ElementTypeLike, constant_array, element_type_of
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError

@@ -10,13 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.callables import (
-    argument_count,
-    argument_names,
-    call,
-    check_callable,
-    check_signature,
-)
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.inline import inline_graph
@@ -30,7 +23,18 @@ from loopscope.builder.loop import (
     shape_of_variable,
     shapes_of_variables,
 )
-from loopscope.builder.structure import align_leaves, describe, leaves, matches, rebuild
+from loopscope.builder.structure import (
+    align_leaves,
+    argument_count,
+    argument_names,
+    call,
+    check_callable,
+    check_signature,
+    describe,
+    leaves,
+    matches,
+    rebuild,
+)
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.tensor_array import FirstWrite, TensorArray
 from loopscope.errors import BuildError, shorten

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from loopscope.cases.candidate import Candidate
-from loopscope.cases.case import Case, recorded_case
-from loopscope.cases.case_folder import FILES, code_span, cut_folder, refuse_folder, write_case
-from loopscope.cases.faults import Difference, Fault, NotANumber, RuntimeFailure
-from loopscope.cases.reduce import Reduced, reduce
-from loopscope.cases.reproduction_folder import (
+from loopscope.cases.case import (
+    FILES,
+    Case,
+    code_span,
+    cut_folder,
+    recorded_case,
+    refuse_folder,
+    write_case,
+)
+from loopscope.cases.fault_search import (
+    Candidate,
+    Difference,
+    Fault,
+    NotANumber,
+    ReductionSearch,
+    RuntimeFailure,
+)
+from loopscope.cases.reduce import (
+    Reduced,
     operations_sentence,
+    reduce,
     reproduction_folder,
     size_sentence,
 )
 from loopscope.cases.runner_script import Goal
-from loopscope.cases.search import ReductionSearch
 
 __all__ = [
     "FILES",

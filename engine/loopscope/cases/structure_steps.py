@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.cases.candidate import Candidate
 from loopscope.cases.case import recorded_case
-from loopscope.cases.search import ReductionSearch
+from loopscope.cases.fault_search import Candidate, ReductionSearch
 from loopscope.errors import EngineError
 from loopscope.ir.address import ROOT
 from loopscope.ir.constant import Constant
@@ -24,8 +23,14 @@ from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.transform.cut import addresses
 from loopscope.transform.extract import Extraction, boundary_outputs, constant_node, with_values
-from loopscope.transform.graph_edits import fed_by, live_layers, with_graph, without_layers
-from loopscope.transform.unused_parts import count_parts, without_unused_parts
+from loopscope.transform.graph_edits import (
+    count_parts,
+    fed_by,
+    live_layers,
+    with_graph,
+    without_layers,
+    without_unused_parts,
+)
 
 _MAX_ITERATIONS = 256
 """Maximum number of iterations of a loop whose body is tried alone."""

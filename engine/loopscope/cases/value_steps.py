@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.cases.candidate import Candidate
-from loopscope.cases.search import ReductionSearch
+from loopscope.cases.fault_search import Candidate, ReductionSearch
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LayerId, Model, Node, Port
 from loopscope.ir.replace import replace

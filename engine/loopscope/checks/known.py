@@ -11,8 +11,7 @@ import numpy as np
 from loopscope.checks import partial
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node
-from loopscope.ir.partial_value import PartialValue
-from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
+from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, PartialValue
 from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, Role
 
 MOST_ELEMENTS = 1024

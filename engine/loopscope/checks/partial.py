@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.partial_value import MOST_ELEMENTS, PartialValue
+from loopscope.ir.shape import MOST_ELEMENTS, PartialValue
 from loopscope.ops.declare import Known, Operation
 from loopscope.ops.elementwise_kernels import integer_limits
 

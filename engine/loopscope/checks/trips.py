@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from loopscope.checks.known import scalar_value
 from loopscope.ir.model import Body, InputMap, OutputMap
-from loopscope.ir.partial_value import length_within
-from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
+from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, length_within, static
 from loopscope.ops.declare import Known
 
 

@@ -23,7 +23,7 @@ from loopscope.comparison.drift_tables import (
 )
 from loopscope.comparison.matched_slots import Growth, MatchedSlots, Moment, cosine_words
 from loopscope.comparison.matching import Matched
-from loopscope.comparison.requested_pairs import RequestedPair
+from loopscope.comparison.region_matching import RequestedPair
 from loopscope.comparison.rounding_costs import Cost, Precision, RoundingCandidate, precision
 from loopscope.comparison.same_outputs import SameOutputs, same_outputs
 from loopscope.comparison.structure_diff import (

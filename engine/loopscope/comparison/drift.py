@@ -16,17 +16,18 @@ from loopscope.comparison.chunks import Alignment
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.entries import named
-from loopscope.comparison.largest_logit import choice_in_loop, other_choice
 from loopscope.comparison.matched_slots import (
     ComparedValues,
     MatchedSlots,
+    choice_in_loop,
     first_over,
     matched_slots,
+    other_choice,
     place_words,
 )
 from loopscope.comparison.matching import MatchedGraphs, match, value_pairs
 from loopscope.comparison.recorded_columns import alike_samples, recorded_column
-from loopscope.comparison.requested_pairs import RequestedPair, is_carried, is_received, is_recorded
+from loopscope.comparison.region_matching import RequestedPair, is_carried, is_received, is_recorded
 from loopscope.debug.export_value import as_public
 from loopscope.debug.result import Result
 from loopscope.debug.run import Run, expect_run

@@ -15,8 +15,8 @@ import numpy as np
 
 from loopscope.comparison.drift import Drift
 from loopscope.comparison.matched_slots import MatchedSlots, Moment
+from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.errors import EngineError
 from loopscope.executor.plan.plan import Program
 from loopscope.explain.export import write_csv

@@ -12,15 +12,13 @@ from typing import Literal
 from loopscope.comparison.entries import Entry, MatchState, correlated, entries_of, tells
 from loopscope.comparison.region_matching import (
     NestedRegion,
-    branches_of,
-    nested_regions,
-    region_partners,
-)
-from loopscope.comparison.requested_pairs import (
     RequestedPair,
     Requests,
     after_iteration,
+    branches_of,
     is_recorded,
+    nested_regions,
+    region_partners,
 )
 from loopscope.debug.run import Run
 from loopscope.executor.plan.numbers import Slot

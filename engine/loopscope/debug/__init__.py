@@ -5,13 +5,12 @@ watches.
 from __future__ import annotations
 
 from loopscope.debug.breakpoints import Breakpoint, BreakpointKind, Pause
-from loopscope.debug.cursor import Cursor, OpenGraph
 from loopscope.debug.expression import names_in
 from loopscope.debug.inputs import convert_input
-from loopscope.debug.progress import model_bytes
+from loopscope.debug.lookup import value_names
+from loopscope.debug.position import Cursor, OpenGraph
+from loopscope.debug.progress import model_bytes, run_stopped
 from loopscope.debug.result import PrintedLine, Result, RunStopped
-from loopscope.debug.start_state import run_stopped
-from loopscope.debug.suggestions import value_names
 
 __all__ = [
     "Breakpoint",

@@ -11,16 +11,14 @@ from weakref import ref
 import numpy as np
 
 from loopscope.debug import overrides_by_address as changing
-from loopscope.debug.breakpoints import Breakpoint, Breakpoints, goal
-from loopscope.debug.cursor import Cursor, frontier, next_of
-from loopscope.debug.fetch_plan import Fetch
+from loopscope.debug.breakpoints import Breakpoint, Breakpoints, Watches, goal
 from loopscope.debug.inputs import Inputs
-from loopscope.debug.prepare import prepare
+from loopscope.debug.position import Cursor, frontier, next_of
+from loopscope.debug.prepare import Fetch, prepare
+from loopscope.debug.progress import Beginning, start
 from loopscope.debug.run import Run
 from loopscope.debug.seek import next_stop, reason
-from loopscope.debug.start_state import Beginning, start
 from loopscope.debug.stop_conditions import check_limits, matches, may_run_unwatched, stops
-from loopscope.debug.watches import Watches
 from loopscope.errors import AddressError, shorten
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits

@@ -12,8 +12,8 @@ import numpy as np
 
 from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import convert_to
+from loopscope.debug.lookup import body_of, region_number
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import body_of, region_number
 from loopscope.errors import AddressError, InputError, shorten
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated

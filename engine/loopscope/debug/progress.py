@@ -1,29 +1,32 @@
-"""Progress of a run: what has been computed, its memory, and the computation of further steps.
-
-Memory is counted without constants, which belong to the model.
-"""
+"""Progress of a run: its start, what has been computed, and the computation of further steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from loopscope.debug.cursor import DebuggerState
+from loopscope.debug.position import DebuggerState
+from loopscope.debug.result import Result, RunStopped
+from loopscope.errors import InputError, shorten
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.limits import Endless, Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.executor.plan.planner import plans_of
-from loopscope.executor.record.recording import StopCause
+from loopscope.executor.plan.uncomputed_values import Overrides
+from loopscope.executor.record.recording import Record, StopCause
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.ops.bounds import at_most
-from loopscope.timeline.control_flow import ControlFlow
 from loopscope.timeline.run_values import RunValues
-from loopscope.timeline.timeline import Timeline
+from loopscope.timeline.timeline import ControlFlow, Timeline
 
 
 class Progress:
@@ -169,3 +172,76 @@ def held_bytes(machine: Machine, values: RunValues) -> int:
         + machine.recording.bytes
         + values.cached_bytes
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beginning:
+    """Data that a run begins with, so that it can be restarted."""
+
+    values: Mapping[Slot, Any]
+    """Inputs, and given values of other tensors."""
+    limits: Limits
+    record: Record
+    seed: int
+    part: bool
+    """True if only the part of the model runs that some tensors need."""
+
+
+def start(
+    overrides: Overrides,
+    values: Mapping[Slot, Any],
+    limits: Limits,
+    record: Record,
+    seed: int | None,
+    variables: Mapping[Slot, Any] | None = None,
+    *,
+    keeps: bool = True,
+) -> Machine:
+    """Return a machine at the beginning of a run, with the values of some slots.
+
+    A machine with ``keeps=False`` returns outputs and control flow only.
+    """
+    for setting, kind in ((limits, Limits), (record, Record)):
+        if not isinstance(setting, kind):
+            raise InputError(f"expected loopscope.{kind.__name__}, got {shorten(repr(setting))}")
+    if seed is not None:
+        entropy = _as_integer(seed)
+    else:
+        entropy = secrets.randbits(62) if overrides.plan.states else 0
+    return Machine.start(
+        overrides,
+        values,
+        limits=limits,
+        record=record,
+        entropy=entropy,
+        variables=variables,
+        keeps=keeps,
+    )
+
+
+def _as_integer(seed: SupportsIndex) -> int:
+    """Return a seed as a Python integer, which does not overflow."""
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise InputError(
+            f"the seed is {shorten(repr(seed), 60)}, expected a whole number"
+        ) from None
+
+
+def run_stopped(machine: Machine, message: str, cause: StopCause) -> RunStopped:
+    """Return the error for a run that did not finish, with everything computed before."""
+    address = place(machine)
+    return RunStopped(
+        f"{address}: {message}", result=Result(machine, cause), address=address, cause=cause
+    )
+
+
+def place(machine: Machine) -> str:
+    """Return the address of the operation that the machine runs next."""
+    timeline = Timeline(machine)
+    frame = machine.frames[-1]
+    address = timeline.address(frame.program, timeline.executions.rows[frame.program.index] - 1)
+    if frame.position < len(frame.program.instructions):
+        return f"{address}/{frame.program.instructions[frame.position].label}"
+    return address

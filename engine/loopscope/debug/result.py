@@ -20,9 +20,8 @@ from loopscope.executor.plan.pruning_report import LeftOut, left_out
 from loopscope.executor.record.recording import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
 from loopscope.ir.shape import DYNAMIC
-from loopscope.timeline.control_flow import ControlFlow
 from loopscope.timeline.run_values import RunValues
-from loopscope.timeline.timeline import Timeline
+from loopscope.timeline.timeline import ControlFlow, Timeline
 
 
 class Result:

@@ -9,12 +9,20 @@ from collections.abc import Callable
 import numpy as np
 
 from loopscope.debug import lookup
-from loopscope.debug.cursor import Cursor, DebuggerState, OpenGraph, frontier, levels_of, next_of
 from loopscope.debug.export_value import as_public
-from loopscope.debug.position import Position, Scene, Status
-from loopscope.debug.progress import Progress, held_bytes
+from loopscope.debug.position import (
+    Cursor,
+    DebuggerState,
+    OpenGraph,
+    Position,
+    Scene,
+    Status,
+    frontier,
+    levels_of,
+    next_of,
+)
+from loopscope.debug.progress import Progress, held_bytes, place
 from loopscope.debug.result import PrintedLine, Result, lines
-from loopscope.debug.start_state import place
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
@@ -23,9 +31,8 @@ from loopscope.executor.plan.plan import Plan, Program
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.ir.address import Address
 from loopscope.ir.model import Model
-from loopscope.timeline.control_flow import ControlFlow, ControlFlowRecord
 from loopscope.timeline.run_values import RunValues
-from loopscope.timeline.timeline import Moment, Timeline
+from loopscope.timeline.timeline import ControlFlow, ControlFlowRecord, Moment, Timeline
 
 
 def expect_run(value: object, taker: str) -> None:

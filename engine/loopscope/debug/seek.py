@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.breakpoints import Breakpoint, Breakpoints
-from loopscope.debug.cursor import levels_of
+from loopscope.debug.position import levels_of
 from loopscope.debug.run import Run
 from loopscope.debug.stop_conditions import (
     completed,

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.debug.breakpoints import Breakpoint
-from loopscope.debug.cursor import frontier
 from loopscope.debug.export_value import as_public, copy_public
-from loopscope.debug.fetch_plan import Fetch, FetchedTensor, TensorLike, each_fetch, resolve_fetches
 from loopscope.debug.inputs import Inputs, bind, convert_to
+from loopscope.debug.position import frontier
+from loopscope.debug.prepare import Fetch, FetchedTensor, TensorLike, each_fetch, resolve_fetches
+from loopscope.debug.progress import run_stopped, start
 from loopscope.debug.result import Fetched, Result
 from loopscope.debug.run import Run
-from loopscope.debug.start_state import run_stopped, start
 from loopscope.debug.stop_conditions import matches
 from loopscope.errors import InputError, listed, shorten
 from loopscope.executor import drive

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from loopscope.debug.breakpoints import ITERATION, Breakpoint
-from loopscope.debug.cursor import Levels, frontier
 from loopscope.debug.expression import Expression
+from loopscope.debug.lookup import slot_of
+from loopscope.debug.position import Levels, frontier
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import slot_of
 from loopscope.errors import ExpressionError, ValueUnavailable
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.numbers import Slot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopscope.explain.adjoint_pairs import RegionPair, ties
+from loopscope.explain.adjoint_pairs import RegionPair, computed_again, copies_of, ties
 from loopscope.explain.adjoints import (
     AdjointHistory,
     BranchWalkedBack,
@@ -17,7 +17,6 @@ from loopscope.explain.code import listing, runnable_code
 from loopscope.explain.code_parts import CodeLine, Listing, fits_in_code
 from loopscope.explain.compare import Comparison, RunDifference, compare, first_control_flow
 from loopscope.explain.contributions import Contribution
-from loopscope.explain.copies import computed_again, copies_of
 from loopscope.explain.dependences import Dependences, OperationExecution, dependences
 from loopscope.explain.executions import (
     ExecutionHistory,

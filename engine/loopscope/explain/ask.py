@@ -12,8 +12,8 @@ import numpy as np
 
 from loopscope.debug.breakpoints import ITERATION
 from loopscope.debug.expression import Expression, parse
+from loopscope.debug.lookup import slot_of
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import slot_of
 from loopscope.errors import EngineError, ExpressionError, elided, listed, shorten
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program

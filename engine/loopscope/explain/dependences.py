@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.plan.body_ports import (
     CarriedValue,

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from loopscope.debug.lookup import region_number, value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import region_number, value_names
 from loopscope.errors import AddressError, EngineError, NotKept
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from loopscope.debug.lookup import region_number
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import region_number
 from loopscope.executor.machine.regions import is_true, iteration_bound, trip_count
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.numbers import Slot

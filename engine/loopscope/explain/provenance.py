@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from loopscope.debug.lookup import value_names
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.errors import AddressError
 from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, Sliced
 from loopscope.executor.plan.numbers import Slot

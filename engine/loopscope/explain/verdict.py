@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.debug.lookup import locate, must_have_begun
+from loopscope.debug.lookup import locate, must_have_begun, region_number
 from loopscope.debug.run import Run, expect_run
-from loopscope.debug.suggestions import region_number
 from loopscope.errors import EngineError, elided, listed
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
@@ -32,7 +31,7 @@ from loopscope.explain.proof import prove
 from loopscope.ir.address import Address, decode
 from loopscope.ir.readable import iteration_words, readable
 from loopscope.ir.recorded_rows import RecordedEnding, is_trace, recorded_ending
-from loopscope.timeline.control_flow import ControlFlowRecord
+from loopscope.timeline.timeline import ControlFlowRecord
 
 _ENDINGS_WITHOUT_ITERATION = ("zero_trip_count", "initial_condition", "slices_exhausted")
 

@@ -12,7 +12,6 @@ from loopscope.ir.recorded_rows import RECORDED_OPSET
 from loopscope.ops import (
     activation,
     arithmetic,
-    condition,
     convolution,
     detection,
     generation,
@@ -34,7 +33,7 @@ from loopscope.ops import (
     sparse,
     string,
 )
-from loopscope.ops import type as conversion
+from loopscope.ops import casting as conversion
 from loopscope.ops.declare import Operation
 from loopscope.ops.own_operations import RECORDED_VALUE
 from loopscope.ops.port_meanings import with_meanings
@@ -44,7 +43,7 @@ _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "arithmetic": arithmetic.OPERATIONS,
     "bitwise": logical.BITWISE,
     "comparison": logical.COMPARISONS,
-    "condition": condition.OPERATIONS,
+    "condition": logical.CONDITIONS,
     "convolution": convolution.OPERATIONS,
     "detection": detection.OPERATIONS,
     "effects": own_operations.OPERATIONS,

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, ElementType
-from loopscope.ir.partial_value import MOST_ELEMENTS, PartialValue
-from loopscope.ir.shape import DYNAMIC, PartialShape
+from loopscope.ir.shape import DYNAMIC, MOST_ELEMENTS, PartialShape, PartialValue
 from loopscope.ops.attribute_text import ITEMS, KIND_WORDS, AttributeKind, parse
 from loopscope.ops.derivative import Gradient
 

@@ -15,7 +15,7 @@ from loopscope.ir.element_type import REAL_FLOATS, ElementType, is_real_float
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import passed_on as gradients
+from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type, elementwise, same
 from loopscope.ops.own_operations import OPSET
 from loopscope.ops.precision import computable, rounded

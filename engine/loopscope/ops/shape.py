@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, INDEX_CHOICES, INTEGERS, ElementType
-from loopscope.ir.partial_value import Interval, PartialValue, length_within
-from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from loopscope.ir.shape import (
+    DYNAMIC,
+    UNKNOWN,
+    Dimension,
+    Interval,
+    PartialShape,
+    PartialValue,
+    length_within,
+    static,
+)
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import passed_on as gradients
+from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import spelled
 from loopscope.ops.input_checks import axes_within, axis_within, whole_numbers
 

@@ -15,7 +15,7 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.gradients import bags as gradients
+from loopscope.ops.gradients import reduction as gradients
 from loopscope.ops.infer import common_type
 from loopscope.ops.input_checks import positions, positions_within, whole_number
 from loopscope.ops.precision import accumulator

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from loopscope.peers.clock import Runtime, clock
-from loopscope.peers.clocked import Clock, Clocked, Iterations, time_words
 from loopscope.peers.differ import TOLERANCE, against, beside, differences
 from loopscope.peers.drifting import RuntimeDrift, drift_beside, drift_from_runtime, drift_of_opened
 from loopscope.peers.fate import Fates, RuntimeFate, fates
+from loopscope.peers.operation_times import Clock, Clocked, Iterations, time_words
 from loopscope.peers.other_runtimes import runtime_of
 from loopscope.peers.repaired import RepairComparison, compare_repair
 from loopscope.peers.report import ComparisonReport, Quanta, ValueDifference

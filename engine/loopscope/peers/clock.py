@@ -21,8 +21,8 @@ from loopscope.executor.plan.plan import Program
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
-from loopscope.peers import npz_protocol, onnxruntime_profile
-from loopscope.peers.clocked import MOST_TIMES, Clock, Clocked, Iterations, by_cost
+from loopscope.peers import npz_protocol, operation_times
+from loopscope.peers.operation_times import MOST_TIMES, Clock, Clocked, Iterations, by_cost
 from loopscope.peers.other_runtimes import (
     CALLED,
     PACKAGES,
@@ -78,7 +78,7 @@ def clock(
         file, target = document_file(model, folder, document), folder / "clock.json"
         names: Mapping[str, tuple[str, str]] = {}
         if own == "onnxruntime":
-            names = onnxruntime_profile.named(model, file, folder / "named.onnx")
+            names = operation_times.named(model, file, folder / "named.onnx")
             file = folder / "named.onnx"
         process = Path(__file__).with_name(f"{own}_clock_process.py")
         called = run_runtime_process(
@@ -94,7 +94,7 @@ def clock(
     return (
         _clock_openvino(model, called, events)
         if own == "openvino"
-        else onnxruntime_profile.clock(model, inputs, called, events, names, seconds)
+        else operation_times.clock(model, inputs, called, events, names, seconds)
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from loopscope.comparison.deviation import Deviations
 from loopscope.debug.inputs import Inputs, bind
+from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.errors import EngineError, elided
 from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Signature
@@ -34,8 +34,7 @@ from loopscope.peers.comparing import (
 from loopscope.peers.fate import fates
 from loopscope.peers.fused_outputs import replaced_regions
 from loopscope.peers.npz_protocol import NARROW
-from loopscope.peers.other_runtimes import Patience, RuntimeAnswer, ask
-from loopscope.peers.probe_batches import batches, rows_of
+from loopscope.peers.other_runtimes import Patience, RuntimeAnswer, ask, batches, rows_of
 from loopscope.peers.probes import Probe, ProbeSelection, plain_bytes, plain_probe
 from loopscope.peers.quantization_steps import QuantizationStep, RoundingAnalysis, is_small
 from loopscope.peers.replay_with_inputs import CrossReplay

@@ -14,17 +14,17 @@ import numpy as np
 from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import AlignedRows, Divergence, align
 from loopscope.comparison.drift import TOLERANCE, Drift, values_apart
-from loopscope.comparison.largest_logit import other_choice
 from loopscope.comparison.matched_slots import (
     ComparedValues,
     MatchedSlots,
     first_over,
     matched_slots,
+    other_choice,
 )
 from loopscope.comparison.matching import match
 from loopscope.debug.inputs import Inputs
+from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.ir.model import LayerId, ModelGraph, OutputRef
 from loopscope.ir.readable import significant
@@ -37,7 +37,7 @@ from loopscope.peers import fused_outputs, inexact_products
 from loopscope.peers.comparing import counted, not_compared
 from loopscope.peers.differ import RuntimeComparison, beside, replacements
 from loopscope.peers.fused_outputs import Replacements
-from loopscope.peers.probe_batches import batches, rows_of
+from loopscope.peers.other_runtimes import batches, rows_of
 from loopscope.peers.probes import Probe, ProbeSelection
 from loopscope.transform.recurrences import recurrence_of
 from loopscope.transform.recurrences.layers import Layout, in_order_of_iterations

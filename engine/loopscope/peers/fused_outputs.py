@@ -21,7 +21,7 @@ from loopscope.executor.plan.plan import Instruction, LoopRegion
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.peers.comparing import counted, element_texts, first_apart
 from loopscope.peers.fate import RuntimeFate
-from loopscope.peers.probe_batches import rows_of
+from loopscope.peers.other_runtimes import rows_of
 from loopscope.peers.probes import Probe, plain_probe
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from loopscope.errors import ReadError, Where
 from loopscope.ir.model import Model
 from loopscope.native.workers import WORKERS
-from loopscope.read.archive import open_archive
 from loopscope.read.file_limits import ReadLimits, what_is_at
 from loopscope.read.openvino import read_openvino
-from loopscope.read.recognise import HEAD_BYTES, Format, recognise
+from loopscope.read.recognise import HEAD_BYTES, Format, open_archive, recognise
 from loopscope.read.weights import Weights, WeightsFile
 from loopscope.tracing import read_trace
 

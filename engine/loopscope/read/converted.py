@@ -16,10 +16,9 @@ from typing import IO
 
 from loopscope.errors import ReadError, Where
 from loopscope.ir.model import Model
-from loopscope.read import archive
 from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.recognise import Format
+from loopscope.read.recognise import Format, format_of, unpack
 from loopscope.read.weights import Weights
 
 _FILE_NAMES = {
@@ -145,7 +144,7 @@ def _write_weights(path: Path, weights: Weights) -> None:
 
 def _archive_format(file: IO[bytes], name: str) -> Format:
     try:
-        format = archive.format_of(file)
+        format = format_of(file)
     except ValueError as error:
         raise ReadError(f"this is a zip archive; {error}", Where(name)) from None
     if format in _UNREADABLE:
@@ -162,7 +161,7 @@ def _archive_format(file: IO[bytes], name: str) -> Format:
 def _read_unpacked(file: IO[bytes], name: str, limits: ReadLimits) -> Model:
     with tempfile.TemporaryDirectory(prefix="loopscope-") as folder:
         try:
-            inside = archive.unpack(file, Path(folder), limits.unpacked_bytes)
+            inside = unpack(file, Path(folder), limits.unpacked_bytes)
         except ValueError as error:
             raise ReadError(
                 f"this is a zip archive that is not unpacked: {error}", Where(name)

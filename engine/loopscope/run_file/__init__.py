@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from loopscope.run_file.loading import as_recorded, load, read_run, resume
 from loopscope.run_file.run_archive import ENDING, is_run_file
-from loopscope.run_file.saved_run import MOST_PAUSES, SavedRun
+from loopscope.run_file.saved_run import MOST_PAUSES, SavedRun, difference_from
 from loopscope.run_file.saving import recorded, save
-from loopscope.run_file.verifying import difference_from
 
 __all__ = [
     "ENDING",

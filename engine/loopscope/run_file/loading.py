@@ -29,8 +29,7 @@ from loopscope.ops.stored import FORMS, unpacked
 from loopscope.read import ReadLimits, is_trace_content, read_model
 from loopscope.run_file.read_recording import put_back
 from loopscope.run_file.run_archive import RECORDING, array_of, digest, read_archive
-from loopscope.run_file.saved_run import Description, SavedRun, of_json
-from loopscope.run_file.verifying import difference_from
+from loopscope.run_file.saved_run import Description, SavedRun, difference_from, of_json
 from loopscope.run_file.weightless import without_data
 
 _BOUNDS = ReadLimits()

@@ -20,8 +20,7 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program, settle
 from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
 from loopscope.executor.record.recording import ENDINGS, LoopTable, recorded_slots
-from loopscope.run_file.recorded_types import RecordedTypes
-from loopscope.run_file.recording_codec import decode_values, layout_of
+from loopscope.run_file.recording_codec import RecordedTypes, decode_values, layout_of
 from loopscope.timeline.sizes import ExecutionIndex
 
 MOST_ITERATIONS = 2**31

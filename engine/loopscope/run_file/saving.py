@@ -37,8 +37,13 @@ from loopscope.run_file.run_archive import (
     digest,
     write_archive,
 )
-from loopscope.run_file.saved_run import MOST_PAUSES, Description, to_json
-from loopscope.run_file.verifying import flow_records, output_entries
+from loopscope.run_file.saved_run import (
+    MOST_PAUSES,
+    Description,
+    flow_records,
+    output_entries,
+    to_json,
+)
 from loopscope.run_file.weightless import with_zeros, without_data
 from loopscope.run_file.write_recording import stored_recording
 from loopscope.version import VERSION

@@ -5,9 +5,14 @@ on a cluster.
 from __future__ import annotations
 
 from loopscope.sweeps.changed_samples import Change, Changes, changes, changes_between
-from loopscope.sweeps.explain_split import Separation, features_of, separation
+from loopscope.sweeps.explain_split import (
+    Separation,
+    features_of,
+    numbers,
+    places_where,
+    separation,
+)
 from loopscope.sweeps.row_layout import RowLayout
-from loopscope.sweeps.row_numbers import numbers, places_where
 from loopscope.sweeps.samples import (
     Samples,
     completed,

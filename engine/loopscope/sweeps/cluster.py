@@ -14,9 +14,8 @@ import pyarrow as pa
 from loopscope.errors import EngineError, InputError, shorten
 from loopscope.ops.custom import installed_files
 from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import LOOK_SECONDS, RowsOfChunk, SweepJob, install_texts
 from loopscope.sweeps.runner import rows_of
-from loopscope.sweeps.worker_rows import LOOK_SECONDS, RowsOfChunk, install_texts
 
 try:
     from distributed import (

@@ -1,10 +1,20 @@
-"""Job of a sweep, the same in every process: the model's plan, the columns, limits and seed."""
+"""Job of a sweep, the same in every process, and the rows that a process computes for it.
+
+The job has the model's plan, the columns, limits and seed. Rows are returned in order. The user's
+own operations are installed in each worker process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -12,6 +22,8 @@ from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.plan import Plan
 from loopscope.executor.plan.planner import plan_of
 from loopscope.ir.model import Model
+from loopscope.ops.custom import install_file
+from loopscope.sweeps.batch import Batch, Stop
 from loopscope.sweeps.row_layout import RowLayout, column_of, layout_of
 
 
@@ -49,3 +61,56 @@ class SweepJob:
     @cached_property
     def schema(self) -> pa.Schema:
         return self.layout.schema()
+
+
+RowsOfChunk = Callable[[Stop], pa.RecordBatch]
+"""Function that waits for the rows of a chunk. After a stop, it returns the first rows of the
+chunk.
+"""
+
+MOST_FAILURES = 3
+"""Number of times that a chunk may end its worker before the sweep fails."""
+LOOK_SECONDS = 0.2
+"""Seconds between two checks for a stop request."""
+_CHUNKS_PER_WORKER = 3
+"""Number of chunks per worker: the running chunk and the next ones."""
+
+
+class RowWorkers(Protocol):
+    """Processes that compute chunks of one sweep, and chunks of a lost process again."""
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+
+    def submit(self, batch: Batch) -> RowsOfChunk:
+        """Queue a chunk and return at once."""
+
+
+def rows_in_parallel(
+    opened: AbstractContextManager[RowWorkers], batches: Iterator[Batch], stop: Stop
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the rows of batches, in order. After a stop, the first rows of the next chunk are the
+    last.
+    """
+    waiting = deque[tuple[RowsOfChunk, int]]()
+    with opened as workers:
+        while True:
+            for batch in islice(batches, _CHUNKS_PER_WORKER * workers.count - len(waiting)):
+                waiting.append((workers.submit(batch), len(batch)))
+            if not waiting:
+                return
+            rows_of_chunk, length = waiting.popleft()
+            rows = rows_of_chunk(stop)
+            yield rows
+            if len(rows) < length:  # stopped in this chunk: later rows would leave a gap
+                return
+
+
+def install_texts(texts: Mapping[str, str]) -> None:
+    """Install operations from the texts of their files, by file name without ``.py``."""
+    with TemporaryDirectory() as folder:
+        for stem, text in texts.items():
+            file = Path(folder) / f"{stem}.py"
+            file.write_text(text, encoding="utf-8")
+            install_file(file, replace=True)

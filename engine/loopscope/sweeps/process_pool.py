@@ -27,9 +27,8 @@ import pyarrow as pa
 from loopscope.errors import EngineError
 from loopscope.ops.custom import installed_files
 from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import LOOK_SECONDS, MOST_FAILURES, RowsOfChunk, SweepJob, install_texts
 from loopscope.sweeps.runner import rows_of
-from loopscope.sweeps.worker_rows import LOOK_SECONDS, MOST_FAILURES, RowsOfChunk, install_texts
 
 if TYPE_CHECKING:
     _Pipe = connection.Connection[Any, Any]

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import bind
+from loopscope.debug.progress import place, start
 from loopscope.debug.run import Run
-from loopscope.debug.start_state import place, start
 from loopscope.errors import EngineError, InputError
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits, Paused

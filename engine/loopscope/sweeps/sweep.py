@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from loopscope.sweeps.batch import Batch
-    from loopscope.sweeps.job import SweepJob
-    from loopscope.sweeps.worker_rows import RowWorkers
+    from loopscope.sweeps.job import RowWorkers, SweepJob
 
 _CHUNK, _LOCAL_CHUNK = 64, 16
 """Samples per chunk that run one by one: in another process, and in this one, where progress is
@@ -237,7 +236,7 @@ class Sweep:
                     break
             else:
                 return
-        from loopscope.sweeps.worker_rows import rows_in_parallel
+        from loopscope.sweeps.job import rows_in_parallel
 
         yield from rows_in_parallel(
             self._place.opened(self._order), self._batches(first, lanes or _CHUNK), self._stop

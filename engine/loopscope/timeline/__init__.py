@@ -4,7 +4,7 @@ recomputed.
 
 from __future__ import annotations
 
-from loopscope.timeline.control_flow import ControlFlowRecord
+from loopscope.timeline.timeline import ControlFlowRecord
 
 __all__ = [
     "ControlFlowRecord",

@@ -19,9 +19,8 @@ from loopscope.errors import InputError, shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.recorded_rows import MOST_SAMPLES
 from loopscope.tracing import trace_format as form
-from loopscope.tracing.block_writer import BlockWriter
 from loopscope.tracing.foreign_arrays import as_numpy
-from loopscope.tracing.trace_format import fingerprint
+from loopscope.tracing.trace_format import BlockWriter, fingerprint
 
 SWITCH = "LOOPSCOPE_TRACE"
 """Environment variable that switches every trace off when it is ``0``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loopscope.builder.gradient.dead_ends import sentence
+from loopscope.builder.gradient.gradients import dead_ends_sentence
 from loopscope.builder.gradient.gradients import with_reasons as built
 from loopscope.builder.gradient.node_edits import adopt
 from loopscope.builder.gradient.reverse import NoWayBack
@@ -82,7 +82,7 @@ def gradients(
     of = " + ".join(targets)
     output_names = [f"gradient of {of} with respect to {name}" for name in sources]
     blocked = [
-        sentence(of, name, ends)
+        dead_ends_sentence(of, name, ends)
         for name, (_, ends) in zip(sources, results, strict=True)
         if ends is not None
     ]

@@ -19,7 +19,7 @@ from loopscope.view import unrolling
 from loopscope.view.backward_overlay import walked_back_now
 from loopscope.view.boxes import short_name
 from loopscope.view.build import graph_view
-from loopscope.view.colours import COLOURS, channels, declarations
+from loopscope.view.colours import COLOURS, channels, declarations, family_of
 from loopscope.view.dot import PICTURE_FORMATS, render
 from loopscope.view.file_facts import (
     SourceLine,
@@ -31,7 +31,6 @@ from loopscope.view.file_facts import (
 )
 from loopscope.view.folding import COPIES, VISIBLE_NODES, Folding, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode, without_iterations
-from loopscope.view.mark_painters import breakpoint_boxes, cursor_boxes
 from loopscope.view.node_data import (
     NodeData,
     given_node_data,
@@ -39,9 +38,8 @@ from loopscope.view.node_data import (
     read_node_data,
     write_node_data,
 )
-from loopscope.view.operation_families import family_of
 from loopscope.view.overlay import NOT_KEPT_TEXT, overlay_at
-from loopscope.view.overlay_data import Marks, Overlay
+from loopscope.view.overlay_data import Marks, Overlay, breakpoint_boxes, cursor_boxes
 from loopscope.view.payload import structure
 from loopscope.view.playback import difference, playback_batch
 from loopscope.view.preview import has_nan, number_text, scalar_text, value_preview

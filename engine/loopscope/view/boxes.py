@@ -1,4 +1,4 @@
-"""Boxes of nodes: words, colour family, size, and the handle of operators that open as loops.
+"""Boxes of nodes: words, colour family, size; and the boxes of a graph during drawing.
 
 The size follows from estimated text widths, so that a box fits its text before a browser draws it.
 Operators that open as loops, such as LSTM, have a handle with their number of steps.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from loopscope.errors import counted, neutral
 from loopscope.ir.address import decode
-from loopscope.ir.model import Dialect, Node, OutputRef, Port
+from loopscope.ir.model import Body, Dialect, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.rt_info import opened_operator
 from loopscope.transform.recurrences import Recurrence, recurrence_of
-from loopscope.view.graph import LoopHandle, NodeKind, ViewNode
-from loopscope.view.operation_families import family_of
-from loopscope.view.places import DrawnGraph
+from loopscope.view.colours import family_of
+from loopscope.view.graph import LoopHandle, NodeKind, ViewNode, without_iterations
 
 NAME = 26
 _TITLE = 34
@@ -195,3 +194,59 @@ def _axis(place: DrawnGraph, node: Node, recurrence: Recurrence) -> int | None:
     if constant is None or not constant.is_kept or constant.elements != 1:
         return None
     return int(constant.array().reshape(-1)[0])
+
+
+@dataclass(slots=True)
+class DrawnRegion:
+    """A control-flow node that is drawn open, with the boxes of its inputs and outputs."""
+
+    address: str
+    cluster: str
+    header: str
+    """Id of the box for trip count and conditions; empty if there is none."""
+    outputs: tuple[str, ...]
+    copies: list[str] = field(default_factory=list[str])
+    """Addresses of the iterations of an unrolled loop that are drawn side by side."""
+    same: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
+    """Ids of the boxes for Parameters with the same value in all iterations, drawn once beside the
+    copies.
+    """
+    outer: str = ""
+    """Id of the common box for these Parameters, if they are drawn as one box."""
+    earlier: str = ""
+    later: str = ""
+    """Ids of the boxes for iterations before and after the copies; empty if there are none."""
+    folded_bodies: dict[str, str] = field(default_factory=dict[str, str])
+    """Ids of the boxes of folded branches by body name."""
+
+
+@dataclass(slots=True)
+class DrawnGraph:
+    """A graph that is drawn."""
+
+    graph: ModelGraph
+    address: str
+    cluster: str
+    label: Mapping[LayerId, str]
+    body: Body | None = None
+    owner: DrawnRegion | None = None
+    box: dict[LayerId, str] = field(default_factory=dict[LayerId, str])
+    """Ids of the boxes of nodes; the nodes of a folded group share one."""
+    region: dict[LayerId, DrawnRegion] = field(default_factory=dict[LayerId, DrawnRegion])
+    """Control-flow nodes of the graph that are drawn open."""
+    outer: str = ""
+    """Id of the common box for Parameters that only pass outer values in, if they are drawn as one
+    box.
+    """
+
+    @property
+    def static(self) -> str:
+        """Address without the iterations of unrolled loops."""
+        return without_iterations(self.address)
+
+    def at(self, layer: LayerId, output: int = 0) -> str:
+        """Return the address of a node's output: static, except for the iterations of unrolled
+        loops.
+        """
+        address = f"{self.address}/{self.label[layer]}"
+        return f"{address}:{output}" if output else address

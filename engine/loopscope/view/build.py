@@ -29,6 +29,8 @@ from loopscope.ir.model import (
 from loopscope.ir.readable import iteration_range, iteration_words
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.view.boxes import (
+    DrawnGraph,
+    DrawnRegion,
     loop_title,
     operation_box,
     region_name,
@@ -52,7 +54,6 @@ from loopscope.view.group_boxes import (
 )
 from loopscope.view.grouping import OUTER, Grouping, grouping
 from loopscope.view.lines import EdgeLines
-from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.preview import carried_number
 from loopscope.view.roles import handed_in, input_roles, unbound_inputs
 from loopscope.view.trace_boxes import recorded_boxes

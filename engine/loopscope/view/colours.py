@@ -1,15 +1,18 @@
-"""All colours of Loopscope by meaning, for the canvas, the page, charts and DOT.
+"""All colours of Loopscope by meaning, and families of operations that colours distinguish.
 
-Hues follow Okabe and Ito. Colours with different meanings also differ in lightness, so that they
-stay distinct in grey and for colour-blind readers.
+The canvas, the page, charts and DOT use them. Hues follow Okabe and Ito. Colours with different
+meanings also differ in lightness, so that they stay distinct in grey and for colour-blind readers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
+
+from loopscope.ops.catalogue import CATALOGUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +211,106 @@ def channels(name: str) -> tuple[int, int, int]:
     """
     red, green, blue = bytes.fromhex(COLOURS[name].light[1:7])
     return red, green, blue
+
+
+Family = Literal[
+    "port",
+    "constant",
+    "math",
+    "logic",
+    "matrix",
+    "activation",
+    "movement",
+    "shape",
+    "sequence",
+    "region",
+    "other",
+]
+
+FAMILIES: Mapping[Family, str] = MappingProxyType(
+    {
+        "port": "inputs, outputs",
+        "math": "arithmetic",
+        "logic": "comparison, logic",
+        "matrix": "matrix, convolution",
+        "activation": "activation, norm",
+        "movement": "data movement",
+        "shape": "shape, type",
+        "sequence": "recurrent",
+        "region": "control flow",
+        "constant": "constant",
+        "other": "other",
+    }
+)
+"""Words of the legend by family, in order."""
+
+_FAMILY_OF: Mapping[str, Family] = MappingProxyType(
+    {
+        "activation": "activation",
+        "arithmetic": "math",
+        "bitwise": "logic",
+        "comparison": "logic",
+        "condition": "movement",
+        "convolution": "matrix",
+        "detection": "other",
+        "generation": "constant",
+        "image": "other",
+        "infrastructure": "port",
+        "logical": "logic",
+        "matrix": "matrix",
+        "movement": "movement",
+        "normalization": "activation",
+        "pooling": "matrix",
+        "quantization": "shape",
+        "reduction": "math",
+        "sequence": "sequence",
+        "shape": "shape",
+        "signals": "other",
+        "sort": "movement",
+        "sparse": "movement",
+        "string": "other",
+        "type": "shape",
+    }
+)
+_FIXED: Mapping[str, Family] = MappingProxyType(
+    {
+        "Parameter": "port",
+        "Result": "port",
+        "Const": "constant",
+        "Constant": "constant",
+        "ReadValue": "port",
+        "Assign": "port",
+        "Loop": "region",
+        "If": "region",
+        "TensorIterator": "region",
+        "Scan": "region",
+        "SequenceMap": "region",
+        "Select": "logic",
+        "LSTMCell": "sequence",
+        "GRUCell": "sequence",
+        "RNNCell": "sequence",
+        "Where": "logic",
+        "Gemm": "matrix",
+        "Conv": "matrix",
+        "Identity": "movement",
+        "Cast": "shape",
+    }
+)
+
+
+@lru_cache(maxsize=4096)
+def family_of(type: str) -> Family:
+    """Return the family of an operation type; ``other`` if no catalogue contains the type."""
+    if type in _FIXED:
+        return _FIXED[type]
+    versions = CATALOGUE.versions(type)
+    return _FAMILY_OF.get(
+        CATALOGUE.category_of(versions[-1]) if versions else _category_elsewhere(type), "other"
+    )
+
+
+def _category_elsewhere(type: str) -> str:
+    # Imported here because it imports the onnx package, which OpenVINO models do not need.
+    from loopscope.ops.microsoft.catalogue import CATEGORY
+
+    return CATEGORY.get(type, "")

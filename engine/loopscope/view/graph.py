@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from loopscope.view.operation_families import Family
+from loopscope.view.colours import Family
 
 NodeKind = Literal[
     "operation",

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from loopscope.errors import neutral
 from loopscope.ir.address import decode
 from loopscope.ir.model import LayerId, Model, ModelGraph, Node
-from loopscope.view.boxes import short_name, tensor_text
+from loopscope.view.boxes import DrawnGraph, short_name, tensor_text
+from loopscope.view.colours import Family, family_of
 from loopscope.view.graph import ViewNode
 from loopscope.view.grouping import CHAIN, OUTER, Grouping, is_group
-from loopscope.view.operation_families import Family, family_of
 from loopscope.view.partition import has_span
-from loopscope.view.places import DrawnGraph
 
 _MAX_LISTED = 10
 _MAX_LOOPS = 100

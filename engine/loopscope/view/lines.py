@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from loopscope.explain.pattern import LARGEST_COUNTS
 from loopscope.ir.model import IF, LOOP, Body, Node, OutputRef
+from loopscope.view.boxes import DrawnGraph, DrawnRegion
 from loopscope.view.graph import EdgeKind, ViewEdge
-from loopscope.view.places import DrawnGraph, DrawnRegion
 from loopscope.view.preview import constant_text
 from loopscope.view.roles import input_roles, output_role, slices_of, unbound_inputs
 

@@ -15,10 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.debug.cursor import OpenGraph
 from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
-from loopscope.debug.position import Status
+from loopscope.debug.position import OpenGraph, Status
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept, ValueUnavailable, counted
 from loopscope.executor.plan.numbers import Slot
@@ -27,8 +26,7 @@ from loopscope.ir.address import Address
 from loopscope.ir.readable import iteration_words, place_among
 from loopscope.view import backward_overlay
 from loopscope.view.graph import GraphView, LoopHandle, ViewCluster, ViewEdge, ViewNode
-from loopscope.view.mark_painters import PAINTERS, cursor_boxes
-from loopscope.view.overlay_data import NO_MARKS, Marks, NodeStatus, Overlay
+from loopscope.view.overlay_data import NO_MARKS, PAINTERS, Marks, NodeStatus, Overlay, cursor_boxes
 from loopscope.view.preview import sparkline, value_preview
 from loopscope.view.unrolling import Instances, instances_at
 

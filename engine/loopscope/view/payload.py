@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from loopscope.view.colours import FAMILIES
 from loopscope.view.dot import dot_text, row_texts
 from loopscope.view.graph import GraphView, ViewCluster, ViewEdge, ViewNode
-from loopscope.view.operation_families import FAMILIES
 from loopscope.view.rows import UnrolledRow
 
 

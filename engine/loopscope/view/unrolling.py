@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from loopscope.debug.cursor import OpenGraph
-from loopscope.debug.position import Scene, Status
+from loopscope.debug.position import OpenGraph, Scene, Status
 from loopscope.debug.run import Run
 from loopscope.executor.plan.plan import LoopRegion, Program
 from loopscope.ir.address import is_within

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from loopscope.checks.partial import FOLLOWED, followed
 from loopscope.checks.propagate import propagate
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.partial_value import PartialValue
-from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
+from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, PartialValue
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known, typed
 from loopscope.read import read_model

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import loopscope
-from loopscope.debug.cursor import Cursor
+from loopscope.debug.position import Cursor
 from loopscope.errors import AddressError, EngineError, InputError
 from tests.draws import draws
 from tests.engine.debug import walks

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import Phase
 
 import loopscope
-from loopscope.debug.cursor import Cursor
+from loopscope.debug.position import Cursor
 from loopscope.debug.result import RunStopped
 from loopscope.errors import EngineError
 from loopscope.explain.executions import branch_history

@@ -13,8 +13,7 @@ from openvino.utils.node_factory import NodeFactory
 
 from loopscope.ir.constant import decode, encode
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.partial_value import MOST_ELEMENTS, PartialValue
-from loopscope.ir.shape import Dimension, PartialShape
+from loopscope.ir.shape import MOST_ELEMENTS, Dimension, PartialShape, PartialValue
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, typed
 

@@ -13,8 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.partial_value import PartialValue
-from loopscope.ir.shape import Dimension, PartialShape
+from loopscope.ir.shape import Dimension, PartialShape, PartialValue
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
 from loopscope.ops.infer import broadcast_shapes

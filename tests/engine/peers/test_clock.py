@@ -14,8 +14,8 @@ from onnx import numpy_helper, parser
 
 import loopscope
 from loopscope.errors import EngineError
-from loopscope.peers import clock, onnxruntime_profile
-from loopscope.peers.clocked import Clock, Clocked, Iterations
+from loopscope.peers import clock, operation_times
+from loopscope.peers.operation_times import Clock, Clocked, Iterations
 from loopscope_app import cli
 from loopscope_samples import FOLDER
 
@@ -105,7 +105,7 @@ def test_executions_of_an_inner_loop_stay_in_their_order(nested: Path) -> None:
     ended("ls0", "Loop", 0.0, now)
     ended("model_run", "", 0.0, now)
     names = {"ls0": ("main/Loop_0", "y"), "ls1": ("main/Loop_0/body/Loop_2", "u")}
-    found = onnxruntime_profile.clock(
+    found = operation_times.clock(
         loopscope.read_model(nested),
         {**INPUTS, "count": np.array(2)},
         "ONNX Runtime 1",

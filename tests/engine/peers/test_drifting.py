@@ -16,7 +16,7 @@ from openvino import opset13
 import loopscope
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.peers import RuntimeDrift, drift_from_runtime
-from loopscope.peers import probe_batches as parting
+from loopscope.peers import other_runtimes as parting
 from loopscope.peers.differ import RuntimeComparison
 from loopscope.peers.other_runtimes import RuntimeAnswer
 from loopscope.peers.probes import Probe, ProbeSelection

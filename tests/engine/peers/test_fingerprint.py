@@ -17,7 +17,7 @@ import loopscope
 from loopscope.peers import against, beside, drift_from_runtime
 from loopscope.peers import probes as choosing
 from loopscope.peers.fingerprint import Fingerprint
-from loopscope.peers.probe_batches import rows_of
+from loopscope.peers.other_runtimes import rows_of
 from loopscope.peers.probes import ProbeSelection
 from loopscope_samples import FOLDER, sample
 from loopscope_samples.recipes import linear_attention

@@ -16,9 +16,9 @@ import pytest
 
 import loopscope
 from loopscope.errors import ReadError
-from loopscope.read import archive, conversion
+from loopscope.read import conversion
 from loopscope.read.file_limits import ReadLimits
-from loopscope.read.recognise import Format, recognise
+from loopscope.read.recognise import Format, format_of, recognise, unpack
 from tests.engine.read.archives import many
 
 FILES = Path(__file__).parent / "files"
@@ -239,7 +239,7 @@ def test_links_in_archives_lead_nowhere(tmp_path: Path) -> None:
         folder = tmp_path / "inside"
         folder.mkdir()
         with contextlib.suppress(ValueError):
-            archive.unpack(io.BytesIO(entry), folder, 10**6)
+            unpack(io.BytesIO(entry), folder, 10**6)
         assert not [path for path in folder.rglob("*") if path.is_symlink()]
         shutil.rmtree(folder)
     through = _entries(
@@ -301,7 +301,7 @@ def test_damaged_archives_are_one_sentence() -> None:
     refused = []
     for at in range(0, len(whole), 3):
         try:
-            archive.format_of(io.BytesIO(whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]))
+            format_of(io.BytesIO(whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :]))
         except ValueError as error:
             refused.append(str(error))
     assert len(refused) > 10

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
-from loopscope.read.onnx.tensors import ExternalData, array, constant
+from loopscope.read.onnx.tensors_and_types import ExternalData, array, constant
 
 KINDS: dict[int, st.SearchStrategy[float]] = {
     TensorProto.FLOAT: st.floats(width=32),

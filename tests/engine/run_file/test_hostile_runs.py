@@ -29,7 +29,7 @@ from loopscope.errors import EngineError, ReadError
 from loopscope.executor.plan.plan import LoopRegion
 from loopscope.explain import verdict
 from loopscope.run_file import loading
-from loopscope.run_file.recorded_types import RecordedTypes
+from loopscope.run_file.recording_codec import RecordedTypes
 from loopscope.run_file.run_archive import array_bytes, array_of, digest
 from tests.draws import draws, share
 from tests.engine.run_file.test_recorded_runs import addresses

@@ -19,9 +19,8 @@ from loopscope.errors import EngineError
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.sweeps.batch import Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import SweepJob, rows_in_parallel
 from loopscope.sweeps.process_pool import ProcessPool
-from loopscope.sweeps.worker_rows import rows_in_parallel
 from tests.engine.sweeps.chunks import numbers_of, order_and_chunks
 
 pytestmark = pytest.mark.slow

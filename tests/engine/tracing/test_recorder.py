@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import loopscope
 from loopscope.errors import InputError
 from loopscope.ir.walk import nodes
-from loopscope.tracing import IDLE, block_writer, import_dumps
+from loopscope.tracing import IDLE, import_dumps, trace_format
 
 
 def shown(path: Path) -> loopscope.Debugger:
@@ -332,7 +332,7 @@ def test_a_forked_process_does_not_write_to_the_trace(path: Path) -> None:
 
 
 def test_more_than_may_wait_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_writer, "_MAX_WAITING_BYTES", 100_000)
+    monkeypatch.setattr(trace_format, "_MAX_WAITING_BYTES", 100_000)
     record_arrays(path)
     run = shown(path)
     assert [run.value(f"main/loop[{step}]/body/x")[-1] for step in range(9)] == [*range(9)]

@@ -11,8 +11,7 @@ from loopscope import builder
 from loopscope.ir.model import Model
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
-from loopscope.transform.graph_edits import without_layers
-from loopscope.transform.unused_parts import without_unused_parts
+from loopscope.transform.graph_edits import without_layers, without_unused_parts
 from tests.draws import draws
 from tests.engine.drawn.models import drawn_model
 

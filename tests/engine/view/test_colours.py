@@ -11,8 +11,7 @@ from typing import Literal
 
 import pytest
 
-from loopscope.view.colours import COLOURS, TEXTS, Text
-from loopscope.view.operation_families import FAMILIES
+from loopscope.view.colours import COLOURS, FAMILIES, TEXTS, Text
 
 ROOT = Path(__file__).parents[3]
 HEX = re.compile(r"(?<![&\w])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?!\()")

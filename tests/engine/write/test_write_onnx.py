@@ -19,7 +19,7 @@ from loopscope.errors import EngineError, ReadError, WriteError
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model, ModelGraph
 from loopscope.ir.replace import replace
-from loopscope.write.onnx.model_writer import model_proto
+from loopscope.write.onnx.onnx_file import model_proto
 from tests.draws import draws
 from tests.engine.read.onnx_models import CASES, Case
 from tests.fuzz.onnx_pieces import made

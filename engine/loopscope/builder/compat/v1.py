@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.graph_builder import Graph, current_graph
-from loopscope.builder.side_effects import Print
+from loopscope.builder.stateful import Print
 from loopscope.builder.structure import leaves, rebuild
 from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.errors import BuildError, shorten

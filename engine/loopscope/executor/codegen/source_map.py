@@ -1,7 +1,7 @@
 """Map from the lines and variables of a generated function back to the plan.
 
 Identifiers are synthetic, with the numbers of slots, loops and graphs, never with text of a model.
-``emit_loop.py`` writes these names, and ``deoptimise.py`` reads the local variables by them.
+``emit_loop.py`` writes these names, and ``tiering.py`` reads the local variables by them.
 """
 
 from __future__ import annotations

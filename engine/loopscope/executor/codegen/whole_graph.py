@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from loopscope.executor.codegen import source_map
-from loopscope.executor.codegen.deoptimise import restore_frames, write_variables
 from loopscope.executor.codegen.emit_loop import Writer
 from loopscope.executor.codegen.emit_operation import Computing
 from loopscope.executor.codegen.slot_proofs import (
@@ -37,6 +36,7 @@ from loopscope.executor.codegen.source_map import (
     Context,
     Loop,
 )
+from loopscope.executor.codegen.tiering import restore_frames, write_variables
 from loopscope.executor.machine.execute import LARGE, SMALL, describe
 from loopscope.executor.machine.limits import Paused
 from loopscope.executor.machine.machine import SECONDS_BETWEEN_CHECKS, Failure, Machine

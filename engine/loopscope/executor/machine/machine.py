@@ -20,10 +20,10 @@ from loopscope.executor.machine.execute import (
     first_of,
     held_bytes,
     returned,
+    steps,
 )
 from loopscope.executor.machine.limits import Limits, Paused, RunControl
 from loopscope.executor.machine.state import NO_BOUND, Failure, Frame, RunState
-from loopscope.executor.machine.step_table import steps
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,

@@ -40,7 +40,7 @@ from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.shape import PartialShape
 from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
-from loopscope.ops.custom.agreement import Agreeing
+from loopscope.ops.custom.verification import Agreeing
 from loopscope.ops.declare import Known, Operation, Role, typed
 from loopscope.ops.dialect import catalogue_for
 from loopscope.ops.infer import comparison, elementwise

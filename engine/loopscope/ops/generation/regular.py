@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
-from loopscope.ir.partial_value import length_within
-from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, length_within
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from loopscope.ops.declare import Operation
-from loopscope.ops.image import colour, grid, interpolate
+from loopscope.ops.image import colour, interpolate, sampling
 
-OPERATIONS: tuple[Operation, ...] = (*interpolate.OPERATIONS, *grid.OPERATIONS, *colour.OPERATIONS)
+OPERATIONS: tuple[Operation, ...] = (
+    *interpolate.OPERATIONS,
+    *sampling.OPERATIONS,
+    *colour.OPERATIONS,
+)

@@ -15,7 +15,7 @@ from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.image.grid import grid_sample as sample_at
+from loopscope.ops.image.sampling import grid_sample as sample_at
 from loopscope.ops.infer import common_type, same
 from loopscope.ops.microsoft.products import CONV_WINDOW
 from loopscope.ops.microsoft.row import FLOATING, INDICES, row

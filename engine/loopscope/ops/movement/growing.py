@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, INTEGERS
-from loopscope.ir.partial_value import length_within
-from loopscope.ir.shape import DYNAMIC, PartialShape, static
+from loopscope.ir.shape import DYNAMIC, PartialShape, length_within, static
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family

@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, INTEGERS
-from loopscope.ir.partial_value import Interval
-from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, Interval, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients

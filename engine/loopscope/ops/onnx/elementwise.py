@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ops import special_functions as special
 from loopscope.ops.activation import pointwise
-from loopscope.ops.arithmetic.binary import refuse_zeros
+from loopscope.ops.arithmetic.unary_and_binary import refuse_zeros
 from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.elementwise_kernels import WIDE_DTYPES, through_float
 from loopscope.ops.precision import computable

@@ -17,8 +17,8 @@ from loopscope.ops.convolution.deformable_and_binary import deformable_convoluti
 from loopscope.ops.convolution.dense import group_convolution
 from loopscope.ops.convolution.transposed import group_convolution_backprop_data
 from loopscope.ops.declare import Kernel
-from loopscope.ops.pooling.average_and_maximum import largest, max_pool_with_indices
 from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
+from loopscope.ops.pooling.poolings import largest, max_pool_with_indices
 from loopscope.ops.precision import computable
 from loopscope.ops.window import Lengths, per_axis
 

@@ -8,19 +8,17 @@ from loopscope.ops.elementwise_kernels import COMPUTED
 from loopscope.ops.family import family
 from loopscope.ops.gradients import images
 from loopscope.ops.gradients import sliding_windows as gradients
-from loopscope.ops.pooling.adaptive import (
+from loopscope.ops.pooling.pooling_windows import infer_pool
+from loopscope.ops.pooling.poolings import (
     adaptive_average_pool,
     adaptive_max_pool,
+    average_pool,
     infer_adaptive_average_pool,
     infer_adaptive_max_pool,
-)
-from loopscope.ops.pooling.average_and_maximum import (
-    average_pool,
     infer_max_pool_with_indices,
     max_pool,
     max_pool_with_indices,
 )
-from loopscope.ops.pooling.pooling_windows import infer_pool
 from loopscope.ops.window import AUTO_PADS
 
 _WINDOW = (

@@ -23,8 +23,7 @@ from loopscope.peers.clock import clock
 from loopscope.peers.comparing import element_texts, shape_text
 from loopscope.peers.differ import TOLERANCE, RuntimeComparison, beside, differences
 from loopscope.peers.fate import fates
-from loopscope.peers.other_runtimes import CALLED, Patience, runtime_of
-from loopscope.peers.probe_batches import rows_of
+from loopscope.peers.other_runtimes import CALLED, Patience, rows_of, runtime_of
 from loopscope.peers.probes import Probe, owner
 from loopscope.peers.report import ComparisonReport
 from loopscope.peers.source.program import Source, SourceRun, run_source

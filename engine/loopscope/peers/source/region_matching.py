@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.debug.suggestions import value_names
 from loopscope.executor.plan.body_ports import Concatenated
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program

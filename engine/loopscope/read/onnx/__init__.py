@@ -18,7 +18,7 @@ from loopscope.read.onnx.message_limit import check_message_count
 from loopscope.read.onnx.scope import NO_COLUMNS
 from loopscope.read.onnx.scope_reader import ScopeReader
 from loopscope.read.onnx.split_weights import split_weights
-from loopscope.read.onnx.tensors import ExternalData
+from loopscope.read.onnx.tensors_and_types import ExternalData
 from loopscope.read.weights import Weights
 
 _MAX_INFERRED_DEPTH = 100

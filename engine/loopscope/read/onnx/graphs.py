@@ -29,8 +29,13 @@ from loopscope.ir.shape import PartialShape
 from loopscope.read.onnx.body_bindings import Bound, bound
 from loopscope.read.onnx.node_attributes import AttributeMap, attributes, details_of, input_details
 from loopscope.read.onnx.scope import Scope, ScopedNode
-from loopscope.read.onnx.tensors import ExternalData, constant, dense
-from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType
+from loopscope.read.onnx.tensors_and_types import (
+    UNKNOWN_TYPE,
+    ExternalData,
+    ValueType,
+    constant,
+    dense,
+)
 
 Output = tuple[LayerId, int]
 _EDGE: Callable[[tuple[LayerId, int, LayerId, int]], Edge] = partial(tuple.__new__, Edge)

@@ -15,8 +15,13 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 
 from loopscope.errors import shorten
 from loopscope.ir.model import NO_ATTRIBUTES
-from loopscope.read.onnx.tensors import ExternalData, array, constant, dense
-from loopscope.read.onnx.types import attribute_type
+from loopscope.read.onnx.tensors_and_types import (
+    ExternalData,
+    array,
+    attribute_type,
+    constant,
+    dense,
+)
 
 AttributeMap = Mapping[str, AttributeProto]
 """Attributes by name, such as those of a function's call and its defaults."""

@@ -23,7 +23,7 @@ from onnx import (
 )
 
 from loopscope.native.onnx_functions import function_of
-from loopscope.read.onnx.types import ELEMENT_TYPES, ValueType
+from loopscope.read.onnx.tensors_and_types import ELEMENT_TYPES, ValueType
 
 HELPER_DOMAIN = "loopscope"
 """Domain of the functions that a rewritten Scan calls."""

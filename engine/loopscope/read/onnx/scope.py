@@ -21,7 +21,7 @@ from loopscope.ir.model import BodyName
 from loopscope.read.onnx.inference import Inferred
 from loopscope.read.onnx.node_attributes import AttributeMap
 from loopscope.read.onnx.split_weights import NO_VIEWS, WeightViews
-from loopscope.read.onnx.types import UNKNOWN_TYPE, ValueType, value_type_of
+from loopscope.read.onnx.tensors_and_types import UNKNOWN_TYPE, ValueType, value_type_of
 
 FunctionKey = tuple[str, str, str]
 Trail = tuple[int | None, tuple[tuple[int, str], ...]]

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Dialect, Node
 from loopscope.transform.recurrences import (
-    causal_convolution,
     gated_delta_net,
     linear_attention,
     microsoft_lstms,
-    openvino_sequences,
     recurrent_layers,
     sums_and_decoders,
 )
@@ -99,8 +97,8 @@ ROWS: tuple[Recurrence, ...] = (
         Recurrence(
             type="CausalConvWithState",
             domain=domain,
-            inputs=causal_convolution.INPUTS,
-            build=causal_convolution.causal_convolution,
+            inputs=linear_attention.CONVOLUTION_INPUTS,
+            build=linear_attention.causal_convolution,
             states=("state",),
             time_axis=2,
         )
@@ -109,8 +107,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="VarlenCausalConvWithState",
         domain=_MICROSOFT,
-        inputs=causal_convolution.RAGGED_INPUTS,
-        build=causal_convolution.ragged_causal_convolution,
+        inputs=linear_attention.RAGGED_INPUTS,
+        build=linear_attention.ragged_causal_convolution,
         states=("states",),
     ),
     Recurrence(
@@ -150,8 +148,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="LSTMSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.LSTM_INPUTS,
-        build=openvino_sequences.lstm_sequence,
+        inputs=recurrent_layers.LSTM_INPUTS,
+        build=recurrent_layers.lstm_sequence,
         states=("hidden", "cell"),
         gates=_LSTM_GATES,
         time_axis=1,
@@ -159,8 +157,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="GRUSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.ONE_STATE_INPUTS,
-        build=openvino_sequences.gru_sequence,
+        inputs=recurrent_layers.ONE_STATE_INPUTS,
+        build=recurrent_layers.gru_sequence,
         states=("hidden",),
         gates=_GRU_GATES,
         time_axis=1,
@@ -168,8 +166,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="AUGRUSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.AUGRU_INPUTS,
-        build=openvino_sequences.augru_sequence,
+        inputs=recurrent_layers.AUGRU_INPUTS,
+        build=recurrent_layers.augru_sequence,
         states=("hidden",),
         gates=(*_GRU_GATES, "attended_update"),
         time_axis=1,
@@ -187,8 +185,8 @@ ROWS: tuple[Recurrence, ...] = (
     Recurrence(
         type="RNNSequence",
         domain=_OPENVINO,
-        inputs=openvino_sequences.ONE_STATE_INPUTS,
-        build=openvino_sequences.rnn_sequence,
+        inputs=recurrent_layers.ONE_STATE_INPUTS,
+        build=recurrent_layers.rnn_sequence,
         states=("hidden",),
         time_axis=1,
     ),

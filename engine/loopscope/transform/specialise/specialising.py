@@ -19,24 +19,24 @@ from loopscope.ir.replace import replace
 from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
-from loopscope.transform.specialise.dead_parts import remove_dead
 from loopscope.transform.specialise.editable_graph import (
     EditableGraph,
     ModelNames,
     with_body_graphs,
 )
-from loopscope.transform.specialise.fixed_inputs import with_shapes, with_values
-from loopscope.transform.specialise.folding import fold_constants, fold_known
-from loopscope.transform.specialise.known_control_flow import (
+from loopscope.transform.specialise.known_facts import (
     fix_count,
     inline_branch,
     is_loop_of_one_body,
     known_condition,
     known_count,
+    with_shapes,
+    with_values,
 )
+from loopscope.transform.specialise.simplification import fold_constants, fold_known, remove_dead
 from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 from loopscope.transform.specialise.unrolling import CannotUnroll, unroll
-from loopscope.write.onnx.model_writer import with_inferred_types
+from loopscope.write.onnx.onnx_file import with_inferred_types
 
 VALIDITY = "loopscope.valid_while"
 """Key of the metadata with the conditions of a specialised model."""

@@ -28,7 +28,7 @@ from loopscope.ir.constant import Constant, packed_size
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Port
 from loopscope.ir.shape import PartialShape
-from loopscope.read.onnx.types import ELEMENT_TYPES, ValueType, value_type
+from loopscope.read.onnx.tensors_and_types import ELEMENT_TYPES, ValueType, value_type
 
 NUMBERS = {element_type: number for number, element_type in ELEMENT_TYPES.items()}
 """ONNX's number of each element type."""

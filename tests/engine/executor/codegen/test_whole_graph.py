@@ -16,8 +16,8 @@ from onnx.parser import parse_model
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
+from loopscope.debug.progress import start
 from loopscope.debug.result import RunStopped
-from loopscope.debug.start_state import start
 from loopscope.executor import drive
 from loopscope.executor.codegen import whole_graph
 from loopscope.executor.machine.limits import Limits, Paused

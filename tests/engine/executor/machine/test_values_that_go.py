@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import loopscope
+from loopscope.debug.progress import start
 from loopscope.debug.result import RunStopped
-from loopscope.debug.start_state import start
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.plan.planner import plan_of

@@ -14,7 +14,6 @@ from loopscope.ops.onnx import derivatives as rules
 from loopscope.ops.onnx import derivatives_of_formulas as formula_rules
 from loopscope.ops.onnx import derivatives_of_images as resizing_rules
 from loopscope.ops.onnx import derivatives_of_movement as movement_rules
-from loopscope.ops.onnx import derivatives_of_spectra as spectrum_rules
 from loopscope.ops.onnx import (
     element_movement,
     images,
@@ -147,11 +146,11 @@ GENERATION: tuple[OnnxRow, ...] = (
 
 SIGNALS: tuple[OnnxRow, ...] = (
     row("BlackmanWindow", spectra.blackman_window, convert=True),
-    row("DFT", spectra.dft, convert=True, gradient=WithGaps(spectrum_rules.dft)),
+    row("DFT", spectra.dft, convert=True, gradient=WithGaps(spectra.dft_gradient)),
     row("HammingWindow", spectra.hamming_window, convert=True),
     row("HannWindow", spectra.hann_window, convert=True),
     row("MelWeightMatrix", gradient=flat),
-    row("STFT", spectra.stft, convert=True, gradient=WithGaps(spectrum_rules.stft)),
+    row("STFT", spectra.stft, convert=True, gradient=WithGaps(spectra.stft_gradient)),
 )
 
 

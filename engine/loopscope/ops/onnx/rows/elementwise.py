@@ -6,7 +6,7 @@ import numpy as np
 
 from loopscope.ops.activation import pointwise
 from loopscope.ops.activation import pointwise as activations
-from loopscope.ops.arithmetic import binary
+from loopscope.ops.arithmetic import unary_and_binary
 from loopscope.ops.declare import Attribute
 from loopscope.ops.derivative import WithGaps, flat
 from loopscope.ops.onnx import casts, elementwise
@@ -98,7 +98,7 @@ ROWS: tuple[OnnxRow, ...] = (
         elementwise.maximum,
         since=8,
         float_symbol="np.maximum({0}, {1})",
-        integer_symbol=binary.GREATER,
+        integer_symbol=unary_and_binary.GREATER,
         gradient=rules.same_as("Maximum"),
     ),
     row("Mean", elementwise.mean, since=6, until=7, convert=True),
@@ -108,7 +108,7 @@ ROWS: tuple[OnnxRow, ...] = (
         elementwise.minimum,
         since=8,
         float_symbol="np.minimum({0}, {1})",
-        integer_symbol=binary.LESSER,
+        integer_symbol=unary_and_binary.LESSER,
         gradient=rules.same_as("Minimum"),
     ),
     row("Mish", activations.mish, since=18, gradient=rules.same_as("Mish")),

@@ -16,12 +16,12 @@ from loopscope.ops.onnx import (
     attention,
     byte_products,
     causal_convolution,
+    images,
     integers,
     linear_attention,
     normalizing,
     quantizing,
     recurrent,
-    roi_align,
     windows,
 )
 from loopscope.ops.onnx import derivatives as rules
@@ -238,8 +238,8 @@ POOLING: tuple[OnnxRow, ...] = (
         counts_outputs=True,
         gradient=window_rules.max_pool,
     ),
-    row("MaxRoiPool", roi_align.max_roi_pool, until=22, convert=True),
-    row("RoiAlign", roi_align.roi_align, since=10, gradient=window_rules.roi_align),
+    row("MaxRoiPool", images.max_roi_pool, until=22, convert=True),
+    row("RoiAlign", images.roi_align, since=10, gradient=window_rules.roi_align),
 )
 
 

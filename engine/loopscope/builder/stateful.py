@@ -1,18 +1,23 @@
-"""``Variable``: a value that a session preserves between runs; read by ReadValue-6, written by
-Assign-6.
+"""Operations with a state or an effect: ``Variable``, ``Print``, ``control_dependencies``.
+
+A session preserves a variable between runs; ReadValue-6 and Assign-6 read and write it. Control
+dependencies run operations after given tensors without using their values.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import check_name, current_graph, graph_of
-from loopscope.builder.lift import ElementTypeLike, element_type_of
-from loopscope.builder.tensor import Tensor
-from loopscope.errors import BuildError
+from loopscope.builder.python_values import ElementTypeLike, element_type_of
+from loopscope.builder.structure import leaves
+from loopscope.builder.tensor import GraphOperation, Tensor
+from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape
@@ -135,3 +140,65 @@ class Variable:
             self._held[outer] = _VariableState(None, LayerId(len(outer.nodes)))
             outer = outer.parent
         return assigned
+
+
+@contextmanager
+def control_dependencies(
+    control_inputs: Iterable[Tensor | GraphOperation] | None,
+) -> Iterator[None]:
+    """Make operations that are built inside wait for ``control_inputs``, and make those run.
+
+            with builder.control_dependencies([counter.assign_add(1)]):
+                y = x * 2  # fetching y also counts
+
+    ``control_inputs``: tensors, or operations of the graph. ``builder.constant`` waits too;
+    parameters and numbers in an expression do not wait. A nested call adds its inputs to those of
+    the outer call; None removes the inputs of the outer calls.
+    """
+    inputs = [] if control_inputs is None else list(control_inputs)
+    awaited: list[Tensor] = []
+    for control_input in inputs:
+        outputs = (
+            control_input.outputs[:1]
+            if isinstance(control_input, GraphOperation)
+            else (control_input,)
+        )
+        if not outputs or not isinstance(outputs[0], Tensor):
+            raise BuildError(
+                "control_dependencies(): expected tensors or operations with an output, got "
+                f"{shorten(repr(control_input), 60)}"
+            )
+        awaited += outputs
+    frame = graph_of(awaited, "control_dependencies").frame
+    with frame.waiting_for(
+        [frame.bring(control_input) for control_input in awaited], reset=control_inputs is None
+    ):
+        yield
+
+
+def Print(  # TensorFlow's name
+    input_: Any,
+    data: Any = None,
+    message: str = "",
+    first_n: int = -1,
+    summarize: int = 3,
+    name: str | None = None,
+) -> Tensor:
+    """Return ``input_`` unchanged. Whenever it is computed, a line with ``message`` and the values
+    of ``data`` (default: ``input_``) is printed.
+
+    ``first_n``: maximum number of lines (-1: all). ``summarize``: maximum number of elements per
+    value (-1: all). The app shows the lines up to the current moment; ``loopscope run`` and a
+    ``compat.v1.Session`` show all lines, and ``loopscope.run(...).printed`` contains them. A Print
+    with an unused result prints nothing. Only Loopscope runs this operation; other runtimes do not
+    support it.
+    """
+    values = [] if data is None else [leaf.value for leaf in leaves(data)]
+    graph = graph_of([input_, *values], "Print")
+    attributes = {"message": message or "", "first_n": first_n, "summarize": summarize}
+    return graph.apply(
+        "Print",
+        (graph.lift(input_, what="Print(): input_"), *map(graph.lift, values)),
+        attributes,
+        name or "",
+    )[0]

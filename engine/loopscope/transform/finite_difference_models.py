@@ -1,4 +1,7 @@
-"""Conversion of a model to f64 in place of narrower floats."""
+"""Models for finite differences: in f64 instead of narrower floats, and with a new input.
+
+The new input replaces a tensor.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
-from loopscope.ir.model import Model, ModelGraph, Node, Port
+from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 
@@ -65,3 +68,31 @@ def _widen_attribute(name: str, value: object) -> object:
 
 def _widen_port(port: Port) -> Port:
     return replace(port, element_type=ElementType.F64) if port.element_type in REAL_FLOATS else port
+
+
+def with_new_input(model: Model, source: OutputRef, name: str) -> tuple[Model, OutputRef]:
+    """Return the model with a new input in place of a tensor, and that input.
+
+    The tensor is one of the outermost graph.
+    """
+    graph = model.graph
+    port = graph.tensor(source)
+    layer = LayerId(max(graph.by_id) + 1)
+    attributes = {"shape": str(port.shape)[1:-1], "element_type": str(port.element_type)}
+    parameter = Node(
+        layer,
+        name,
+        "Parameter",
+        "opset1",
+        attributes,
+        outputs=(Port(0, port.element_type, port.shape, form=port.form),),
+    )
+    edges = tuple(
+        Edge(layer, 0, edge.to_layer, edge.to_port)
+        if (edge.from_layer, edge.from_port) == (source.layer, port.id)
+        else edge
+        for edge in graph.edges
+    )
+    return replace(
+        model, graph=replace(graph, nodes=(*graph.nodes, parameter), edges=edges)
+    ), OutputRef(layer, 0)

@@ -1,4 +1,4 @@
-"""Arithmetic of two tensors: the spec's formulas in the element type that both inputs share."""
+"""Arithmetic of one and of two tensors: each element separately, in the inputs' element type."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import operator
 
 import numpy as np
 
+from loopscope.ops import infer
+from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
+from loopscope.ops.derivative import flat
 from loopscope.ops.elementwise_kernels import (
     AUTO_BROADCAST,
     COMPUTED,
+    COMPUTED_FLOATS,
     INTEGER_DTYPES,
     as_numbers,
     binary,
+    elementwise,
     fit_operand,
     own_type,
+    through_float,
 )
 from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as gradients
-from loopscope.ops.infer import elementwise
+from loopscope.ops.infer import same
 
 add = binary(operator.add, "Add two tensors.")
 subtract = binary(operator.sub, "Subtract the second tensor from the first.")
@@ -148,18 +154,18 @@ GREATER, LESSER = "{0} if {0} >= {1} else {1}", "{0} if {0} <= {1} else {1}"
 """Expressions for the greater and the lesser of two integers."""
 _NUMPY = {"auto_broadcast": "numpy"}
 
-row = family(
+binary_row = family(
     "arithmetic",
-    infer=elementwise,
+    infer=infer.elementwise,
     inputs=(2, 2),
     attributes=(AUTO_BROADCAST,),
     types=(COMPUTED,),
     symbol_when=_NUMPY,
 )
 
-OPERATIONS: tuple[Operation, ...] = (
-    row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
-    row(
+BINARY: tuple[Operation, ...] = (
+    binary_row("Add", add, symbol="{0} + {1}", gradient=gradients.add),
+    binary_row(
         "Divide",
         divide,
         attributes=(_PYTHON_DIVISION, AUTO_BROADCAST),
@@ -168,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
         integer_symbol_when={"m_pythondiv": True},
         gradient=gradients.divide,
     ),
-    row(
+    binary_row(
         "FloorMod",
         floor_mod,
         page="arithmetic/floormod-1",
@@ -176,28 +182,163 @@ OPERATIONS: tuple[Operation, ...] = (
         integer_symbol="{0} % {1}",
         gradient=gradients.floor_mod,
     ),
-    row(
+    binary_row(
         "Maximum",
         maximum,
         float_symbol="np.maximum({0}, {1})",
         integer_symbol=GREATER,
         gradient=gradients.maximum,
     ),
-    row(
+    binary_row(
         "Minimum",
         minimum,
         float_symbol="np.minimum({0}, {1})",
         integer_symbol=LESSER,
         gradient=gradients.minimum,
     ),
-    row("Mod", mod, float_symbol="np.fmod({0}, {1})", gradient=gradients.mod),
-    row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
-    row("Power", power, gradient=gradients.power),
-    row(
+    binary_row("Mod", mod, float_symbol="np.fmod({0}, {1})", gradient=gradients.mod),
+    binary_row("Multiply", multiply, symbol="{0} * {1}", gradient=gradients.multiply),
+    binary_row("Power", power, gradient=gradients.power),
+    binary_row(
         "SquaredDifference",
         squared_difference,
         float_symbol="np.square({0} - {1})",
         gradient=gradients.squared_difference,
     ),
-    row("Subtract", subtract, symbol="{0} - {1}", gradient=gradients.subtract),
+    binary_row("Subtract", subtract, symbol="{0} - {1}", gradient=gradients.subtract),
+)
+
+
+arccos = elementwise(np.arccos, "Compute the inverse cosine of each element.")
+arccosh = elementwise(np.arccosh, "Compute the inverse hyperbolic cosine of each element.")
+arcsin = elementwise(np.arcsin, "Compute the inverse sine of each element.")
+arcsinh = elementwise(np.arcsinh, "Compute the inverse hyperbolic sine of each element.")
+arctan = elementwise(np.arctan, "Compute the inverse tangent of each element.")
+arctanh = elementwise(np.arctanh, "Compute the inverse hyperbolic tangent of each element.")
+ceiling = elementwise(np.ceil, "Return the least integer not below each element.")
+cos = elementwise(np.cos, "Compute the cosine of each element, in radians.")
+cosh = elementwise(np.cosh, "Compute the hyperbolic cosine of each element.")
+floor = elementwise(np.floor, "Return the greatest integer not above each element.")
+log = elementwise(np.log, "Compute the natural logarithm of each element.")
+sin = elementwise(np.sin, "Compute the sine of each element, in radians.")
+sinh = elementwise(np.sinh, "Compute the hyperbolic sine of each element.")
+square_root = elementwise(np.sqrt, "Compute the square root of each element.")
+tan = elementwise(np.tan, "Compute the tangent of each element, in radians.")
+tanh = elementwise(np.tanh, "Compute the hyperbolic tangent of each element.")
+
+
+def absolute(data: Array, /) -> Array:
+    """Return the magnitude of each element.
+
+    Page arithmetic/abs-1.
+    """
+    return own_type(abs(data), data.dtype)
+
+
+def negative(data: Array, /) -> Array:
+    """Negate each element; unsigned integers wrap.
+
+    Page arithmetic/negative-1.
+    """
+    return own_type(-data, data.dtype)
+
+
+def sign(data: Array, /) -> Array:
+    """Return -1, 0 or 1 for each element; NaN stays NaN.
+
+    Page arithmetic/sign-1.
+    """
+    return own_type(np.sign(data), data.dtype)
+
+
+@through_float
+def erf(data: Array, /) -> Array:
+    """Compute the Gauss error function of each element.
+
+    Page arithmetic/erf-1.
+    """
+    return special.erf(data)
+
+
+@through_float
+def erfinv(data: Array, /) -> Array:
+    """Compute the inverse of the Gauss error function of each element.
+
+    Page arithmetic/erfinv-17.
+    """
+    return special.erfinv(data)
+
+
+def rounded(data: Array, /, *, mode: str = "half_to_even") -> Array:
+    """Round each element to the nearest integer; ``mode`` is the direction for halves.
+
+    Page arithmetic/round-5.
+    """
+    if data.dtype in INTEGER_DTYPES:
+        return data
+    if mode == "half_to_even":
+        return np.rint(data)
+    # trunc(x + 0.5) would be wrong for the float just below 0.5.
+    whole = np.trunc(data)
+    return whole + np.copysign((abs(data - whole) >= 0.5).astype(data.dtype), data)
+
+
+_ROUNDING = Attribute(
+    "mode", "str", "half_to_even", allowed=("half_to_even", "half_away_from_zero")
+)
+
+unary_row = family("arithmetic", infer=same, types=(COMPUTED,))
+
+UNARY: tuple[Operation, ...] = (
+    unary_row("Abs", absolute, float_symbol="abs({0})", gradient=gradients.absolute),
+    unary_row("Acos", arccos, float_symbol="np.arccos({0})", gradient=gradients.arccos),
+    unary_row(
+        "Acosh",
+        arccosh,
+        version=4,
+        page="arithmetic/acosh-3",
+        float_symbol="np.arccosh({0})",
+        gradient=gradients.arccosh,
+    ),
+    unary_row("Asin", arcsin, float_symbol="np.arcsin({0})", gradient=gradients.arcsin),
+    unary_row(
+        "Asinh",
+        arcsinh,
+        version=4,
+        page="arithmetic/asinh-3",
+        float_symbol="np.arcsinh({0})",
+        gradient=gradients.arcsinh,
+    ),
+    unary_row("Atan", arctan, float_symbol="np.arctan({0})", gradient=gradients.arctan),
+    unary_row(
+        "Atanh",
+        arctanh,
+        version=4,
+        page="arithmetic/atanh-3",
+        float_symbol="np.arctanh({0})",
+        gradient=gradients.arctanh,
+    ),
+    unary_row("Ceiling", ceiling, float_symbol="np.ceil({0})", integer_symbol="{0}", gradient=flat),
+    unary_row("Cos", cos, float_symbol="np.cos({0})", gradient=gradients.cos),
+    unary_row("Cosh", cosh, float_symbol="np.cosh({0})", gradient=gradients.cosh),
+    unary_row("Erf", erf, gradient=gradients.erf),
+    unary_row(
+        "ErfInv",
+        erfinv,
+        version=17,
+        opsets=(17, 17),
+        page="arithmetic/erfinv-17",
+        types=(COMPUTED_FLOATS,),
+        gradient=gradients.erfinv,
+    ),
+    unary_row("Floor", floor, float_symbol="np.floor({0})", integer_symbol="{0}", gradient=flat),
+    unary_row("Log", log, float_symbol="np.log({0})", gradient=gradients.log),
+    unary_row("Negative", negative, float_symbol="-{0}", gradient=gradients.negative),
+    unary_row("Round", rounded, version=5, attributes=(_ROUNDING,), gradient=flat),
+    unary_row("Sign", sign, float_symbol="np.sign({0})", gradient=flat),
+    unary_row("Sin", sin, float_symbol="np.sin({0})", gradient=gradients.sin),
+    unary_row("Sinh", sinh, float_symbol="np.sinh({0})", gradient=gradients.sinh),
+    unary_row("Sqrt", square_root, float_symbol="np.sqrt({0})", gradient=gradients.square_root),
+    unary_row("Tan", tan, float_symbol="np.tan({0})", gradient=gradients.tan),
+    unary_row("Tanh", tanh, float_symbol="np.tanh({0})", gradient=gradients.tanh),
 )

@@ -1,19 +1,23 @@
-"""Faults of a runtime that a smaller model may still show: a difference, NaN, a failure."""
+"""Faults of a runtime, and the search for the smallest model that still shows one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from loopscope.cases.candidate import Candidate, arrays
-from loopscope.cases.case_folder import code_span
+from loopscope.cases.case import code_span
 from loopscope.cases.runner_script import Goal
 from loopscope.checks.diagnostic import InvalidModel
-from loopscope.errors import EngineError
+from loopscope.debug.debugger import Debugger
+from loopscope.errors import EngineError, ValueUnavailable
+from loopscope.executor.machine.limits import Limits
+from loopscope.ir.model import Model
 from loopscope.ir.walk import nodes
 from loopscope.peers import TOLERANCE, UNOPTIMIZED, RuntimeFailed, RuntimeProcess
 from loopscope.peers.comparing import apart, not_compared
@@ -25,6 +29,68 @@ _SHARE = 0.1
 
 Without it, a reduction ends at differences of rounding.
 """
+_LIMITS = Limits(iterations=200_000, seconds=20.0)
+"""Limits of one run of a smaller model. A changed condition may never end a loop."""
+_SEED = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model with a value for each input, in order."""
+
+    model: Model
+    inputs: tuple[Any, ...]
+    place: str = ""
+    """Address of the graph in the original model, with iterations; empty for the outermost."""
+
+    def changed(self, model: Model, inputs: tuple[Any, ...] | None = None) -> Candidate:
+        """Return a candidate of the same place with another model, and other inputs."""
+        return Candidate(model, self.inputs if inputs is None else inputs, self.place)
+
+    @cached_property
+    def run(self) -> Debugger:
+        """The run to its end; raises the errors of ``Debugger``."""
+        run = Debugger(self.model, list(self.inputs), limits=_LIMITS, seed=_SEED)
+        run.run()
+        return run
+
+    @property
+    def finished(self) -> bool:
+        return self.run.state == "finished"
+
+    @cached_property
+    def outputs(self) -> tuple[Any, ...]:
+        """The outputs of the run, in order; ``ValueUnavailable`` if it did not finish."""
+        if not self.finished:
+            raise ValueUnavailable(self.run.failure or "the run did not finish")
+        return tuple(self.run.result.outputs)
+
+    @cached_property
+    def node_count(self) -> int:
+        """Number of operations in all graphs, without Parameters, Results and Consts."""
+        return sum(
+            node.type not in ("Parameter", "Result") and node.constant is None
+            for _, node in nodes(self.model)
+        )
+
+    @cached_property
+    def element_count(self) -> int:
+        """Number of elements of inputs and constants."""
+        constants = sum(
+            node.constant.elements for _, node in nodes(self.model) if node.constant is not None
+        )
+        return constants + sum(np.size(value) for value in self.inputs if _is_array(value))
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def arrays(values: Sequence[Any]) -> list[np.ndarray]:
+    """Return the values that are arrays of numbers."""
+    return [
+        np.asarray(value) for value in values if _is_array(value) and value.dtype.kind in "biuf"
+    ]
 
 
 class Fault(Protocol):
@@ -269,3 +335,39 @@ def _kind(reason: str) -> str:
     """Return the words of an error without names, numbers and places."""
     without_names = re.sub(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}", "", reason)
     return " ".join(re.findall(r"[A-Za-z]{3,}", re.sub(r"\S*[\d/_:.]\S*", " ", without_names))[:12])
+
+
+class TimeUp(Exception):
+    """The end of the time of a search."""
+
+
+@dataclass(slots=True)
+class ReductionSearch:
+    """The smallest model so far that shows the fault."""
+
+    fault: Fault
+    best: Candidate
+    deadline: float = float("inf")
+    """Time at which the search ends, in seconds of ``time.monotonic``."""
+    report: Callable[[ReductionSearch], None] = lambda _: None
+    """Called after each attempt."""
+    attempts: int = 0
+    accepted: int = 0
+
+    def accepts(self, candidate: Candidate) -> bool:
+        """Return True if a candidate shows the fault; it is the best one from then on.
+
+        Raise ``TimeUp`` after the deadline.
+        """
+        if time.monotonic() > self.deadline:
+            raise TimeUp
+        self.attempts += 1
+        try:
+            shows = self.fault.shows(candidate)
+        except EngineError:  # a candidate that no file can express, for example
+            shows = False
+        if shows:
+            self.accepted += 1
+            self.best = candidate
+        self.report(self)
+        return shows
