@@ -82,9 +82,9 @@ def value_preview(value: object) -> str:
     >>> value_preview(np.zeros((0, 3)))
     '[0,3] empty'
     >>> value_preview(np.array([[0.1, 1, 2], [3, float("nan"), 4.2]]))
-    '[2,3] 0.1, …, 4.2 NaN'
+    '[2,3] 0.1,…,4.2 NaN'
     >>> value_preview(np.array([1, 2, float("-inf"), 4]))
-    '[4] 1, …, 4 inf'
+    '[4] 1,…,4 inf'
     >>> value_preview((np.float32(1), np.zeros(2))), value_preview(None)
     ('2 in sequence: 1, [2] 0, 0', 'no value')
     """
@@ -103,7 +103,7 @@ def value_preview(value: object) -> str:
             f"{shape} {', '.join(number_text(element) for element in value.reshape(-1).tolist())}"
         )
     first, last = value.item(0), value.item(-1)
-    text = f"{shape} {number_text(first)}, …, {number_text(last)}"
+    text = f"{shape} {number_text(first)},…,{number_text(last)}"
     marks = [mark for mark in not_finite(value) if mark not in text]
     return " ".join([text, *marks])
 

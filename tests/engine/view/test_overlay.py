@@ -90,10 +90,10 @@ def test_values_back_edges_and_marks() -> None:
 
 
 def test_previews() -> None:
-    assert value_preview(np.arange(6, dtype=np.int64).reshape(2, 3)) == "[2,3] 0, …, 5"
+    assert value_preview(np.arange(6, dtype=np.int64).reshape(2, 3)) == "[2,3] 0,…,5"
     assert value_preview(np.array(["a", "b"], object)) == '[2] "a", "b"'
     assert value_preview(np.float32("nan")) == "NaN"
-    assert value_preview(np.full((4, 4), np.inf, np.float16)) == "[4,4] inf, …, inf"
+    assert value_preview(np.full((4, 4), np.inf, np.float16)) == "[4,4] inf,…,inf"
     with np.errstate(all="raise"):
         assert has_nan(np.array([1, np.nan, np.inf], np.float32))
         assert not has_nan(np.array([np.inf, -np.inf, 65504], np.float16))
