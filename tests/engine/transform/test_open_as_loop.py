@@ -193,3 +193,17 @@ def test_gradients_pass_through_an_opened_operator() -> None:
         for each in (model, opened)
     )
     np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_an_operator_without_a_derivative_is_advised_to_be_opened() -> None:
+    convolution = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '
+        "conv (float[1,4,6] x, float[4,1,3] w) => (float[1,4,6] y, float[1,4,2] state) "
+        "{ y, state = com.microsoft.CausalConvWithState(x, w) }"
+    )
+    convolution.graph.node[0].name = "conv"
+    model = loopscope.read_model(convolution.SerializeToString())
+    with pytest.raises(BuildError, match="Open it as a loop, which has gradients: --open conv"):
+        loopscope.gradients(model, "y", "x")
+    opened = loopscope.gradients(loopscope.open_as_loop(model), "y", "x")
+    assert len(opened.outputs) == len(model.outputs) + 1
