@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import loopscope
 from loopscope.errors import EngineError, counted
 from loopscope.ir import Address
+from loopscope.view import without_iterations
 from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.loop_execution import iteration_count, place_in_loop
 from loopscope_app.describe.node_index import moment_of, places
@@ -44,7 +45,7 @@ def counterpart(drifted: Drifted, address: str, step: int) -> Counterpart:
     if spot is not None:
         beside = drifted.drift.pairs[spot.pair].address_beside(other, spot.row)
         return Counterpart(beside, moment_of(other, beside))
-    static = names_there(drifted).get(Address.parse(address).static, "") if address else ""
+    static = names_there(drifted).get(without_iterations(address), "") if address else ""
     if not static:
         return Counterpart("", nearest, ABSENT if address else "")
     beside = at_moment(static, address)
@@ -90,11 +91,11 @@ def _match_names(drifted: Drifted) -> dict[str, str]:
     if other is None:
         return names
     for pair in drifted.drift.pairs:
-        names.setdefault(_static(pair.one), _static(pair.other))
+        names.setdefault(without_iterations(pair.one), without_iterations(pair.other))
         graphs = pair.program.address, pair.beside.address
         if all("/" in graph for graph in graphs):
             names.setdefault(*(graph.rpartition("/")[0] for graph in graphs))
-    left = {_static(place) for place in drifted.drift.unmatched[0]}
+    left = {without_iterations(place) for place in drifted.drift.unmatched[0]}
     places_there, taken = places(other.model), set(names.values())
     for address, place in places(model).items():
         same = places_there.get(address)
@@ -102,10 +103,6 @@ def _match_names(drifted: Drifted) -> dict[str, str]:
         if is_free and same is not None and same.node.type == place.node.type:
             names[address] = address
     return names
-
-
-def _static(address: str) -> str:
-    return Address.parse(address).static
 
 
 def at_moment(static: str, moment: str) -> str:

@@ -11,7 +11,7 @@ import loopscope
 from loopscope.comparison import STATUSES, StructureDiff
 from loopscope.errors import EngineError, elided
 from loopscope.ir import decode, iteration_words
-from loopscope.view import Folding, GraphView, Marks, NodeData, graph_view, overlay_at
+from loopscope.view import Folding, Marks, NodeData, graph_view, overlay_at
 from loopscope_app import canvas
 from loopscope_app.actions import selection, side_by_side
 from loopscope_app.describe.both_runs import Drifted
@@ -24,6 +24,10 @@ from loopscope_app.state.user_session import UserSession, current
 
 KEY, KEY_THERE = "compare_graph", "compare_graph_there"
 HEIGHT = 420
+STRUCTURE_KEY = "structure_changes"
+TITLES = ("operation", "type", "change")
+MOST_ROWS = 200
+_LONGEST = 40
 
 
 def show(session: UserSession, opened: Opened) -> None:
@@ -40,7 +44,7 @@ def show(session: UserSession, opened: Opened) -> None:
             overlay,
             key=KEY,
             height=HEIGHT,
-            on_acts=partial(_on_acts, view),
+            on_acts=partial(_apply, side_by_side.on_canvas),
             acted=session.canvas.acted,
             focus=difference.address,
             subject=f"difference in {opened.link or opened.title}",
@@ -114,35 +118,12 @@ def _side(
             overlay_at(run, view, Marks(selected=selected)),
             key=key,
             height=HEIGHT,
-            on_acts=partial(_on_side_acts, on_event),
+            on_acts=partial(_apply, on_event),
             acted=session.canvas.acted,
             focus=selected,
             subject=f"{key} of {opened.link or opened.title}",
             file=opened.file_name(),
         )
-
-
-def _on_side_acts(
-    on_event: Callable[[canvas.CanvasEvent], None], acts: tuple[canvas.Act, ...]
-) -> None:
-    """Apply the acts that were not applied before."""
-    for act in acts:
-        if selection.is_new_act(current(), act.number) and act.event is not None:
-            on_event(act.event)
-
-
-def _on_acts(view: GraphView, acts: tuple[canvas.Act, ...]) -> None:
-    """Apply the acts that were not applied before."""
-    session = current()
-    for act in acts:
-        if selection.is_new_act(session, act.number) and act.event is not None:
-            side_by_side.on_canvas(act.event)
-
-
-STRUCTURE_KEY = "structure_changes"
-TITLES = ("operation", "type", "change")
-MOST_ROWS = 200
-_LONGEST = 40
 
 
 def show_changes(session: UserSession, diff: StructureDiff) -> None:
@@ -181,7 +162,7 @@ def show_canvas(session: UserSession, opened: Opened, diff: StructureDiff) -> No
             overlay_at(None, view, marks),
             key=KEY,
             height=HEIGHT,
-            on_acts=_on_structure_acts,
+            on_acts=partial(_apply, side_by_side.on_structure_canvas),
             acted=session.canvas.acted,
             focus=shown.address,
             subject=f"structure of {opened.link or opened.title} and another model",
@@ -200,9 +181,9 @@ def _name(address: str) -> str:
     return decode(address.rpartition("/")[2])
 
 
-def _on_structure_acts(acts: tuple[canvas.Act, ...]) -> None:
+def _apply(on_event: Callable[[canvas.CanvasEvent], None], acts: tuple[canvas.Act, ...]) -> None:
     """Apply the acts that were not applied before."""
     session = current()
     for act in acts:
         if selection.is_new_act(session, act.number) and act.event is not None:
-            side_by_side.on_structure_canvas(act.event)
+            on_event(act.event)
