@@ -83,11 +83,11 @@ def main() -> int:
             wide = str(_wide(folder, 1000))
             models = {
                 "51 nodes, 3 levels": NESTED,
-                "51 nodes, timeline and code open": f"{NESTED}&lens=timeline&panel=code",
-                "51 nodes, matrix and code open": f"{NESTED}&lens=matrix&panel=code",
-                "51 nodes, matrix and watches open": f"{NESTED}&lens=matrix&panel=breakpoints",
+                "51 nodes, code open": f"{NESTED}&tab=code",
+                "51 nodes, matrix and code open": f"{NESTED}&strip=matrix&tab=code",
+                "51 nodes, matrix and watches open": f"{NESTED}&strip=matrix&tab=setup",
                 "37 nodes, iteration 110, iterations open": LATE,
-                "37 nodes, iteration 110, matrix and code open": f"{LATE}&lens=matrix&panel=code",
+                "37 nodes, iteration 110, matrix and code open": f"{LATE}&strip=matrix&tab=code",
                 "chain of 1,000 nodes": wide,
             }
             big = {
@@ -197,7 +197,7 @@ def _watch(page: Page) -> None:
         page.get_by_label("Watch", exact=True).fill(expression)
         page.keyboard.press("Enter")
         page.locator("[class*=st-key-watch_remove]").nth(number - 1).wait_for()
-    page.locator(".crumbs").click()
+    page.locator(".st-key-canvas_graph .canvas").focus()
 
 
 def _report_frames(browser: Browser, port: int, wide: str) -> None:
@@ -205,7 +205,7 @@ def _report_frames(browser: Browser, port: int, wide: str) -> None:
     boxes.
     """
     page = browser.new_page(viewport={"width": 1600, "height": 1000})
-    _open(page, port, f"{LATE}&lens=matrix")
+    _open(page, port, f"{LATE}&strip=matrix")
     canvas = page.locator(".st-key-canvas_graph .canvas")
     page.keyboard.press("Home")
     canvas.locator(".speed").select_option("8")
@@ -293,6 +293,7 @@ def _open(page: Page, port: int, link: str) -> float:
 
 def _steps(page: Page) -> list[float]:
     page.wait_for_timeout(1500)
+    page.locator(".st-key-place").wait_for()
     page.locator(".st-key-canvas_graph .canvas").evaluate(WATCH)
     for step in range(1, STEPS + 1):
         page.keyboard.press("ArrowRight")
