@@ -64,7 +64,7 @@ _FREE_GROWTH = 500_000
 
 @dataclass(slots=True)
 class _Collections:
-    """What is known of the garbage collector of this process."""
+    """Store two facts about the garbage collector of this process."""
 
     blocks: int = 0
     """Blocks of memory that Python had allocated after the last full collection. The first value is
