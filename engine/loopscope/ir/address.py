@@ -13,6 +13,7 @@ from loopscope.ir.model import LayerId, ModelGraph
 ROOT = "main"
 _RESERVED = "%/[]:*~"
 _ENCODED = str.maketrans({character: f"%{ord(character):02X}" for character in _RESERVED})
+_FIND_RESERVED = re.compile(f"[{re.escape(_RESERVED)}]").search
 _SEGMENT = re.compile(r"(?P<name>[^\[\]/:*]*)(?:\[(?P<iteration>\d{1,18}|\*)\])?")
 ANY_ITERATION = -1
 
@@ -23,7 +24,7 @@ def encode(name: str) -> str:
     >>> encode("a/b[0]:~%")
     'a%2Fb%5B0%5D%3A%7E%25'
     """
-    return name.translate(_ENCODED)
+    return name.translate(_ENCODED) if _FIND_RESERVED(name) else name
 
 
 def decode(text: str) -> str:

@@ -9,6 +9,7 @@ import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,8 +68,13 @@ class Attribute:
         >>> Attribute("exclude-pad", "bool").keyword, Attribute("lambda", "float").keyword
         ('exclude_pad', 'lambda_')
         """
-        name = self.name.replace("-", "_")
-        return f"{name}_" if keyword.iskeyword(name) else name
+        return _keyword(self.name)
+
+
+@cache
+def _keyword(name: str) -> str:
+    name = name.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 @dataclass(frozen=True, slots=True, eq=False)

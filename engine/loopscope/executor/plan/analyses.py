@@ -90,13 +90,16 @@ def holds_sequences(model: Model, catalogue: Catalogue) -> bool:
 
     Operations that create such values have a ``prepare`` function; Identity passes them on.
     """
-    nodes = (node for place in graphs(model) for node in place.graph.nodes)
+    if model.dialect != "onnx" and not is_trace(model):
+        return False
+    nodes = [node for place in graphs(model) for node in place.graph.nodes]
+    if any(port.form != "tensor" for node in nodes for port in node.outputs):
+        return True
     if is_trace(model):
-        return any(port.form != "tensor" for node in nodes for port in node.outputs)
-    for node in nodes if model.dialect == "onnx" else ():
-        operation = catalogue.find(node.type, node.opset)
-        if node.type == SEQUENCE_MAP or any(port.form != "tensor" for port in node.outputs):
-            return True
-        if operation is not None and not operation.only_tensors and operation.prepare is not None:
-            return True
-    return False
+        return False
+    kinds = {(node.type, node.opset) for node in nodes}
+    operations = (catalogue.find(*kind) for kind in kinds)
+    return any(type == SEQUENCE_MAP for type, _ in kinds) or any(
+        operation is not None and not operation.only_tensors and operation.prepare is not None
+        for operation in operations
+    )
