@@ -8,7 +8,7 @@ that shows a run shows a trace.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from loopscope.ir.recorded_rows import (
 )
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.tracing.read_trace import read_trace_bytes, read_trace_file
-from loopscope.tracing.recorded_loops import RecordedColumn, RecordedLoop
+from loopscope.tracing.recorded_loops import Execution, RecordedColumn, RecordedLoop
 
 _SCALAR = PartialShape.of(())
 _I64, _BOOLEAN = Port(0, ElementType.I64, _SCALAR), Port(0, ElementType.BOOLEAN, _SCALAR)
@@ -216,25 +216,39 @@ def _constant_body(name: BodyName, *, value: bool) -> Body:
     return Body(name, draft.graph())
 
 
+@dataclass(slots=True, eq=False)
+class _LoopPorts:
+    """Inputs, outputs and port maps of a Loop under construction."""
+
+    inputs: list[tuple[LayerId, int]]
+    maps: list[InputMap] = field(default_factory=list[InputMap])
+    back_edges: list[BackEdge] = field(default_factory=list[BackEdge])
+    results: list[LayerId] = field(default_factory=list[LayerId])
+    outputs: list[Port] = field(default_factory=list[Port])
+
+    def bind(self, parameter: LayerId, source: LayerId) -> None:
+        self.maps.append(InputMap(len(self.inputs), parameter))
+        self.inputs.append((source, 0))
+
+    def body(self, graph: ModelGraph, condition: LayerId) -> Body:
+        maps = (
+            OutputMap(-1, condition, purpose="execution_condition"),
+            *(
+                OutputMap(len(self.inputs) + number, result)
+                for number, result in enumerate(self.results)
+            ),
+        )
+        return Body("body", graph, tuple(self.maps), maps, tuple(self.back_edges))
+
+
 def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
     """Add a Loop with its recorded trip count and condition, and what it carries."""
     executions = loop.by_outer_row()
-    trips = np.array(
-        [
-            execution.count
-            if execution.exhausted or not execution.count or execution.total is None
-            else max(execution.total, execution.count)
-            for execution in executions
-        ],
-        np.int64,
-    )
-    again = np.ones(loop.rows, np.bool_)
-    for execution, trip_count in zip(executions, trips.tolist(), strict=True):
-        if execution.count and (trip_count > execution.count or not execution.exhausted):
-            again[execution.first_row + execution.count - 1] = False
-    starts = draft.loop.starts()
+    trips = _trip_counts(executions)
     trip_count = draft.recorded(
-        f"{loop.label}_trip_count", ValuesByRow(trips, starts, is_control=True), _I64
+        f"{loop.label}_trip_count",
+        ValuesByRow(trips, draft.loop.starts(), is_control=True),
+        _I64,
     )
     start = draft.add(
         "Const",
@@ -243,53 +257,66 @@ def _add_loop(draft: _Draft, loop: RecordedLoop, body: _Draft) -> None:
         opset="opset1",
         constant=Constant.of(np.array(True)),
     )
-    inputs = [(trip_count, 0), (start, 0)]
-    maps: list[InputMap] = []
+    ports = _LoopPorts([(trip_count, 0), (start, 0)])
     for layer, parameter in zip(draft.iterations, body.iterations, strict=False):
-        maps.append(InputMap(len(inputs), parameter))
-        inputs.append((layer, 0))
-    maps.append(InputMap(-1, body.iterations[-1], purpose="current_iteration"))
-    outputs: list[OutputMap] = []
-    back_edges: list[BackEdge] = []
-    ports: list[Port] = []
-    condition = body.recorded("again", ValuesByRow(again, loop.starts(), is_control=True), _BOOLEAN)
-    outputs.append(
-        OutputMap(
-            -1, body.add("Result", "again_result", [(condition, 0)]), purpose="execution_condition"
-        )
-    )
-    for label, layer in [*body.produced.items()]:
-        result = body.add("Result", f"{label}_next", [(layer, 0)])
-        port = body.nodes[layer].outputs[0]
-        if label in loop.carried or label in draft.produced:
-            initial = _initial(draft, loop, label, port)
-            before = Port(0, port.element_type, form=port.form)
-            parameter = body.add("Parameter", f"{label}_before", outputs=[before])
-            maps.append(InputMap(len(inputs), parameter))
-            inputs.append((initial, 0))
-            back_edges.append(BackEdge(result, parameter))
-        if draft.loop.outer is None:
-            if port.form != "tensor":
-                continue  # the last iteration may lack the value
-            outputs.append(OutputMap(0, result))
-            name = f"{loop.label}.{label}"
-            ports.append(Port(0, port.element_type, port.shape, (name,), form=port.form))
-    numbered = tuple(
-        entry if entry.external == -1 else OutputMap(len(inputs) + number - 1, entry.internal)
-        for number, entry in enumerate(outputs)
-    )
-    finished = Body("body", body.graph(), tuple(maps), numbered, tuple(back_edges))
+        ports.bind(parameter, layer)
+    ports.maps.append(InputMap(-1, body.iterations[-1], purpose="current_iteration"))
+    again = ValuesByRow(_conditions(loop.rows, executions, trips), loop.starts(), is_control=True)
+    condition = body.add("Result", "again_result", [(body.recorded("again", again, _BOOLEAN), 0)])
+    for label in [*body.produced]:
+        _connect_value(draft, loop, body, ports, label)
     layer = draft.add(
         LOOP,
         loop.label,
-        inputs,
-        ports,
-        bodies=(finished,),
+        ports.inputs,
+        ports.outputs,
+        bodies=(ports.body(body.graph(), condition),),
         rt_info={ENDINGS: loop.endings()},
     )
-    if draft.loop.outer is None:
-        for number, port in enumerate(ports):
-            draft.add("Result", port.names[0], [(layer, number)])
+    for number, port in enumerate(ports.outputs):
+        draft.add("Result", port.names[0], [(layer, number)])
+
+
+def _trip_counts(executions: Sequence[Execution]) -> np.ndarray:
+    """Return the trip count of each execution, or its iteration count if none is known."""
+    return np.array(
+        [
+            execution.count
+            if execution.exhausted or not execution.count or execution.total is None
+            else max(execution.total, execution.count)
+            for execution in executions
+        ],
+        np.int64,
+    )
+
+
+def _conditions(rows: int, executions: Sequence[Execution], trips: np.ndarray) -> np.ndarray:
+    """Return the condition after each iteration; False where it ended an execution."""
+    again = np.ones(rows, np.bool_)
+    for execution, trip_count in zip(executions, trips.tolist(), strict=True):
+        if execution.count and (trip_count > execution.count or not execution.exhausted):
+            again[execution.first_row + execution.count - 1] = False
+    return again
+
+
+def _connect_value(
+    draft: _Draft, loop: RecordedLoop, body: _Draft, ports: _LoopPorts, label: str
+) -> None:
+    """Carry a recorded value of the body if it is carried; return it from an outermost loop."""
+    layer = body.produced[label]
+    port = body.nodes[layer].outputs[0]
+    result = body.add("Result", f"{label}_next", [(layer, 0)])
+    if label in loop.carried or label in draft.produced:
+        initial = _initial(draft, loop, label, port)
+        before = Port(0, port.element_type, form=port.form)
+        parameter = body.add("Parameter", f"{label}_before", outputs=[before])
+        ports.bind(parameter, initial)
+        ports.back_edges.append(BackEdge(result, parameter))
+    # The last iteration may lack a value that is not a tensor.
+    if draft.loop.outer is None and port.form == "tensor":
+        ports.results.append(result)
+        name = f"{loop.label}.{label}"
+        ports.outputs.append(Port(0, port.element_type, port.shape, (name,), form=port.form))
 
 
 def _initial(draft: _Draft, loop: RecordedLoop, label: str, port: Port) -> LayerId:

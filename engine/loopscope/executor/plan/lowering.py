@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import get_args
 
 from loopscope.executor.plan.body_ports import (
@@ -17,7 +18,7 @@ from loopscope.executor.plan.body_ports import (
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, LayerId, Node
+from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, Node
 
 LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
 
@@ -41,6 +42,51 @@ def branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:
     )
 
 
+@dataclass(slots=True, eq=False)
+class _BodyInputs:
+    """Parameters of a loop's body, by how they get their values."""
+
+    invariants: list[Invariant] = field(default_factory=list[Invariant])
+    carried: list[CarriedValue] = field(default_factory=list[CarriedValue])
+    sliced: list[Sliced] = field(default_factory=list[Sliced])
+    counters: list[Counter] = field(default_factory=list[Counter])
+    unfed: list[Unfed] = field(default_factory=list[Unfed])
+
+    @classmethod
+    def of(cls, node: Node, body: Body, program: Program, inputs: tuple[Slot, ...]) -> _BodyInputs:
+        # Of several back edges into one Parameter the first counts, as in OpenVINO.
+        result_of = {
+            edge.to_layer: edge.from_layer
+            for edge in reversed(body.back_edges)
+            if edge.to_layer in program.parameters
+        }
+        entries = {entry.internal: entry for entry in body.inputs}
+        ports = cls()
+        for layer, slot in program.parameters.items():
+            entry = entries.get(layer)
+            outer = inputs[entry.external] if entry is not None and entry.external != -1 else None
+            if entry is not None and entry.is_iteration_number:
+                ports.counters.append(_counter(body.graph.by_id[layer], slot))
+            elif entry is not None and outer is not None and entry.axis is not None:
+                ports.sliced.append(_sliced(node, entry, slot, outer, entry.axis))
+            elif layer in result_of:
+                result = result_of[layer]
+                ports.carried.append(
+                    CarriedValue(
+                        parameter=slot,
+                        initial=outer,
+                        result=program.results[result],
+                        layer=layer,
+                        result_layer=result,
+                    )
+                )
+            elif outer is not None:
+                ports.invariants.append(Invariant(slot, outer))
+            else:
+                ports.unfed.append(Unfed(slot, layer))
+        return ports
+
+
 def loop(
     node: Node,
     body: Body,
@@ -50,50 +96,8 @@ def loop(
     table: TableIndex,
 ) -> LoopRegion:
     is_loop = node.type == LOOP
-    # Of several back edges into one Parameter the first counts, as in OpenVINO.
-    result_of = {
-        edge.to_layer: edge.from_layer
-        for edge in reversed(body.back_edges)
-        if edge.to_layer in program.parameters
-    }
-    invariants: list[Invariant] = []
-    carried: dict[LayerId, CarriedValue] = {}
-    sliced: list[Sliced] = []
-    counters: list[Counter] = []
-    unfed: list[Unfed] = []
-    entries = {entry.internal: entry for entry in body.inputs}
-    for layer, slot in program.parameters.items():
-        entry = entries.get(layer)
-        outer = inputs[entry.external] if entry is not None and entry.external != -1 else None
-        if entry is not None and entry.is_iteration_number:
-            counters.append(_counter(body.graph.by_id[layer], slot))
-        elif entry is not None and outer is not None and entry.axis is not None:
-            whole_parts = node.type not in (SCAN, SEQUENCE_MAP)
-            slicing = {
-                "axis": entry.axis,
-                "start": entry.start,
-                "end": entry.end,
-                "stride": entry.stride,
-                "part_size": entry.part_size,
-            }
-            sliced.append(
-                Sliced(
-                    parameter=slot, source=outer, **slicing, layer=layer, whole_parts=whole_parts
-                )
-            )
-        elif layer in result_of:
-            source = result_of[layer]
-            carried[layer] = CarriedValue(
-                parameter=slot,
-                initial=outer,
-                result=program.results[source],
-                layer=layer,
-                result_layer=source,
-            )
-        elif outer is not None:
-            invariants.append(Invariant(slot, outer))
-        else:
-            unfed.append(Unfed(slot, layer))
+    ports = _BodyInputs.of(node, body, program, inputs)
+    carried = tuple(ports.carried)
     condition = next(
         (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None
     )
@@ -103,16 +107,30 @@ def loop(
         trip_count=inputs[0] if is_loop and inputs[0] != ABSENT else None,
         condition=inputs[1] if is_loop and inputs[1] != ABSENT else None,
         condition_result=None if condition is None else program.results[condition],
-        invariants=tuple(invariants),
-        carried=tuple(carried.values()),
-        sliced=tuple(sliced),
-        counters=tuple(counters),
-        unfed=tuple(unfed),
+        invariants=tuple(ports.invariants),
+        carried=carried,
+        sliced=tuple(ports.sliced),
+        counters=tuple(ports.counters),
+        unfed=tuple(ports.unfed),
         outputs=_loop_outputs(
-            body, program, tuple(carried.values()), outputs, into_sequence=node.type == SEQUENCE_MAP
+            body, program, carried, outputs, into_sequence=node.type == SEQUENCE_MAP
         ),
         table=table,
         declared=_declared_types(body, program) if node.type == TENSOR_ITERATOR else {},
+    )
+
+
+def _sliced(node: Node, entry: InputMap, parameter: Slot, source: Slot, axis: int) -> Sliced:
+    return Sliced(
+        parameter=parameter,
+        source=source,
+        axis=axis,
+        start=entry.start,
+        end=entry.end,
+        stride=entry.stride,
+        part_size=entry.part_size,
+        layer=entry.internal,
+        whole_parts=node.type not in (SCAN, SEQUENCE_MAP),
     )
 
 

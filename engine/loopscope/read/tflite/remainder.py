@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopscope.ir.model import LayerId, ModelGraph, OutputRef
+from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
 from loopscope.read.conversion import read_converted, run_openvino
 from loopscope.read.file_limits import ReadLimits
 from loopscope.read.tflite.drafts import Declared, Draft, DraftValue
@@ -39,25 +39,14 @@ class Fragment:
 
         None if the fragment does not contain them.
         """
-        sources = [self.outputs.get(number) for number in info.outputs]
-        if not sources or None in sources:
+        sources = [
+            source for number in info.outputs if (source := self.outputs.get(number)) is not None
+        ]
+        if not sources or len(sources) < len(info.outputs):
             return None
-        ends = {
-            source: tensor
-            for source, tensor in zip(sources, tensors, strict=True)
-            if source is not None
-        }
-        values = {
-            OutputRef(layer, 0): contents[number]
-            for layer, number in self.inputs.items()
-            if number in contents
-        }
-        values |= {
-            source: contents[number]
-            for number, source in self.outputs.items()
-            if number in contents
-        }
-        waiting = [source for source in sources if source is not None]
+        ends = dict(zip(sources, tensors, strict=True))
+        values = self._fed(contents)
+        waiting = list(sources)
         while waiting:
             source = waiting[-1]
             node = self.graph.by_id[source.layer]
@@ -73,33 +62,46 @@ class Fragment:
                 output_tensors = [
                     ends.get(OutputRef(node.id, index)) for index in range(len(node.outputs))
                 ]
-                declarations = [
-                    Declared(port.element_type) if tensor is None else declared(tensor)
-                    for port, tensor in zip(node.outputs, output_tensors, strict=True)
-                ]
-                name = next(
-                    (tensor.name for tensor in output_tensors if tensor is not None),
-                    f"{tensors[0].name}/{node.type}",
-                )
-                # The offsets of constants lead into the weights of this fragment alone.
-                attributes = {
-                    key: str(text)
-                    for key, text in node.attributes.items()
-                    if node.constant is None or key not in ("offset", "size")
-                }
-                node_outputs = draft.add(
-                    node.type,
-                    node.opset,
-                    name,
+                node_outputs = _copy_node(
+                    draft,
+                    node,
                     [values[feed] for feed in feeds],
-                    declarations,
-                    attributes,
-                    constant=node.constant,
+                    output_tensors,
+                    f"{tensors[0].name}/{node.type}",
                 )
                 values |= {
                     OutputRef(node.id, index): value for index, value in enumerate(node_outputs)
                 }
-        return [values[source] for source in sources if source is not None]
+        return [values[source] for source in sources]
+
+    def _fed(self, contents: Mapping[int, DraftValue]) -> dict[OutputRef, DraftValue]:
+        """Return the values of tensors that the graph around the fragment already contains."""
+        sources = [(OutputRef(layer, 0), number) for layer, number in self.inputs.items()]
+        sources += [(source, number) for number, source in self.outputs.items()]
+        return {source: contents[number] for source, number in sources if number in contents}
+
+
+def _copy_node(
+    draft: Draft,
+    node: Node,
+    inputs: Sequence[DraftValue],
+    output_tensors: Sequence[TensorInfo | None],
+    default_name: str,
+) -> Sequence[DraftValue]:
+    declarations = [
+        Declared(port.element_type) if tensor is None else declared(tensor)
+        for port, tensor in zip(node.outputs, output_tensors, strict=True)
+    ]
+    name = next((tensor.name for tensor in output_tensors if tensor is not None), default_name)
+    # The offsets of constants lead into the weights of this fragment alone.
+    attributes = {
+        key: str(text)
+        for key, text in node.attributes.items()
+        if node.constant is None or key not in ("offset", "size")
+    }
+    return draft.add(
+        node.type, node.opset, name, inputs, declarations, attributes, constant=node.constant
+    )
 
 
 def convert_operators(
