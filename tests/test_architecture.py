@@ -34,6 +34,7 @@ ALLOWED: dict[str, frozenset[str]] = {}
 """For each room of the engine, the rooms that it may import from (its own apart)."""
 
 _CHAIN = (
+    "object_cache",
     "errors",
     "plugins",
     "native",
@@ -53,7 +54,7 @@ ALLOWED["replaced_file"] = frozenset()
 ALLOWED["tracing"] = frozenset({"errors", "native", "ir"})
 ALLOWED["read"] = frozenset({"errors", "native", "ir", "tracing"})
 ALLOWED["write"] = frozenset({"errors", "ir", "ops", "checks", "read"})
-ALLOWED["builder"] = frozenset({"plugins", "errors", "ir", "ops", "checks"})
+ALLOWED["builder"] = frozenset({"object_cache", "plugins", "errors", "ir", "ops", "checks"})
 ALLOWED["transform"] = frozenset({"errors", "ir", "ops", "checks", "builder", "read", "write"})
 ALLOWED["debug"] |= {"transform"}  # a run of a model with rounding in it
 ALLOWED["explain"] |= {"transform"}  # the paths of a run, for specialising to them
@@ -114,6 +115,7 @@ DOORS = (
     "loopscope.ir",
     "loopscope.native",
     "loopscope.notebook",
+    "loopscope.object_cache",
     "loopscope.ops",
     "loopscope.ops.custom",
     "loopscope.ops.microsoft",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 
+from loopscope.object_cache import cache_by_object
 from loopscope.view import GraphView, Overlay, Track, structure
 from loopscope_app.canvas_event import (
     Act,
@@ -42,7 +42,7 @@ _prefetch = component("prefetch", "prefetch.js", folder=_ASSETS)
 _library = component("library", "library.js", folder=_ASSETS)
 
 # The same view gives the same message, so that Streamlit sends it once.
-_structures: WeakKeyDictionary[GraphView, dict[str, object]] = WeakKeyDictionary()
+_structure_of = cache_by_object(structure)
 
 
 @lru_cache(maxsize=1)
@@ -171,13 +171,6 @@ def moment(
 def belonging(view: GraphView, key: str) -> dict[str, object]:
     """Return the canvas and the picture that a message is for."""
     return {"key": key, "hash": _structure_of(view)["hash"]}
-
-
-def _structure_of(view: GraphView) -> dict[str, object]:
-    data = _structures.get(view)
-    if data is None:
-        data = _structures[view] = structure(view)
-    return data
 
 
 def _id_of(view: GraphView, address: str) -> str:

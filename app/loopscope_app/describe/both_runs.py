@@ -13,7 +13,7 @@ from loopscope.errors import EngineError
 from loopscope.ir import Address
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Compared:
     """Two runs of one model, besides the run that the user steps through."""
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import loopscope
 from loopscope.errors import EngineError, shorten
 from loopscope.executor import Plan
 from loopscope.explain import Listing, runnable_code
 from loopscope.ir import Address, Model
+from loopscope.object_cache import cache_by_object
 from loopscope.view import value_preview
 from loopscope_app.describe.node_index import places
 
 MOST_LINES = 3000
 _MAX_LINE_LENGTH = 400
-_node_lines: WeakKeyDictionary[Listing, Sequence[tuple[int, str, bool]]] = WeakKeyDictionary()
 
 
 def shown_lines(plan: Plan, root: str, code: Listing) -> dict[str, object]:
@@ -58,7 +57,7 @@ def code_moment(
         number for branch in _skipped_branches(debugger) for number in branch_lines(code, *branch)
     }
     hints: dict[str, str] = {}
-    for number, address, has_value in _lines_of_nodes(debugger.model, code):
+    for number, address, has_value in _lines_of_nodes(code, debugger.model):
         if statuses.get(address) == "skipped":
             dim.add(number)
         elif has_value and address in values:
@@ -71,20 +70,19 @@ def code_moment(
     }
 
 
-def _lines_of_nodes(model: Model, code: Listing) -> Sequence[tuple[int, str, bool]]:
+@cache_by_object(key=lambda *_: None)  # the listing is of this model, which a key would keep alive
+def _lines_of_nodes(code: Listing, model: Model) -> Sequence[tuple[int, str, bool]]:
     """Return number (from 0) and static address of each line of a node, and True if its value is
     shown.
     """
-    if code not in _node_lines:
-        by_address = places(model)
-        lines: list[tuple[int, str, bool]] = []
-        for number, line in enumerate(code.lines[:MOST_LINES]):
-            place = by_address.get(line.address)
-            if place is not None:
-                is_single = len(place.node.outputs) == len(code.lines_of(line.address)) == 1
-                lines.append((number, line.address, is_single and place.node.type != "Const"))
-        _node_lines[code] = lines
-    return _node_lines[code]
+    by_address = places(model)
+    lines: list[tuple[int, str, bool]] = []
+    for number, line in enumerate(code.lines[:MOST_LINES]):
+        place = by_address.get(line.address)
+        if place is not None:
+            is_single = len(place.node.outputs) == len(code.lines_of(line.address)) == 1
+            lines.append((number, line.address, is_single and place.node.type != "Const"))
+    return lines
 
 
 def _skipped_branches(debugger: loopscope.Debugger) -> list[tuple[str, str]]:
@@ -146,9 +144,8 @@ MOST_VALUES = 1500
 down.
 """
 
-_values: WeakKeyDictionary[loopscope.Debugger, tuple[int, Mapping[str, str]]] = WeakKeyDictionary()
 
-
+@cache_by_object(key=lambda debugger, *_: debugger.cursor.step, newest_only=True)
 def values_at(
     debugger: loopscope.Debugger, previews: dict[str, str] | None = None
 ) -> Mapping[str, str]:
@@ -157,15 +154,9 @@ def values_at(
 
     ``previews`` caches texts by concrete address during a run.
     """
-    step = debugger.cursor.step
-    cached = _values.get(debugger)
-    if cached is None or cached[0] != step:
-        few = len(places(debugger.model)) <= MOST_VALUES
-        cached = _values[debugger] = (
-            step,
-            dict(_previews(debugger, {} if previews is None else previews)) if few else {},
-        )
-    return cached[1]
+    if len(places(debugger.model)) > MOST_VALUES:
+        return {}
+    return dict(_previews(debugger, {} if previews is None else previews))
 
 
 def _previews(debugger: loopscope.Debugger, known: dict[str, str]) -> list[tuple[str, str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from loopscope.checks import ComputeCost, ModelCosts, costs, macs_of_node
 from loopscope.errors import EngineError, counted
 from loopscope.explain import how_often
 from loopscope.ir import Model, readable, significant
+from loopscope.object_cache import cache_by_object
 from loopscope.ops import is_tensor
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
 
@@ -96,11 +96,7 @@ class CostTable:
         return f" MACs of {counted(count, 'operation')} are unknown, because {reason}."
 
 
-_run_costs: WeakKeyDictionary[loopscope.Debugger, ModelCosts] = WeakKeyDictionary()
-_tables: WeakKeyDictionary[loopscope.Debugger, tuple[int, CostTable]] = WeakKeyDictionary()
-"""The table of each run and the number of steps of the run."""
-
-
+@cache_by_object(key=lambda debugger, inputs: debugger.steps, newest_only=True)
 def cost_table(debugger: loopscope.Debugger, inputs: Mapping[str, np.ndarray]) -> CostTable | None:
     """Return the costs of a run so far; None for a large model.
 
@@ -109,23 +105,17 @@ def cost_table(debugger: loopscope.Debugger, inputs: Mapping[str, np.ndarray]) -
     """
     if model_costs(debugger.model) is None:
         return None
-    cached = _tables.get(debugger)
-    if cached is None or cached[0] != debugger.steps:
-        costs = run_costs(debugger, inputs)
-        table = CostTable(costs.total, _rows(debugger, costs.nodes))
-        cached = _tables[debugger] = debugger.steps, table
-    return cached[1]
+    costs = run_costs(debugger, inputs)
+    return CostTable(costs.total, _rows(debugger, costs.nodes))
 
 
+@cache_by_object(key=lambda debugger, inputs: None)
 def run_costs(debugger: loopscope.Debugger, inputs: Mapping[str, np.ndarray]) -> ModelCosts:
     """Return the costs of a model for the shapes of the run's inputs, computed once per run."""
-    result = _run_costs.get(debugger)
-    if result is None:
-        known = {name: array for name, array in inputs.items() if is_tensor(array)}
-        names = debugger.model.inputs_called
-        unique = {name: array for name, array in known.items() if len(names.get(name, ())) == 1}
-        result = _run_costs[debugger] = costs(debugger.model, unique)
-    return result
+    known = {name: array for name, array in inputs.items() if is_tensor(array)}
+    names = debugger.model.inputs_called
+    unique = {name: array for name, array in known.items() if len(names.get(name, ())) == 1}
+    return costs(debugger.model, unique)
 
 
 def _rows(debugger: loopscope.Debugger, known: Mapping[str, ComputeCost]) -> tuple[CostRow, ...]:
@@ -188,20 +178,15 @@ def _number(macs: int | None) -> str:
 MOST_NODES = 20_000
 """Number of nodes up to which costs are computed; more would slow the first click on a node down.
 """
-_declared_costs: WeakKeyDictionary[Model, ModelCosts] = WeakKeyDictionary()
 
 
+@cache_by_object
 def model_costs(model: Model) -> ModelCosts | None:
     """Return the costs of a model from its declared shapes; None for a large model.
 
     They are computed once.
     """
-    if len(places(model)) > MOST_NODES:
-        return None
-    result = _declared_costs.get(model)
-    if result is None:
-        result = _declared_costs[model] = costs(model)
-    return result
+    return costs(model) if len(places(model)) <= MOST_NODES else None
 
 
 def cost_rows(

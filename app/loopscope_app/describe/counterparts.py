@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import loopscope
 from loopscope.errors import EngineError, counted
 from loopscope.ir import Address
+from loopscope.object_cache import cache_by_object
 from loopscope.view import without_iterations
 from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.loop_execution import iteration_count, place_in_loop
@@ -25,9 +25,6 @@ class Counterpart:
     step: int
     note: str = ""
     """Reason why the place does not match exactly; empty if it does."""
-
-
-_names: WeakKeyDictionary[Drifted, dict[str, str]] = WeakKeyDictionary()
 
 
 def other_model(drifted: Drifted) -> loopscope.Model | None:
@@ -75,18 +72,13 @@ def name_here(drifted: Drifted, static: str) -> str:
     return next((name for name, name_there in matches if name_there == static), "")
 
 
+@cache_by_object
 def names_there(drifted: Drifted) -> dict[str, str]:
     """Return the matching operation of the other model by static address.
 
     The matching of the compared values comes first. An operation whose value was not compared
     matches the one of the same address and type.
     """
-    if drifted not in _names:
-        _names[drifted] = _match_names(drifted)
-    return _names[drifted]
-
-
-def _match_names(drifted: Drifted) -> dict[str, str]:
     model, other, names = drifted.run.model, drifted.other, dict[str, str]()
     if other is None:
         return names

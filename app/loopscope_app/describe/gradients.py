@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from loopscope.explain import BranchWalkedBack, WalkedBack
 from loopscope.ir import (
@@ -17,11 +16,10 @@ from loopscope.ir import (
     iteration_words,
     significant,
 )
+from loopscope.object_cache import cache_by_object
 from loopscope_app.describe.node_index import places
 
 _MOST_CONSTANTS = 300
-_differentiable: WeakKeyDictionary[Model, bool] = WeakKeyDictionary()
-"""Answers of ``has_gradient``; an open model never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,10 @@ class Backward:
         return f"how {' + '.join(self.of)} changes with {', '.join(self.with_respect_to)}"
 
 
+@cache_by_object
 def has_gradient(model: Model) -> bool:
     """Return True if a model has a float output, and a float input or constant."""
-    if model not in _differentiable:
-        _differentiable[model] = bool(targets(model) and sources(model))
-    return _differentiable[model]
+    return bool(targets(model) and sources(model))
 
 
 def targets(model: Model) -> Mapping[str, str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from loopscope.checks import compared_constants
 from loopscope.errors import elided, shorten
-from loopscope.ir import LayerId, Model, Signature, significant
+from loopscope.ir import Model, Signature, significant
+from loopscope.object_cache import cache_by_object
 from loopscope_app.describe.signatures import signatures
 
 _MOST_NAMED = 3
@@ -61,7 +61,7 @@ def _same(own: np.ndarray, other: np.ndarray) -> bool:
     )
 
 
-_constants: WeakKeyDictionary[Model, Mapping[LayerId, tuple[int, ...]]] = WeakKeyDictionary()
+_compared_constants = cache_by_object(compared_constants)
 
 
 def generated_words(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
@@ -80,9 +80,7 @@ def generated_words(model: Model, inputs: Mapping[str, np.ndarray]) -> str:
 
 def _from_constants(model: Model, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the inputs whose only element is a constant that the model compares them with."""
-    constants = _constants.get(model)
-    if constants is None:
-        constants = _constants[model] = compared_constants(model)
+    constants = _compared_constants(model)
     return {
         name: array
         for name, signature in signatures(model).items()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 from loopscope.errors import neutral
+from loopscope.object_cache import cache_by_object
 
 LONGEST_NAME = 80
 Kind = Literal["none", "idle", "even", "odd", "then", "else", "heat", "nan", "failed", "shape"]
@@ -68,27 +68,18 @@ class Chart:
     first: int = 0
 
 
-_messages: WeakKeyDictionary[Chart, dict[str, Any]] = WeakKeyDictionary()
-
-
+@cache_by_object(newest_only=True)
 def message(chart: Chart, key: str) -> dict[str, Any]:
     """Return the browser's data of a chart, computed once; names of the model are cut and
     escaped.
     """
-    cached = _messages.get(chart)
-    if cached is None or cached["key"] != key:
-        # Not `asdict`, which copies every block.
-        lanes = [
-            _fields(lane)
-            | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)}
-            for lane in chart.lanes
-        ]
-        cached = _messages[chart] = _fields(chart) | {
-            "lanes": lanes,
-            "marks": [_fields(mark) for mark in chart.marks],
-            "key": key,
-        }
-    return cached
+    # Not `asdict`, which copies every block.
+    lanes = [
+        _fields(lane) | {"name": neutral(lane.name, LONGEST_NAME), "note": neutral(lane.note, 200)}
+        for lane in chart.lanes
+    ]
+    marks = [_fields(mark) for mark in chart.marks]
+    return _fields(chart) | {"lanes": lanes, "marks": marks, "key": key}
 
 
 def _fields(item: Chart | Lane | Mark) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import loopscope
 from loopscope.ir import (
@@ -21,6 +20,7 @@ from loopscope.ir import (
     graphs,
     labels,
 )
+from loopscope.object_cache import cache_by_object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,18 +46,10 @@ class IndexedNode:
         return f"{self.graph_address}/{self.labels[layer]}"
 
 
-# Weak keys: strong ones would keep the models of ended sessions alive.
-_places: WeakKeyDictionary[Model, Mapping[str, IndexedNode]] = WeakKeyDictionary()
-
-
+@cache_by_object
 def places(model: Model) -> Mapping[str, IndexedNode]:
     """Return every node by its static address; computed once per model."""
-    index = _places.get(model)
-    if index is None:
-        index = _places[model] = {
-            node.address: node for place in graphs(model) for node in _nodes_of(place)
-        }
-    return index
+    return {node.address: node for place in graphs(model) for node in _nodes_of(place)}
 
 
 def _nodes_of(place: PlacedGraph) -> list[IndexedNode]:

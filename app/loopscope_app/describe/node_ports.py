@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from loopscope.errors import EngineError
 from loopscope.ir import (
@@ -23,6 +22,7 @@ from loopscope.ir import (
     decode,
     labels,
 )
+from loopscope.object_cache import cache_by_object
 from loopscope.ops import PortNames, catalogue_for, port_names
 from loopscope.view import COLOURS, input_roles, output_role
 from loopscope_app.describe import tensor_summary
@@ -160,22 +160,18 @@ def _stored(
     return None
 
 
-_summaries: WeakKeyDictionary[Constant, tuple[str, str]] = WeakKeyDictionary()
-
-
+@cache_by_object
 def weight_summary(constant: Constant) -> tuple[str, str]:
     """Return statistics as a sentence, and a histogram as an image element; both may be empty."""
-    if constant not in _summaries:
-        try:
-            array = constant.array()
-        except (EngineError, ValueError):
-            return "", ""
-        statistics = tensor_summary.statistics(array)
-        cells = statistics.cells() if statistics is not None else []
-        words = ", ".join(f"{name} {text}" for name, text in cells)
-        counts = [int(bar["count"]) for bar in tensor_summary.histogram(array)]
-        _summaries[constant] = words, _image(counts)
-    return _summaries[constant]
+    try:
+        array = constant.array()
+    except (EngineError, ValueError):
+        return "", ""
+    statistics = tensor_summary.statistics(array)
+    cells = statistics.cells() if statistics is not None else []
+    words = ", ".join(f"{name} {text}" for name, text in cells)
+    counts = [int(bar["count"]) for bar in tensor_summary.histogram(array)]
+    return words, _image(counts)
 
 
 def _image(counts: list[int]) -> str:

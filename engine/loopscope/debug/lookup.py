@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from weakref import WeakKeyDictionary
 
 from loopscope.debug.position import OpenGraph, Position, Scene, address_of
 from loopscope.errors import AddressError, ExpressionError, ValueUnavailable, elided
@@ -13,6 +12,7 @@ from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegi
 from loopscope.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode, encode
 from loopscope.ir.address_search import ambiguous, ending, split_output, without_iterations
 from loopscope.ir.readable import as_written, readable, static_words
+from loopscope.object_cache import cache_by_object
 from loopscope.timeline.timeline import Timeline
 
 # -- addresses
@@ -280,12 +280,6 @@ def bound_of(position: Position, program: Program) -> int | None:
     return end - first
 
 
-_LABELS_BY_ENDING: WeakKeyDictionary[Program, dict[str, str | None]] = WeakKeyDictionary()
-"""Results of searches by the end of a name, cached because conditions are evaluated at every
-step.
-"""
-
-
 def region_number(program: Program, label: str) -> int | None:
     """Return the number of the instruction of a node with bodies; None for an unknown node."""
     return next(
@@ -324,17 +318,13 @@ def label_of(program: Program, name: str) -> str | None:
     exact = _find_exactly(program, name)
     if exact is not None or name.startswith(f"{ROOT}/"):
         return exact
-    cached = _LABELS_BY_ENDING.setdefault(program, {})
-    if name not in cached:
-        cached[name] = (
-            None
-            if any(_find_exactly(outer, name) for outer in program.around())
-            else _find_by_ending(program, name)
-        )
-    return cached[name]
+    return _find_by_ending(program, name)
 
 
+@cache_by_object  # conditions are evaluated at every step
 def _find_by_ending(program: Program, name: str) -> str | None:
+    if any(_find_exactly(outer, name) for outer in program.around()):
+        return None
     text, output = split_output(as_written(name.strip()))
     if without_iterations(text) != text:
         return None

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import Record, StopCause
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
+from loopscope.object_cache import cache_by_object
 from loopscope.ops.bounds import at_most
 from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import ControlFlow, Timeline
@@ -136,21 +136,21 @@ class Progress:
 _NODE_BYTES = 2000
 """Approximate bytes of a node with its ports, edges and attributes."""
 
-_MODEL_BYTES: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
-"""Bytes of each model without its plans; this part never changes."""
-
 
 def model_bytes(model: Model) -> int:
     """Return the bytes of a model: its nodes, its weights (also mapped ones), and copies that plans
     made of them.
     """
-    size = _MODEL_BYTES.get(model)
-    if size is None:
-        nodes = [node for place in graphs(model) for node in place.graph.nodes]
-        size = _MODEL_BYTES[model] = _NODE_BYTES * len(nodes) + sum(
-            len(node.constant.data) for node in nodes if node.constant is not None
-        )
-    return size + sum(plan.made_bytes for plan in plans_of(model))
+    return _file_bytes(model) + sum(plan.made_bytes for plan in plans_of(model))
+
+
+@cache_by_object
+def _file_bytes(model: Model) -> int:
+    """Return the bytes of a model without its plans; this part never changes."""
+    nodes = [node for place in graphs(model) for node in place.graph.nodes]
+    return _NODE_BYTES * len(nodes) + sum(
+        len(node.constant.data) for node in nodes if node.constant is not None
+    )
 
 
 def held_bytes(machine: Machine, values: RunValues) -> int:

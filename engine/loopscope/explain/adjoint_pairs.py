@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from loopscope.debug.lookup import must_have_begun
 from loopscope.debug.run import Run, expect_run
@@ -18,6 +17,7 @@ from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
 from loopscope.ir.address import Address, Segment, decode
 from loopscope.ir.rt_info import WalksBack
+from loopscope.object_cache import cache_by_object
 
 ADJOINT = "adjoint_of_"
 """Prefix of the backward Parameter that is the adjoint of a forward carried Parameter, whose name
@@ -73,19 +73,9 @@ class RegionPair:
         return self.inputs[numbers[0]] if numbers and numbers[0] < len(self.inputs) else ()
 
 
-_pairs_by_plan: WeakKeyDictionary[Plan, tuple[RegionPair, ...]] = WeakKeyDictionary()
-"""Cached pairs of each plan, because drawing requests them at every step."""
-
-
+@cache_by_object  # drawing requests the pairs at every step
 def ties(plan: Plan) -> tuple[RegionPair, ...]:
     """Return all forward/backward pairs of a model, those of outer graphs first."""
-    pairs = _pairs_by_plan.get(plan)
-    if pairs is None:
-        pairs = _pairs_by_plan[plan] = _find_pairs(plan)
-    return pairs
-
-
-def _find_pairs(plan: Plan) -> tuple[RegionPair, ...]:
     pairs: list[RegionPair] = []
     homes: dict[ProgramIndex, Program] = {}
     for program in plan.programs:

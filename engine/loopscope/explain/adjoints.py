@@ -60,7 +60,7 @@ class AdjointHistory:
     """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class WalkedBack:
     """An execution of a forward loop and the execution of the backward loop that belongs to it."""
 

@@ -15,16 +15,15 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 from loopscope.debug.run import Run
 from loopscope.errors import ReadError, listed, neutral, shorten
 from loopscope.ir.address import ROOT, labels
 from loopscope.ir.model import Model
 from loopscope.ir.walk import graphs
+from loopscope.object_cache import cache_by_object
 from loopscope.view.graph import GraphView, ViewNode, without_iterations
 from loopscope.view.preview import number_text
 
@@ -44,9 +43,6 @@ _BODY_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
 _MAX_NAMED = 3
 """Largest number of unmatched keys in a message."""
 Datum = float | str
-_places: WeakKeyDictionary[GraphView, tuple[NodeData, Mapping[str, list[str]]]] = (
-    WeakKeyDictionary()
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -299,22 +295,15 @@ def _value(place: str, run: Run | None, opened: Mapping[str, str], data: NodeDat
     return data.everywhere.get(static)
 
 
-@lru_cache(maxsize=8)
+@cache_by_object
 def _addresses_by_iteration(data: NodeData) -> frozenset[str]:
     """Return the static addresses that have values by iteration."""
     return frozenset(map(without_iterations, data.by_iteration))
 
 
+@cache_by_object(newest_only=True)
 def _boxes(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
-    """Return the places that each box shows. Cached for the lifetime of the view."""
-    cached = _places.get(view)
-    if cached is None or cached[0] is not data:
-        cached = _places[view] = (data, _places_of(view, data))
-    return cached[1]
-
-
-def _places_of(view: GraphView, data: NodeData) -> Mapping[str, list[str]]:
-    """Compute the places that each box shows; in copies of unrolled loops, addresses with
+    """Return the places that each box shows; in copies of unrolled loops, addresses with
     iterations.
     """
     copies: dict[str, list[ViewNode]] = {}

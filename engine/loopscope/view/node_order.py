@@ -13,12 +13,11 @@ import re
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from loopscope.ir.address import labels
 from loopscope.ir.model import LayerId, ModelGraph
+from loopscope.object_cache import cache_by_object
 
 MOST_PORTS = 6
 """Number of Parameters (or Results) up to which they come first (or last). With more of them, each
@@ -77,22 +76,9 @@ class ReadingOrder:
         return tuple(node for layer in layers for node in (*self.constants.get(layer, ()), layer))
 
 
-_cache: WeakKeyDictionary[ModelGraph, ReadingOrder] = WeakKeyDictionary()
-_lock = Lock()
-
-
+@cache_by_object
 def reading_order(graph: ModelGraph) -> ReadingOrder:
     """Return the reading order of a graph. Cached for the lifetime of the graph."""
-    with _lock:
-        order = _cache.get(graph)
-    if order is None:
-        order = _compute_order(graph)
-        with _lock:
-            _cache[graph] = order
-    return order
-
-
-def _compute_order(graph: ModelGraph) -> ReadingOrder:
     drawn = [node.id for node in graph.nodes if node.constant is None]
     fixed = {node.id for node in graph.nodes if node.constant is not None}
     inputs = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import streamlit as st
@@ -14,6 +13,7 @@ from loopscope.errors import EngineError
 from loopscope.executor import Plan
 from loopscope.explain import CodeLine, Listing, fits_in_code, listing, runnable_code
 from loopscope.ir import ROOT, Model
+from loopscope.object_cache import cache_by_object
 from loopscope.view import without_iterations
 from loopscope_app.actions import selection
 from loopscope_app.components import component
@@ -27,9 +27,6 @@ KEY = "code"
 
 _code = component("code", "code.js", style="code.css")
 _moment = component("code_moment", "code.js")
-_listings: WeakKeyDictionary[Plan, dict[str, tuple[Listing, dict[str, object]]]] = (
-    WeakKeyDictionary()
-)
 
 
 def show(session: UserSession) -> None:
@@ -63,13 +60,11 @@ def show(session: UserSession) -> None:
     )
 
 
+@cache_by_object
 def _listing(plan: Plan, root: str) -> tuple[Listing, dict[str, object]]:
-    """Return the code of a graph and the message for the browser, cached by plan and graph."""
-    listings = _listings.setdefault(plan, {})
-    if root not in listings:
-        code = listing(plan, root)
-        listings[root] = (code, shown_lines(plan, root, code))
-    return listings[root]
+    """Return the code of a graph and the message for the browser."""
+    code = listing(plan, root)
+    return code, shown_lines(plan, root, code)
 
 
 def _pick(model: Model, line: CodeLine) -> None:

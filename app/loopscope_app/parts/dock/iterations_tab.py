@@ -6,7 +6,6 @@ A model without loops has a row per If, with the branch that it took.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 
@@ -14,6 +13,7 @@ import loopscope
 from loopscope.errors import EngineError, elided
 from loopscope.explain import Matrix, MatrixRow, iteration_matrix, step_of_cell
 from loopscope.ir import IF, iteration_range, readable
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.iteration_table import (
     PAGE,
@@ -211,10 +211,6 @@ def _goes_on(row: IterationRow, loop: LoopInFocus) -> str:
 
 MATRIX_KEY = "matrix"
 
-_charts: WeakKeyDictionary[
-    loopscope.Debugger, tuple[object, lanes.Chart, Matrix, list[MatrixRow | None]]
-] = WeakKeyDictionary()
-
 
 def show_matrix(session: UserSession, loop: LoopInFocus | None, key: str = MATRIX_KEY) -> None:
     debugger = session.run.debugger
@@ -253,13 +249,12 @@ def _go_to_cell(matrix: Matrix, row: MatrixRow | None, pick: lanes.Pick) -> None
         selection.select(f"{matrix.program.address}/{row.label}")
 
 
+@cache_by_object(
+    key=lambda debugger, loop: (debugger.steps, debugger.state, loop.address), newest_only=True
+)
 def _chart(
     debugger: loopscope.Debugger, loop: LoopInFocus
 ) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
-    state = (debugger.steps, debugger.state, loop.address)
-    cached = _charts.get(debugger)
-    if cached is None or cached[0] != state:
-        matrix = iteration_matrix(debugger, loop.address)
-        chart, rows = chart_of(matrix)
-        cached = _charts[debugger] = (state, chart, matrix, rows)
-    return cached[1], cached[2], cached[3]
+    matrix = iteration_matrix(debugger, loop.address)
+    chart, rows = chart_of(matrix)
+    return chart, matrix, rows

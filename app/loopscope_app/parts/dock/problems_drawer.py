@@ -4,8 +4,6 @@ prunes.
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import streamlit as st
 
 import loopscope
@@ -13,6 +11,7 @@ from loopscope.checks import Diagnostic, Group, Runtime, Severity
 from loopscope.executor import Plan, left_out_for_outputs
 from loopscope.explain import FragileDecision, fragile
 from loopscope.ir import decode, readable, significant
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import moves, report_errors, selection
 from loopscope_app.parts.panels import repair_offer
 from loopscope_app.parts.widgets import markup
@@ -25,8 +24,8 @@ _FEW = 3
 """Number of places that are buttons at once; the rest is folded."""
 _KIND = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: ""}
 
-_fragile: WeakKeyDictionary[loopscope.Debugger, tuple[FragileDecision, ...]] = WeakKeyDictionary()
-_left_out: WeakKeyDictionary[Plan, tuple[str, ...]] = WeakKeyDictionary()
+_fragile = cache_by_object(fragile)
+_left_out = cache_by_object(left_out_for_outputs)
 
 
 def show(session: UserSession, opened: Opened) -> None:
@@ -47,9 +46,7 @@ def _show_fragile(debugger: loopscope.Debugger) -> None:
     """Show decisions of a finished run that narrower floats would turn, if there are any."""
     if debugger.state != "finished":
         return
-    if debugger not in _fragile:
-        _fragile[debugger] = fragile(debugger)
-    decisions = _fragile[debugger]
+    decisions = _fragile(debugger)
     if not decisions:
         return
     narrowest = min(decisions, key=lambda decision: decision.margin.distance)
@@ -91,12 +88,9 @@ def _go(decision: FragileDecision) -> None:
 
 def _show_left_out(plan: Plan) -> None:
     """Show what a run for the outputs prunes, if anything."""
-    if plan not in _left_out:
-        _left_out[plan] = left_out_for_outputs(plan).sentences()
-    if _left_out[plan]:
-        what = "".join(
-            f"<li>{markup.text(decode(sentence), 600)}</li>" for sentence in _left_out[plan]
-        )
+    sentences = _left_out(plan).sentences()
+    if sentences:
+        what = "".join(f"<li>{markup.text(decode(sentence), 600)}</li>" for sentence in sentences)
         markup.show(
             "A run for the outputs (<span class='mono'>loopscope run</span>, "
             "<span class='mono'>loopscope.run</span>) leaves out what makes "

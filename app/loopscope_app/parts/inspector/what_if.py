@@ -4,8 +4,6 @@ effect.
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 import streamlit as st
 
@@ -13,6 +11,7 @@ import loopscope
 from loopscope.errors import shorten
 from loopscope.explain import first_control_flow, walks_of
 from loopscope.ir import ElementType, readable_steps, significant
+from loopscope.object_cache import cache_by_object
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
 from loopscope_app.actions import views, what_if_changes
@@ -26,8 +25,6 @@ from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.user_session import UserSession, current
 
 _HELP = "Set this value by hand, and run from here with it"
-_outcomes: WeakKeyDictionary[loopscope.Debugger, tuple[int, str]] = WeakKeyDictionary()
-"""The effect of a change, by the number of steps of both runs."""
 
 
 def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> None:
@@ -158,15 +155,12 @@ def _place(address: str) -> str:
     )
 
 
+@cache_by_object(key=lambda compared: compared.run.steps + compared.other.steps, newest_only=True)
 def outcome(compared: Compared) -> str:
     """Return the effect of a change as a phrase: the iteration count of a loop, else the first
     difference.
     """
-    steps = compared.run.steps + compared.other.steps
-    cached = _outcomes.get(compared.other)
-    if cached is None or cached[0] != steps:
-        cached = _outcomes[compared.other] = (steps, _iterations(compared) or _parted(compared))
-    return cached[1]
+    return _iterations(compared) or _parted(compared)
 
 
 def _iterations(compared: Compared) -> str:

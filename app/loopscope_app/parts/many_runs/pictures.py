@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import streamlit as st
 
 from loopscope.errors import EngineError, neutral
 from loopscope.ir import significant
+from loopscope.object_cache import cache_by_object
 from loopscope.sweeps import features_of, numbers, separation
 from loopscope_app.actions import running_many
 from loopscope_app.describe import sweep_charts
@@ -57,8 +57,6 @@ def pictures(session: UserSession, sweeping: Sweeping, threshold: Threshold) -> 
 
 _USUAL_SHARE = 0.9
 """Share of the runs at or below the threshold that is proposed."""
-_sentences: WeakKeyDictionary[Sweeping, dict[tuple[str, float], str]] = WeakKeyDictionary()
-"""Sentences by column and threshold, for each sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +118,17 @@ def sentence(sweeping: Sweeping, threshold: Threshold) -> str:
     values = values[np.isfinite(values)]
     if not len(values) or values.min() == values.max():
         return ""
-    sentences = _sentences.setdefault(sweeping, {})
-    key = threshold.column, threshold.bound
-    if key not in sentences:
-        try:
-            features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
-            result = separation(sweeping.rows, threshold.column, threshold.bound, features)
-            sentences[key] = in_words(separation_words(result), sweeping.rows)
-        except EngineError as error:
-            return str(error)
-    return sentences[key]
+    try:
+        return _separation(sweeping, threshold.column, threshold.bound)
+    except EngineError as error:
+        return str(error)
+
+
+@cache_by_object
+def _separation(sweeping: Sweeping, column: str, bound: float) -> str:
+    features = features_of(sweeping.model, sweeping.samples, sweeping.rows)
+    result = separation(sweeping.rows, column, bound, features)
+    return in_words(separation_words(result), sweeping.rows)
 
 
 def _column(label: str, options: list[str], key: str) -> str:

@@ -4,11 +4,10 @@ branch.
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import streamlit as st
 
 from loopscope.errors import elided
+from loopscope.object_cache import cache_by_object
 from loopscope.sweeps import Change, Changes, changes_between
 from loopscope_app.actions import running_many
 from loopscope_app.describe import sweep_charts
@@ -21,8 +20,6 @@ from loopscope_app.state.user_session import UserSession
 
 _MAX_LINES, _HEIGHT = 8, 200
 _ROUNDINGS = ("bf16", "f16")
-_CHANGES: WeakKeyDictionary[Sweeping, Changes] = WeakKeyDictionary()
-"""Changes by the second of the two sweeps."""
 
 
 def show(session: UserSession, sweeping: Sweeping) -> None:
@@ -60,7 +57,7 @@ def _choices(session: UserSession) -> None:
 
 
 def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> None:
-    changes = _changes(sweeping, against)
+    changes = _changes(against, sweeping)
     first, *rest = changes.sentences()
     chip = markup.chip("differs", "bad") if changes.changed else markup.chip("the same", "good")
     markup.show(f"{chip} {markup.sentence(first)}")
@@ -97,13 +94,12 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
         pictures.show_chart(chart, f"many_against_chart_{session.many.generation}", _HEIGHT)
 
 
-def _changes(sweeping: Sweeping, against: Sweeping) -> Changes:
+@cache_by_object(key=lambda against, sweeping: None)
+def _changes(against: Sweeping, sweeping: Sweeping) -> Changes:
     """Return the changes over the samples that both sweeps have run."""
-    changes = _CHANGES.get(against)
-    if changes is None:
-        count = min(len(sweeping.rows), len(against.rows))
-        changes = _CHANGES[against] = changes_between(sweeping.sweep.layout, against.sweep.layout)
-        changes.add(sweeping.rows.slice(0, count), against.rows.slice(0, count))
+    count = min(len(sweeping.rows), len(against.rows))
+    changes = changes_between(sweeping.sweep.layout, against.sweep.layout)
+    changes.add(sweeping.rows.slice(0, count), against.rows.slice(0, count))
     return changes
 
 

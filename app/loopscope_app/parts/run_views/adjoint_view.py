@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from dataclasses import replace
 
 import numpy as np
 
 import loopscope
 from loopscope.explain import AdjointHistory, WalkedBack, walks_of
 from loopscope.ir import decode, iteration_words, significant
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import moves
 from loopscope_app.parts.widgets import lanes
 from loopscope_app.state.focus import LoopInFocus
@@ -29,49 +29,22 @@ _ADJOINT, _CONTRIBUTION = 46, 20
 """Heights of lanes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Walks:
-    """The pairs of a run, with their charts."""
-
-    steps: int
-    """Number of steps of the run; -1 once it is over."""
-    pairs: tuple[WalkedBack, ...]
-    charts: dict[tuple[str, bool], lanes.Chart]
-    """Charts by the forward loop, and whether a run without changes is drawn too."""
-
-
-_walks: WeakKeyDictionary[loopscope.Debugger, _Walks] = WeakKeyDictionary()
-
-
+@cache_by_object(
+    key=lambda debugger: debugger.steps if debugger.state == "paused" else "over",
+    newest_only=True,
+)
 def walks(debugger: loopscope.Debugger) -> tuple[WalkedBack, ...]:
     """Return the pairs of forward and backward loops whose backward loop has begun."""
-    return _known(debugger).pairs
+    return walks_of(debugger)
 
 
-def _known(debugger: loopscope.Debugger) -> _Walks:
-    steps = debugger.steps if debugger.state == "paused" else -1
-    known = _walks.get(debugger)
-    if known is None or known.steps != steps:
-        known = _walks[debugger] = _Walks(steps, walks_of(debugger), {})
-    return known
-
-
-def show(
-    debugger: loopscope.Debugger, walk: WalkedBack, before: WalkedBack | None, cursor: int | None
-) -> None:
+def show(walk: WalkedBack, before: WalkedBack | None, cursor: int | None) -> None:
     """Draw the norms of a pair. ``before`` is the pair in the run without values set by hand."""
-    charts = _known(debugger).charts
-    key = walk.forward, before is not None
-    if key not in charts:
-        charts[key] = chart_of(walk, before)
-    lanes.leave_room(charts[key])
-    if charts[key].lanes and walk.walked:
+    chart = chart_of(walk, before)
+    lanes.leave_room(chart)
+    if chart.lanes and walk.walked:
         lanes.show(
-            charts[key],
-            key=KEY,
-            cursor=cursor,
-            wide=1,
-            on_pick=lambda pick: _go(walk, int(pick.at)),
+            chart, key=KEY, cursor=cursor, wide=1, on_pick=lambda pick: _go(walk, int(pick.at))
         )
 
 
@@ -96,6 +69,7 @@ def _go(walk: WalkedBack, iteration: int) -> None:
         moves.seek(f"{walk.backward}[{back}]/body")
 
 
+@cache_by_object(newest_only=True)
 def chart_of(walk: WalkedBack, before: WalkedBack | None = None) -> lanes.Chart:
     """Return the norms over the forward iterations as a chart; the last place is the end.
 

@@ -5,7 +5,6 @@ cost.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 import loopscope
 from loopscope.errors import elided
 from loopscope.ir import iteration_range, iteration_words, readable, readable_steps
+from loopscope.object_cache import cache_by_object
 from loopscope.peers import Clock, Clocked, Iterations, runtime_of, time_words
 from loopscope_app.actions import moves, selection, timing
 from loopscope_app.parts.widgets import lanes, markup, place_lists
@@ -24,9 +24,6 @@ KEY, COSTS = "clock", "clock_costs"
 MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 5, 12
 _HEADER_REM = 11.0
 """Height in rem of header, controls and a line."""
-
-_charts: WeakKeyDictionary[Clock, dict[str, tuple[lanes.Chart, int]]] = WeakKeyDictionary()
-"""The chart and the number of iterations per column, by loop."""
 
 
 def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
@@ -106,44 +103,43 @@ def inside(clock: Clock, loop: Iterations) -> list[Clocked]:
     return [operation for operation in mine if len(operation.times) >= len(loop.times)][:MOST_LANES]
 
 
+@cache_by_object(key=lambda clock, loop: loop.address)
 def _chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
-    charts = _charts.setdefault(clock, {})
-    if loop.address not in charts:
-        width = -(-len(loop.times) // MOST_COLUMNS)
-        rows: list[tuple[str, str, Sequence[float]]] = [(readable(loop.address), "", loop.times)]
-        rows += [
-            (
-                readable_steps(operation.address)[-1],
-                operation.operation,
-                operation.times[: len(loop.times)],
-            )
-            for operation in inside(clock, loop)
-        ]
-        longest = max(max(_columns(times, width)) for _, _, times in rows[1:] or rows)
-        drawn = [
-            lanes.Lane(
-                name,
-                _blocks(times, width, longest if number else max(_columns(times, width))),
-                strong=not number,
-                note=kind,
-                pick=bool(number),
-            )
-            for number, (name, kind, times) in enumerate(rows)
-        ]
-        ticks = [f"{begin:,}" for begin in range(0, len(loop.times), width)]
-        unit = "iteration" if len(loop.there) == 1 else "iteration of all executions"
-        charts[loop.address] = (
-            lanes.Chart(
-                f"time of each iteration of {readable(loop.address)}",
-                unit,
-                len(ticks),
-                drawn,
-                (),
-                ticks,
-            ),
-            width,
+    """Return the chart of a loop and the number of iterations per column."""
+    width = -(-len(loop.times) // MOST_COLUMNS)
+    rows: list[tuple[str, str, Sequence[float]]] = [(readable(loop.address), "", loop.times)]
+    rows += [
+        (
+            readable_steps(operation.address)[-1],
+            operation.operation,
+            operation.times[: len(loop.times)],
         )
-    return charts[loop.address]
+        for operation in inside(clock, loop)
+    ]
+    longest = max(max(_columns(times, width)) for _, _, times in rows[1:] or rows)
+    drawn = [
+        lanes.Lane(
+            name,
+            _blocks(times, width, longest if number else max(_columns(times, width))),
+            strong=not number,
+            note=kind,
+            pick=bool(number),
+        )
+        for number, (name, kind, times) in enumerate(rows)
+    ]
+    ticks = [f"{begin:,}" for begin in range(0, len(loop.times), width)]
+    unit = "iteration" if len(loop.there) == 1 else "iteration of all executions"
+    return (
+        lanes.Chart(
+            f"time of each iteration of {readable(loop.address)}",
+            unit,
+            len(ticks),
+            drawn,
+            (),
+            ticks,
+        ),
+        width,
+    )
 
 
 def _columns(times: Sequence[float], width: int) -> list[float]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 
-import loopscope
 from loopscope.explain import compare
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import side_by_side
 from loopscope_app.describe.both_runs import Compared, Drifted
 from loopscope_app.describe.differences import (
@@ -38,12 +37,6 @@ from loopscope_app.state.view_choices import CANVASES
 KEY = "compare_differences"
 TITLES = ("value", "iteration", "here", "there")
 
-_lines: WeakKeyDictionary[Drifted, list[DifferenceLine]] = WeakKeyDictionary()
-_unfinished: WeakKeyDictionary[loopscope.Debugger, tuple[int, list[DifferenceLine]]] = (
-    WeakKeyDictionary()
-)
-"""Lines of runs that did not finish, by the other run, with the number of steps of both."""
-
 
 def show(
     session: UserSession,
@@ -59,10 +52,7 @@ def show(
     ``verdict`` replaces the sentences about the values, if given. ``outputs`` are differences that
     the values do not contain. ``note`` is a sentence below the differences.
     """
-    lines = _lines.get(drifted)
-    if lines is None:
-        values = lines_of(drifted, inputs=_other_inputs(session, drifted))
-        lines = _lines[drifted] = [*values, *outputs]
+    lines = _lines(drifted, session, outputs)
     kind = "bad" if lines else "good"
     words = headline(opened.model, lines, drifted.drift) or drifted.sentence
     show_verdict(verdict or words, kind)
@@ -86,6 +76,13 @@ def show(
             compared_canvas.show_canvas(session, opened, drifted.structure)
         else:
             compared_canvas.show(session, opened)
+
+
+@cache_by_object(key=lambda *_: None)
+def _lines(
+    drifted: Drifted, session: UserSession, outputs: Sequence[DifferenceLine]
+) -> list[DifferenceLine]:
+    return [*lines_of(drifted, inputs=_other_inputs(session, drifted)), *outputs]
 
 
 def _choose_canvases() -> None:
@@ -132,21 +129,12 @@ def show_unfinished(session: UserSession, opened: Opened, compared: Compared) ->
         compared_canvas.show(session, opened)
 
 
+@cache_by_object(key=lambda compared: compared.run.steps + compared.other.steps, newest_only=True)
 def unfinished_lines(compared: Compared) -> list[DifferenceLine]:
     """Return the first different value and the first different decision of two runs."""
-    steps = compared.run.steps + compared.other.steps
-    cached = _unfinished.get(compared.other)
-    if cached is None or cached[0] != steps:
-        result = compare(compared.run, compared.other)
-        firsts = [entry for entry in (result.first_value, result.first_control_flow) if entry]
-        cached = _unfinished[compared.other] = (
-            steps,
-            [
-                *map(parting_line, firsts),
-                *output_lines(compared.run, compared.other, 0.0),
-            ],
-        )
-    return cached[1]
+    result = compare(compared.run, compared.other)
+    firsts = [entry for entry in (result.first_value, result.first_control_flow) if entry]
+    return [*map(parting_line, firsts), *output_lines(compared.run, compared.other, 0.0)]
 
 
 def show_verdict(words: str, kind: str) -> None:

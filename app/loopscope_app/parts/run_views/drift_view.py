@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 
@@ -22,6 +21,7 @@ from loopscope.comparison import (
     spot_of,
 )
 from loopscope.ir import iteration_range, iteration_words, readable, readable_steps, significant
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import other_runs, side_by_side
 from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.parts.widgets import lanes, markup
@@ -35,9 +35,6 @@ _ROOMY, _NARROW, _MANY = 22, 14, 12
 """Heights of a lane, and up to how many lanes there is room for high ones."""
 _LEAST = 1e-8
 """Relative error below which a cell is nearly blank; an error of 1 has the full colour."""
-
-_pictures: WeakKeyDictionary[Drift, dict[str, tuple[Heat, lanes.Chart, int]]] = WeakKeyDictionary()
-"""The picture, its chart and the number of rows that it leaves out, by what is shown."""
 
 
 def show(session: UserSession, drifted: Drifted) -> None:
@@ -133,18 +130,17 @@ def _column(session: UserSession, drifted: Drifted, heat: Heat) -> float | None:
     )
 
 
+@cache_by_object
 def _chart(drift: Drift, chosen: str) -> tuple[Heat, lanes.Chart, int]:
-    cached = _pictures.setdefault(drift, {})
-    if chosen not in cached:
-        heat = (
-            heat_of_loops(drift, MOST_COLUMNS)
-            if chosen == ALL
-            else heat_of_values(drift, chosen, MOST_COLUMNS)
-        )
-        rows = _worst(heat.rows)
-        shown = Heat(rows, heat.columns)
-        cached[chosen] = shown, chart_of(drift, shown, _title(chosen)), len(heat.rows) - len(rows)
-    return cached[chosen]
+    """Return a picture, its chart and the number of rows that it leaves out."""
+    heat = (
+        heat_of_loops(drift, MOST_COLUMNS)
+        if chosen == ALL
+        else heat_of_values(drift, chosen, MOST_COLUMNS)
+    )
+    rows = _worst(heat.rows)
+    shown = Heat(rows, heat.columns)
+    return shown, chart_of(drift, shown, _title(chosen)), len(heat.rows) - len(rows)
 
 
 def _worst(rows: Sequence[HeatRow]) -> tuple[HeatRow, ...]:

@@ -44,7 +44,7 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
         is_bad = any(adjoint.fate.kind in _BAD for adjoint in walk.adjoints)
         compared_page.show_verdict(words, "bad" if is_bad else "good")
         cursor = adjoint_view.cursor_of(walk, loop_in_focus(session))
-        adjoint_view.show(debugger, walk, _without_changes(session, walk), cursor)
+        adjoint_view.show(walk, _without_changes(session, walk), cursor)
     if walk is None and debugger.state != "finished":
         canvas(session)
         return

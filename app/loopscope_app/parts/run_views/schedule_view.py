@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -22,6 +21,7 @@ from loopscope.explain import (
     schedule,
 )
 from loopscope.ir import decode
+from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
 from loopscope_app.parts.run_views import until_a_loop_runs
@@ -95,10 +95,6 @@ class Drawn:
     """Number of operations without a lane."""
 
 
-_found: WeakKeyDictionary[loopscope.Debugger, tuple[object, Dependences]] = WeakKeyDictionary()
-_drawn: WeakKeyDictionary[Dependences, tuple[object, Drawn]] = WeakKeyDictionary()
-
-
 def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) -> None:
     """Show the schedule. ``bar`` is the container for the sliders."""
     debugger = session.run.debugger
@@ -167,23 +163,19 @@ def _slow_operation(graph: Dependences) -> Slow | None:
     return Slow(*places[chosen], ticks)
 
 
+@cache_by_object(
+    key=lambda debugger, loop: (debugger.steps, debugger.state, loop.address), newest_only=True
+)
 def _dependences(debugger: loopscope.Debugger, loop: LoopInFocus) -> Dependences:
-    state = (debugger.steps, debugger.state, loop.address)
-    cached = _found.get(debugger)
-    if cached is None or cached[0] != state:
-        cached = _found[debugger] = (state, dependences(debugger, loop.address, MOST_NODES))
-    return cached[1]
+    return dependences(debugger, loop.address, MOST_NODES)
 
 
+@cache_by_object(newest_only=True)
 def _picture(graph: Dependences, window: int, workers: int, slow: Slow | None) -> Drawn:
-    cached = _drawn.get(graph)
-    chosen = (window, workers, slow)
-    if cached is None or cached[0] != chosen:
-        ticks_of = slow.ticks_of if slow is not None else operation_ticks
-        plan = schedule(graph, window, workers, ticks_of)
-        words = (*sentences(graph, plan, window, workers, ticks_of), cut(graph))
-        cached = _drawn[graph] = (chosen, picture_of(graph, plan, tuple(filter(None, words))))
-    return cached[1]
+    ticks_of = slow.ticks_of if slow is not None else operation_ticks
+    plan = schedule(graph, window, workers, ticks_of)
+    words = (*sentences(graph, plan, window, workers, ticks_of), cut(graph))
+    return picture_of(graph, plan, tuple(filter(None, words)))
 
 
 def picture_of(graph: Dependences, plan: Schedule, words: tuple[str, ...]) -> Drawn:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 import streamlit as st
 
@@ -12,6 +10,7 @@ from loopscope.comparison import Spot, cosine_words, operands
 from loopscope.errors import EngineError
 from loopscope.explain import icicle
 from loopscope.ir import readable, significant
+from loopscope.object_cache import cache_by_object
 from loopscope.view import value_preview
 from loopscope_app.actions import side_by_side
 from loopscope_app.describe import tensor_summary
@@ -27,10 +26,6 @@ from loopscope_app.state.run_in_view import ShownDifference
 
 KEY = "compare_tapes"
 _MOST_LANES = 3
-_charts: WeakKeyDictionary[Drifted, dict[tuple[str, str, str], lanes.Chart | None]] = (
-    WeakKeyDictionary()
-)
-"""Charts by the title of the run here, the loop, and the value in its body."""
 
 
 def show_tapes(
@@ -61,13 +56,16 @@ def _address(lines: list[DifferenceLine], shown: ShownDifference | None) -> str:
     return next((place for place in candidates if "[" in place), "")
 
 
+def _subject(_: Drifted, title: str, address: str) -> tuple[str, str, str]:
+    """Return the title of the run here, the loop, and the value in its body."""
+    place = place_in_loop(address)
+    return (title, place.loop, place.rest) if place else (title, "", "")
+
+
+@cache_by_object(key=_subject)
 def _chart(drifted: Drifted, title: str, address: str) -> lanes.Chart | None:
-    place, cached = place_in_loop(address), _charts.setdefault(drifted, {})
-    key = (title, place.loop if place else "", place.rest if place else "")
-    if key not in cached:
-        beside = drifted.address_there(address) if address else ""
-        cached[key] = chart_of(drifted, title, address, beside) or _steps(drifted, title)
-    return cached[key]
+    beside = drifted.address_there(address) if address else ""
+    return chart_of(drifted, title, address, beside) or _steps(drifted, title)
 
 
 def _steps(drifted: Drifted, title: str) -> lanes.Chart | None:

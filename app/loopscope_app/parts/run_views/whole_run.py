@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from collections.abc import Hashable
 
 import numpy as np
 import streamlit as st
@@ -13,6 +13,7 @@ from loopscope.debug import value_names
 from loopscope.executor import LoopRegion, Program, Slot
 from loopscope.explain import Icicle, IcicleSpan, body_begin, breakpoint_steps, icicle
 from loopscope.ir import decode, iteration_range, readable, significant
+from loopscope.object_cache import cache_by_object
 from loopscope.ops import is_tensor
 from loopscope_app.actions import moves
 from loopscope_app.describe.first_nan import SEARCHES, first_odd
@@ -26,11 +27,6 @@ _HEADER_REM = 10.5
 
 Colour = tuple[int, Slot, str]
 """Program number, slot and name of the carried value that colours the iterations."""
-
-_charts: WeakKeyDictionary[loopscope.Debugger, tuple[object, lanes.Chart, Icicle]] = (
-    WeakKeyDictionary()
-)
-"""The last picture of each run. Only the cursor moves until something new is computed."""
 
 
 def show(session: UserSession, bar: DeltaGenerator) -> None:
@@ -102,18 +98,16 @@ def _value(debugger: loopscope.Debugger, program: Program, row: int, slot: Slot)
     return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "biuf" else None
 
 
+def _picture_state(debugger: loopscope.Debugger, colour: Colour | None) -> Hashable:
+    """Return what a picture shows. Only the cursor moves while this stays the same."""
+    breakpoints = tuple(breakpoint.id for breakpoint in debugger.breakpoints.on)
+    return debugger.steps, debugger.state, colour, breakpoints
+
+
+@cache_by_object(key=_picture_state, newest_only=True)
 def _chart(debugger: loopscope.Debugger, colour: Colour | None) -> tuple[lanes.Chart, Icicle]:
-    state = (
-        debugger.steps,
-        debugger.state,
-        colour,
-        tuple(breakpoint.id for breakpoint in debugger.breakpoints.on),
-    )
-    cached = _charts.get(debugger)
-    if cached is None or cached[0] != state:
-        run = icicle(debugger)
-        cached = _charts[debugger] = (state, chart_of(debugger, run, colour), run)
-    return cached[1], cached[2]
+    run = icicle(debugger)
+    return chart_of(debugger, run, colour), run
 
 
 def chart_of(debugger: loopscope.Debugger, run: Icicle, colour: Colour | None) -> lanes.Chart:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from loopscope.builder.iterate import scan
 from loopscope.builder.operations import Operations
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import Node
+from loopscope.object_cache import cache_by_object
 from loopscope.ops.declare import Known, Operation, typed
 from loopscope.ops.derivative import Reverse, WithGaps
 
@@ -44,15 +44,10 @@ def reverse_of(
     )
 
 
-_OPERATIONS: WeakKeyDictionary[Graph, Operations] = WeakKeyDictionary()
-"""Operation functions by graph, so that they are created once per graph and not per node."""
-
-
+@cache_by_object
 def _operations(graph: Graph) -> Operations:
-    operations = _OPERATIONS.get(graph)
-    if operations is None:
-        operations = _OPERATIONS[graph] = Operations(graph.catalogue)
-    return operations
+    """Return the operation functions, which are created once per graph and not per node."""
+    return Operations(graph.catalogue)
 
 
 def filled(graph: Graph, number: float, like: Tensor) -> Tensor:
