@@ -168,6 +168,8 @@ export type Track = {
   count: number;
   /** Iteration of the cursor, from 0. */
   iteration?: number;
+  /** First step of each other loop of the main graph, and the step after its last. */
+  others?: [number, number][];
 };
 
 /** Python to canvas: the overlay of the current moment. The fields of a run are all set or all missing. */

@@ -178,7 +178,8 @@ export class Timeline {
     if (!width) tape.size = null;
     const current = currentCell(track, this.playback.step);
     const { theme } = this.root.dataset;
-    const key = `${width} ${height} ${track.first} ${last} ${track.ends.join()} ${track.branches} ${current} ${theme}`;
+    const cells = `${track.ends.join()} ${track.branches} ${track.others?.join() ?? ""}`;
+    const key = `${width} ${height} ${track.first} ${last} ${cells} ${current} ${theme}`;
     if (tape.drawn === key || !width) return;
     tape.drawn = key;
     const ratio = devicePixelRatio || 1;
@@ -192,6 +193,9 @@ export class Timeline {
     pen.font = `600 ${0.69 * rootFontSize()}px ${style.fontFamily}`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
+    pen.fillStyle = colour("line-region");
+    pen.globalAlpha = 0.1;
+    for (const [begin, end] of track.others ?? []) pen.fillRect(x(begin), 0, x(end) - x(begin), height);
     for (const [k, begin] of track.begins.entries()) {
       const [left, right] = [x(begin), x(track.ends[k])];
       const branch = { t: "then", e: "else" }[track.branches[k]] ?? "";
