@@ -66,6 +66,16 @@ test("without a run there is nothing to play", () => {
   assert.equal(playback.stepBy(1), false);
 });
 
+test("keys that were pressed before the first moment move the run then, once", () => {
+  const time = performance.now();
+  shared.earlyKeys.push({ move: "next", time: time - 60_000 }, { move: "run", time });
+  playback.receive(at(20));
+  const moves = () => toldOf("moves").flatMap(({ moves }) => moves.map((/** @type {any} */ move) => move.name));
+  assert.deepEqual(moves(), ["run"]);
+  playback.receive(at(20));
+  assert.deepEqual(moves(), ["run"]);
+});
+
 test("a step by key is painted at once with the marks of now, and told after the frame", () => {
   playback.receive(at(20));
   playback.store(sent(15, 40));
