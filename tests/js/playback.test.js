@@ -5,6 +5,7 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import { Playback } from "../../app/loopscope_app/canvas/assets/playback.js";
 import { shared } from "../../app/loopscope_app/canvas/assets/shared.js";
+import { iterationWords } from "../../app/loopscope_app/canvas/assets/timeline.js";
 import { read } from "./fixtures.js";
 import { closePage, drawFrames, element, openPage, wait } from "./page.js";
 
@@ -74,6 +75,17 @@ test("keys that were pressed before the first moment move the run then, once", (
   assert.deepEqual(moves(), ["run"]);
   playback.receive(at(20));
   assert.deepEqual(moves(), ["run"]);
+});
+
+test("the strip counts the iterations of a loop only when it has ended", () => {
+  assert.equal(iterationWords(6, 7), "iteration 6, the last of 7");
+  const words = () => playback.timeline.position.textContent;
+  playback.receive(at(20, { steps: 72, over: false }));
+  playback.timeline.drawNow();
+  assert.equal(words(), "step 20 of 72+ · iteration 1");
+  playback.receive(at(20, { steps: 72, over: true }));
+  playback.timeline.drawNow();
+  assert.equal(words(), "step 20 of 72 · iteration 1 of 7");
 });
 
 test("a step by key is painted at once with the marks of now, and told after the frame", () => {

@@ -91,8 +91,8 @@ export class Timeline {
     const last = Math.max(playback.tracks[0].last, playback.steps);
     const total = over || last > step ? ` of ${playback.formatStep(last)}${over ? "" : "+"}` : "";
     const current = iterationAt(track, step);
-    const iteration =
-      current === undefined ? "" : ` · iteration ${formatNumber(current)} of ${formatNumber(track.count)}`;
+    const count = isOpen(track, playback.steps, over) ? undefined : track.count;
+    const iteration = current === undefined ? "" : ` · ${iterationWords(current, count)}`;
     const texts = [
       track.begins.length ? "Iterations" : "Steps",
       track.title && track.begins.length ? ` of ${track.title}` : "",
@@ -226,6 +226,28 @@ function rootFontSize() {
 /** @param {number} number */
 function formatNumber(number) {
   return number.toLocaleString("en");
+}
+
+/**
+ * Return the words for an iteration, as `iteration_words` of Python does.
+ * @param {number} number
+ * @param {number | undefined} count number of iterations; undefined if it is not known yet
+ */
+export function iterationWords(number, count) {
+  const words = `iteration ${formatNumber(number)}`;
+  if (count === undefined) return words;
+  if (number + 1 < count) return `${words} of ${formatNumber(count)}`;
+  return count === 1 ? `${words}, the only one` : `${words}, the last of ${formatNumber(count)}`;
+}
+
+/**
+ * Return true if the loop of a track may still run further iterations.
+ * @param {Track} track
+ * @param {number} steps number of the last step that is known to exist
+ * @param {boolean} over true if the run cannot be continued
+ */
+function isOpen(track, steps, over) {
+  return !over && (track.ends.at(-1) ?? 0) >= steps;
 }
 
 /**
