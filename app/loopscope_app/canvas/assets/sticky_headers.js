@@ -299,7 +299,8 @@ export class StickyHeaders {
     const header = this.pool[number];
     const classes = (part.group.getAttribute("class") ?? "").replace("frame", "sticky-header");
     // Where there is little room, the reason of the ending is left out before the name is cut.
-    const state = title && width < widthOf(frame) ? part.stateText.split(", ")[0] : part.stateText;
+    const isNarrow = title && width + 1 < widthOf(frame);
+    const state = (isNarrow && /^[\d,]+ iterations?/.exec(part.stateText)?.[0]) || part.stateText;
     const texts = [title ? cluster.title : "", title ? cluster.name : "", state];
     if (header.classes !== classes) header.element.className = header.classes = classes;
     if (header.text !== texts.join("\n")) {
