@@ -80,10 +80,10 @@ test("keys that were pressed before the first moment move the run then, once", (
 test("the strip counts the iterations of a loop only when it has ended", () => {
   assert.equal(iterationWords(6, 7), "iteration 6, the last of 7");
   const words = () => playback.timeline.position.textContent;
-  playback.receive(at(20, { steps: 72, over: false }));
+  playback.receive(at(20, { tracks: [{ ...MOMENT.tracks[0], is_open: true }] }));
   playback.timeline.drawNow();
-  assert.equal(words(), "step 20 of 72+ · iteration 1");
-  playback.receive(at(20, { steps: 72, over: true }));
+  assert.equal(words(), "step 20 of 72 · iteration 1");
+  playback.receive(at(20));
   playback.timeline.drawNow();
   assert.equal(words(), "step 20 of 72 · iteration 1 of 7");
 });

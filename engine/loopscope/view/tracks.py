@@ -47,6 +47,8 @@ class Track:
     """Iteration number of the cursor, from 0."""
     count: int = 0
     """Number of iterations that have begun."""
+    is_open: bool = False
+    """True if the loop has not ended, so that ``count`` is not its number of iterations."""
     others: tuple[tuple[int, int], ...] = ()
     """First step of each other loop of the main graph, and the step after its last."""
 
@@ -63,6 +65,8 @@ class Track:
             "branches_of": self.branches_of,
             "count": self.count,
         }
+        if self.is_open:
+            data["is_open"] = True
         if self.others:
             data["others"] = self.others
         return data if self.iteration is None else data | {"iteration": self.iteration}
@@ -155,17 +159,18 @@ def _span(run: Run, loop: _Execution) -> tuple[int, int]:
 def _loop(run: Run, loop: _Execution) -> Track:
     body = loop.region.program
     rows = run.timeline.executions.rows_of(loop.region, loop.row)
-    end = _end(run, loop, rows)
+    end, is_open = _end(run, loop, rows), _is_open(run, body, rows)
     cells = _cells(run, body, rows, end)
     current = [level.row - rows[0] for level in run.moment if level.program is body]
     return Track(
         loop.title,
         cells[0].first if cells else 0,
-        end if _is_open(run, body, rows) else end - 1,
+        end if is_open else end - 1,
         tuple(cells),
         _first_if(body)[0],
         next((row for row in current if 0 <= row < rows[1] - rows[0]), None),
         rows[1] - rows[0],
+        is_open,
     )
 
 

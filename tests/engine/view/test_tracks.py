@@ -77,3 +77,11 @@ def test_the_last_track_shows_the_loop_in_focus() -> None:
     assert (whole.title, inner.title, inner.count) == ("first_loop", "inner", 2)
     assert whole.cells[1].first <= inner.first < inner.last <= whole.cells[1].end
     assert inner.iteration is None
+
+
+def test_a_loop_that_has_not_ended_is_open() -> None:
+    debugger = loopscope.Debugger(two_loops(), [np.float32(0)])
+    debugger.seek("main/first_loop[1]/body")
+    assert [track.is_open for track in tracks(debugger)] == [True]
+    debugger.run()
+    assert [track.is_open for track in tracks(debugger)] == [False]

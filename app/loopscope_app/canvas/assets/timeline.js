@@ -91,7 +91,7 @@ export class Timeline {
     const last = Math.max(playback.tracks[0].last, playback.steps);
     const total = over || last > step ? ` of ${playback.formatStep(last)}${over ? "" : "+"}` : "";
     const current = iterationAt(track, step);
-    const count = isOpen(track, playback.steps, over) ? undefined : track.count;
+    const count = track.is_open ? undefined : track.count;
     const iteration = current === undefined ? "" : ` · ${iterationWords(current, count)}`;
     const texts = [
       track.begins.length ? "Iterations" : "Steps",
@@ -238,16 +238,6 @@ export function iterationWords(number, count) {
   if (count === undefined) return words;
   if (number + 1 < count) return `${words} of ${formatNumber(count)}`;
   return count === 1 ? `${words}, the only one` : `${words}, the last of ${formatNumber(count)}`;
-}
-
-/**
- * Return true if the loop of a track may still run further iterations.
- * @param {Track} track
- * @param {number} steps number of the last step that is known to exist
- * @param {boolean} over true if the run cannot be continued
- */
-function isOpen(track, steps, over) {
-  return !over && (track.ends.at(-1) ?? 0) >= steps;
 }
 
 /**
