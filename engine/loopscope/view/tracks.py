@@ -48,7 +48,7 @@ class Track:
     count: int = 0
     """Number of iterations that have begun."""
     is_open: bool = False
-    """True if the loop has not ended, so that ``count`` is not its number of iterations."""
+    """True if further iterations may begin."""
     others: tuple[tuple[int, int], ...] = ()
     """First step of each other loop of the main graph, and the step after its last."""
 

@@ -168,7 +168,7 @@ export type Track = {
   count: number;
   /** Iteration of the cursor, from 0. */
   iteration?: number;
-  /** True if the loop has not ended; else missing. */
+  /** True if further iterations may begin; else missing. */
   is_open?: boolean;
   /** First step of each other loop of the main graph, and the step after its last. */
   others?: [number, number][];
