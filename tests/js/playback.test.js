@@ -5,6 +5,7 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import { Playback } from "../../app/loopscope_app/canvas/assets/playback.js";
 import { shared } from "../../app/loopscope_app/canvas/assets/shared.js";
+import { iterationWords } from "../../app/loopscope_app/canvas/assets/timeline.js";
 import { read } from "./fixtures.js";
 import { closePage, drawFrames, element, openPage, wait } from "./page.js";
 
@@ -64,6 +65,27 @@ test("without a run there is nothing to play", () => {
   playback.toggle();
   assert.ok(!playback.playing);
   assert.equal(playback.stepBy(1), false);
+});
+
+test("keys that were pressed before the first moment move the run then, once", () => {
+  const time = performance.now();
+  shared.earlyKeys.push({ move: "next", time: time - 60_000 }, { move: "run", time });
+  playback.receive(at(20));
+  const moves = () => toldOf("moves").flatMap(({ moves }) => moves.map((/** @type {any} */ move) => move.name));
+  assert.deepEqual(moves(), ["run"]);
+  playback.receive(at(20));
+  assert.deepEqual(moves(), ["run"]);
+});
+
+test("the strip counts the iterations of a loop only when it has ended", () => {
+  assert.equal(iterationWords(6, 7), "iteration 6, the last of 7");
+  const words = () => playback.timeline.position.textContent;
+  playback.receive(at(20, { tracks: [{ ...MOMENT.tracks[0], is_open: true }] }));
+  playback.timeline.drawNow();
+  assert.equal(words(), "step 20 of 72 · iteration 1");
+  playback.receive(at(20));
+  playback.timeline.drawNow();
+  assert.equal(words(), "step 20 of 72 · iteration 1 of 7");
 });
 
 test("a step by key is painted at once with the marks of now, and told after the frame", () => {

@@ -12,6 +12,7 @@ from loopscope_app.actions import moves
 from loopscope_app.actions.runs import new_run
 from loopscope_app.describe.controls import BY_NAME
 from loopscope_app.describe.signatures import bindings
+from loopscope_app.state.focus import loop_in_focus
 from loopscope_app.state.run_in_view import Standing
 from loopscope_app.state.user_session import UserSession, current
 
@@ -32,8 +33,10 @@ def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
         # Prefetched steps say where breakpoints pause, so the name changes with the breakpoints.
         pausing = " ".join(str(breakpoint.id) for breakpoint in debugger.breakpoints.on)
         name = f"{session.run.generation} {id(debugger)} {id(session.model.node_data)} {pausing}"
+        loop = loop_in_focus(session)
+        shown = tracks(debugger, loop.address if loop and loop.record else "")
         session.run.standing = Standing(
-            name, debugger.cursor.step, debugger.steps, debugger.state != "paused", tracks(debugger)
+            name, debugger.cursor.step, debugger.steps, debugger.state != "paused", shown
         )
     standing = session.run.standing
     if standing is None:

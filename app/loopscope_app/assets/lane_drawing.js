@@ -19,14 +19,20 @@ const LEAST_CURVE_GAP = 34; // pixels per step from which on the texts of blocks
 const DASHES = [5, 3];
 
 /**
- * Return the left border of the lanes: the width of the longest name, within limits.
+ * Return the left border of the lanes: the width of the longest name or verdict, within limits.
  * @param {CanvasRenderingContext2D} pen
  * @param {Lane[]} lanes
  * @param {number} width of the chart
  */
 export function leftOfLanes(pen, lanes, width) {
-  const widest = Math.max(...lanes.map((lane) => pen.measureText(lane.name).width), 30);
+  const texts = lanes.flatMap((lane) => (showsVerdict(lane) ? [lane.name, lane.verdict] : [lane.name]));
+  const widest = Math.max(...texts.map((text) => pen.measureText(text).width), 30);
   return Math.ceil(Math.min(widest + TEXT_GAP * 1.5, width * 0.24, 190));
+}
+
+/** @param {Pick<Lane, "verdict" | "height">} lane */
+function showsVerdict(lane) {
+  return Boolean(lane.verdict) && lane.height >= TWO_LINES;
 }
 
 /**
@@ -113,7 +119,7 @@ export class LaneDrawing {
     pen.textAlign = "left";
     pen.font = `${lane.strong ? "600 " : ""}12px ${palette.font}`;
     pen.fillStyle = lane.strong ? palette.text : palette.quiet;
-    const hasVerdict = lane.verdict && lane.height >= TWO_LINES;
+    const hasVerdict = showsVerdict(lane);
     pen.fillText(fitText(pen, lane.name, layout.left - TEXT_GAP), 0, middle - (hasVerdict ? HALF_A_LINE : 0));
     if (!hasVerdict) return;
     pen.font = `600 12px ${palette.font}`;

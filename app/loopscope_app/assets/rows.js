@@ -72,7 +72,7 @@ export class RowTable {
     if (this.titles !== titlesAsText) {
       this.titles = titlesAsText;
       const line = element("tr");
-      line.append(...titles.map((title) => Object.assign(element("th", "", title), { title })));
+      line.append(...titles.map(headOf));
       this.head.replaceChildren(line);
       this.frame.setAttribute("aria-label", `Table: ${titles.join(", ")}. Arrow keys choose a row, Enter goes there.`);
     }
@@ -117,6 +117,17 @@ export class RowTable {
     if (this.frame.scrollTop > top) this.frame.scrollTop = top;
     else if (this.frame.scrollTop < below) this.frame.scrollTop = below;
   }
+}
+
+/**
+ * Return the head of a column, which may be broken after an underscore, a dot or a slash.
+ * @param {string} title
+ */
+function headOf(title) {
+  const head = element("th");
+  head.title = title;
+  for (const part of title.split(/(?<=[_./])/)) head.append(part, element("wbr"));
+  return head;
 }
 
 /** @param {Call<Rows>} call */

@@ -1,6 +1,7 @@
 // Component of the theme: light, dark or the system's. Without a menu, it only applies the chosen theme to the page's
-// own colours, and starts the accessibility fixes of overlays.js.
+// own colours, and starts the accessibility fixes of overlays.js and the listener of early_keys.js.
 
+import { keepEarlyKeys } from "../canvas/assets/early_keys.js";
 import { chooseTheme, chosenTheme } from "../canvas/assets/streamlit.js";
 import { element } from "./element.js";
 import { watchOverlays } from "./overlays.js";
@@ -16,6 +17,7 @@ export default function ({ data, parentElement }) {
   const chosen = chosenTheme();
   document.documentElement.dataset.scheme = chosen.toLowerCase();
   watchOverlays();
+  keepEarlyKeys();
   if (!data.menu) return;
   const menu = element("fieldset", "themes");
   menu.append(element("legend", "", "Theme"));

@@ -13,7 +13,7 @@ from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.loop_execution import iteration_count, place_in_loop
 from loopscope_app.describe.node_index import moment_of, places
 
-ABSENT = "not in the other model"
+ABSENT = "does not have this operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,35 @@ def counterpart(drifted: Drifted, address: str, step: int) -> Counterpart:
         return Counterpart(beside, moment_of(other, beside))
     static = names_there(drifted).get(without_iterations(address), "") if address else ""
     if not static:
-        return Counterpart("", nearest, ABSENT if address else "")
+        if not address:
+            return Counterpart("", nearest)
+        return Counterpart("", _end_of_iteration(drifted, other, address, nearest), ABSENT)
     beside = at_moment(static, address)
     try:
         return Counterpart(beside, moment_of(other, beside))
     except EngineError:
         return _last_iteration(other, beside, nearest)
+
+
+def _end_of_iteration(
+    drifted: Drifted, other: loopscope.Debugger, address: str, otherwise: int
+) -> int:
+    """Return the last step in the other run of the innermost iteration or branch around a place;
+    ``otherwise`` if no loop or If around it matches one that ran.
+    """
+    graph = address.rpartition("/")[0]
+    while "/" in graph:
+        owner, _, name = graph.rpartition("/")
+        static = names_there(drifted).get(without_iterations(owner))
+        if static:
+            inside = Address.parse(at_moment(f"{static}/{name}/_", address))
+            try:
+                program, row = other.rows_of(inside)
+            except EngineError:
+                return otherwise
+            return other.timeline.step_at(program, row, len(program.instructions))
+        graph = owner.rpartition("/")[0]
+    return otherwise
 
 
 def _last_iteration(run: loopscope.Debugger, address: str, step: int) -> Counterpart:

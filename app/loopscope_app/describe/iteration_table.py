@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from weakref import WeakKeyDictionary
 
 import loopscope
@@ -71,18 +72,38 @@ def loop_columns(loop: IndexedNode) -> LoopTableColumns:
     targets = recorded or [
         label[edge.to_layer] for edge in body.back_edges if edge.to_layer in label
     ]
-    carried = tuple(TableColumn(short_name(decode(text)), text) for text in targets)
+    ifs = [label[node.id] for node in body.graph.nodes if node.type == IF]
+    scope = _shared_scope([decode(text) for text in (*targets, *ifs)], loop.node.name)
+    carried = tuple(_column(text, scope) for text in targets)
     condition = next(
         (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"), None
     )
-    ifs = (label[node.id] for node in body.graph.nodes if node.type == IF)
-    branches = tuple(TableColumn(short_name(decode(text)), text) for text in ifs)
+    branches = tuple(_column(text, scope) for text in ifs)
     condition_column = (
         TableColumn("continues", label[condition])
         if condition is not None and condition in label
         else None
     )
     return LoopTableColumns(carried, condition_column, branches)
+
+
+def _column(label: str, scope: str) -> TableColumn:
+    return TableColumn(short_name(decode(label).removeprefix(scope)), label)
+
+
+def _shared_scope(names: Sequence[str], loop: str) -> str:
+    """Return the scope that all names are in, with its last slash. A single name is compared with
+    the name of its loop.
+
+    >>> _shared_scope(["layers.3/attention/state", "layers.3/attention/read"], "layers.3/loop")
+    'layers.3/attention/'
+    >>> _shared_scope(["layers.3/state"], "layers.3/loop"), _shared_scope(["a/b", "c"], "loop")
+    ('layers.3/', '')
+    """
+    compared = names if len(names) > 1 else [*names, loop]
+    scopes = [name[: name.rfind("/") + 1] for name in compared]
+    shared = commonprefix(scopes)  # noqa: RUF071 - it is cut at its last slash
+    return shared[: shared.rfind("/") + 1]
 
 
 def rows(

@@ -28,7 +28,8 @@ from loopscope.view import COLOURS, input_roles, output_role
 from loopscope_app.describe import tensor_summary
 from loopscope_app.describe.node_index import IndexedNode, places
 
-_OF_LOOP = ("trip count", "execution condition")
+TRIP_COUNT = "trip count"
+_OF_LOOP = (TRIP_COUNT, "execution condition")
 _OF_IF = ("condition",)
 
 

@@ -112,10 +112,16 @@ def _latest(debugger: loopscope.Debugger, loops: bool) -> str:
     """
     by_address = places(debugger.model)
     resolve = debugger.resolver()
-    candidates = (
-        node
-        for node in reversed([*by_address.values()])
-        if (node.node.is_loop if loops else node.node.type == IF)
+    main = debugger.plan.main
+    order = {main.instructions[number].label: number for number in main.regions}
+    candidates = sorted(
+        (
+            node
+            for node in reversed([*by_address.values()])
+            if (node.node.is_loop if loops else node.node.type == IF)
+        ),
+        key=lambda node: order.get(Address.parse(node.address).segments[1].label, -1),
+        reverse=True,
     )
     return next(
         (

@@ -1,16 +1,14 @@
-"""Timeline tracks of a run: the whole run, and one track for each of the innermost open nested
-loops.
-"""
+"""Timeline tracks of a run: the whole run, and one track for each of the innermost nested loops."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from loopscope.debug.lookup import region_number
 from loopscope.debug.run import Run
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
-from loopscope.ir.address import decode
-from loopscope.timeline.timeline import Level
+from loopscope.ir.address import Address, decode
 
 MOST_CELLS = 60
 """Largest number of cells of a track."""
@@ -49,6 +47,10 @@ class Track:
     """Iteration number of the cursor, from 0."""
     count: int = 0
     """Number of iterations that have begun."""
+    is_open: bool = False
+    """True if further iterations may begin."""
+    others: tuple[tuple[int, int], ...] = ()
+    """First step of each other loop of the main graph, and the step after its last."""
 
     def as_data(self) -> dict[str, object]:
         """Return the track as numbers and lists, for JSON."""
@@ -63,63 +65,112 @@ class Track:
             "branches_of": self.branches_of,
             "count": self.count,
         }
+        if self.is_open:
+            data["is_open"] = True
+        if self.others:
+            data["others"] = self.others
         return data if self.iteration is None else data | {"iteration": self.iteration}
 
 
-def tracks(run: Run) -> tuple[Track, ...]:
-    """Return the track of the run with its outermost loops' iterations, then one per open nested
-    loop.
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    """An execution of a loop: the graph, its row, and the number of the loop's instruction."""
 
-    The innermost loop is the last.
+    graph: Program
+    row: int
+    number: int
+
+    @property
+    def title(self) -> str:
+        return decode(self.graph.instructions[self.number].label)
+
+    @property
+    def region(self) -> LoopRegion:
+        region = self.graph.instructions[self.number].region
+        assert isinstance(region, LoopRegion)
+        return region
+
+
+def tracks(run: Run, focus: str = "") -> tuple[Track, ...]:
+    """Return the track of the run, then one per nested loop; the innermost loop is the last.
+
+    The loops are those around the cursor, or ``focus`` and those around it. ``focus`` is the
+    concrete address of a loop that has begun.
     """
-    moment = run.moment
-    loops = [
-        (outer, level) for outer, level in itertools.pairwise(moment) if level.iteration is not None
-    ]
-    result = [_whole(run, loops[0] if loops else None)]
-    return (*result, *(_loop(run, outer, level) for outer, level in loops[1:][-MOST_LOOPS:]))
-
-
-def _whole(run: Run, outermost: tuple[Level, Level] | None) -> Track:
+    loops = _loops_at(run, Address.parse(focus)) if focus else _open_loops(run)
     main = run.plan.main
-    cells: list[TrackCell] = []
-    count, title, branches_of = 0, "", ""
-    for number in main.regions:
-        region = main.instructions[number].region
-        if not isinstance(region, LoopRegion) or not run.timeline.executions.calls(main, number):
-            continue
-        rows = run.timeline.executions.rows_of(region, 0)
-        cells += _cells(run, region.program, rows, _end(run, region.program, rows, main, 0, number))
-        count, title = rows[1] - rows[0], decode(main.instructions[number].label)
-        branches_of = _first_if(region.program)[0] or branches_of
-    most = MOST_CELLS * 2
-    sample = cells if len(cells) <= most else cells[:: -(-len(cells) // most)]
-    if outermost is None:
-        return Track(title, 0, run.steps, tuple(sample), branches_of, None, count)
-    first, end = _rows(run, outermost[1])
-    return Track(
-        _title(*outermost),
-        0,
-        run.steps,
-        tuple(sample),
-        branches_of,
-        outermost[1].iteration,
-        end - first if first or end else count,
-    )
+    of_main = next((loop for loop in loops if loop.graph is main), None)
+    nested = [loop for loop in loops if loop.graph is not main]
+    return (_whole(run, of_main), *(_loop(run, loop) for loop in nested[-MOST_LOOPS:]))
 
 
-def _loop(run: Run, outer: Level, level: Level) -> Track:
-    rows = _rows(run, level)
-    end = _end(run, level.program, rows, outer.program, outer.row, outer.position)
-    cells = _cells(run, level.program, rows, end)
+def _open_loops(run: Run) -> list[_Execution]:
+    """Return the loops around the cursor, outermost first."""
+    return [
+        _Execution(outer.program, outer.row, outer.position)
+        for outer, level in itertools.pairwise(run.moment)
+        if level.iteration is not None
+    ]
+
+
+def _loops_at(run: Run, address: Address) -> list[_Execution]:
+    """Return the loops around a place and the loop at the place, outermost first."""
+    loops: list[_Execution] = []
+    for end in range(2, len(address.segments) + 1, 2):
+        graph, row = run.rows_of(Address(address.segments[:end]))
+        number = region_number(graph, address.segments[end - 1].label)
+        if number is not None and isinstance(graph.instructions[number].region, LoopRegion):
+            loops.append(_Execution(graph, row, number))
+    return loops
+
+
+def _whole(run: Run, loop: _Execution | None) -> Track:
+    """Return the track of the run with the iterations of a loop of the main graph; if there is
+    none, of the last loop that began before the cursor.
+    """
+    spans = {each: _span(run, each) for each in _loops_of_main(run)}
+    if loop is None and spans:
+        begun = [each for each, (first, _) in spans.items() if first < run.cursor.step]
+        loop = begun[-1] if begun else next(iter(spans))
+    if loop is None:
+        return Track("", 0, run.steps, ())
+    others = tuple(span for each, span in spans.items() if each != loop)
+    return replace(_loop(run, loop), first=0, last=run.steps, others=others)
+
+
+def _loops_of_main(run: Run) -> list[_Execution]:
+    """Return the loops of the main graph that have begun, in their order."""
+    main = run.plan.main
+    return [
+        _Execution(main, 0, number)
+        for number in main.regions
+        if isinstance(main.instructions[number].region, LoopRegion)
+        and run.timeline.executions.calls(main, number)
+    ]
+
+
+def _span(run: Run, loop: _Execution) -> tuple[int, int]:
+    """Return the step at which a loop begins, and the step after its last."""
+    first = run.timeline.step_at(loop.graph, loop.row, loop.number)
+    rows = run.timeline.executions.rows_of(loop.region, loop.row)
+    return first, _end(run, loop, rows)
+
+
+def _loop(run: Run, loop: _Execution) -> Track:
+    body = loop.region.program
+    rows = run.timeline.executions.rows_of(loop.region, loop.row)
+    end, is_open = _end(run, loop, rows), _is_open(run, body, rows)
+    cells = _cells(run, body, rows, end)
+    current = [level.row - rows[0] for level in run.moment if level.program is body]
     return Track(
-        _title(outer, level),
+        loop.title,
         cells[0].first if cells else 0,
-        end if _is_open(run, level.program, rows) else end - 1,
+        end if is_open else end - 1,
         tuple(cells),
-        _first_if(level.program)[0],
-        level.iteration,
+        _first_if(body)[0],
+        next((row for row in current if 0 <= row < rows[1] - rows[0]), None),
         rows[1] - rows[0],
+        is_open,
     )
 
 
@@ -128,24 +179,11 @@ def _is_open(run: Run, body: Program, rows: tuple[int, int]) -> bool:
     return body.index in executions.open and rows[1] == executions.rows[body.index]
 
 
-def _end(
-    run: Run, body: Program, rows: tuple[int, int], outer: Program, row: int, instruction: int
-) -> int:
+def _end(run: Run, loop: _Execution, rows: tuple[int, int]) -> int:
     """Return the step after an execution of a loop; the number of steps if it is still open."""
-    if _is_open(run, body, rows):
+    if _is_open(run, loop.region.program, rows):
         return run.steps
-    return run.timeline.step_at(outer, row, instruction + 1)
-
-
-def _rows(run: Run, level: Level) -> tuple[int, int]:
-    """Return the range of rows of the loop execution that a level is in."""
-    assert level.iteration is not None
-    executions = run.timeline.executions
-    execution, _ = executions.parent_row(level.program, level.row)
-    assert level.program.parent is not None
-    region = level.program.region
-    assert isinstance(region, LoopRegion)
-    return executions.rows_of(region, execution)
+    return run.timeline.step_at(loop.graph, loop.row, loop.number + 1)
 
 
 def _cells(run: Run, program: Program, rows: tuple[int, int], end: int) -> list[TrackCell]:
@@ -183,7 +221,3 @@ def _branches(run: Run, program: Program, rows: range) -> list[str]:
         return [""] * len(rows)
     taken = run.timeline.executions.taken(region)
     return [("then" if taken[row] else "else") if row < len(taken) else "" for row in rows]
-
-
-def _title(outer: Level, level: Level) -> str:
-    return decode(outer.program.instructions[level.program.owner].label)

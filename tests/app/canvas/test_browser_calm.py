@@ -72,7 +72,7 @@ def test_neither_wheel_nor_keys_scroll_the_page_behind_the_whole_window(
     ("step", "words", "loop"),
     [
         ("200", "step 200 of 646 · iteration 0 of 2", "try_each_divisor, coloured by if_divides"),
-        ("9999", "step 646 of 646 · iteration 28 of 29", "for_each_candidate"),
+        ("9999", "step 646 of 646 · iteration 28, the last of 29", "for_each_candidate"),
     ],
 )
 def test_the_slider_says_the_innermost_loop_and_its_iteration(

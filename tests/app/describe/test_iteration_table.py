@@ -31,6 +31,12 @@ def test_branches_are_those_that_were_taken() -> None:
     assert (row.branches, row.complete) == (("",), False)
 
 
+def test_titles_leave_out_the_scope_that_all_columns_share() -> None:
+    debugger = begun("hybrid_stack", "twelve_tokens")
+    place = places(debugger.model)["main/layers.3%2Flinear_attn%2Ffor_each_token"]
+    assert not any("/" in column.title for column in loop_columns(place).carried)
+
+
 @pytest.mark.measured
 def test_a_body_of_many_branches_has_its_table_at_once() -> None:
     debugger = chained(64, 30)

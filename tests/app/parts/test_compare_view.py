@@ -14,7 +14,7 @@ from loopscope import builder
 from loopscope.comparison import drift
 from loopscope.peers import ComparisonReport, ValueDifference
 from loopscope_app.describe.both_runs import Drifted
-from loopscope_app.describe.counterparts import counterpart, name_here
+from loopscope_app.describe.counterparts import ABSENT, counterpart, name_here
 from loopscope_app.describe.differences import headline, lines_of, same_value
 from loopscope_app.describe.loop_execution import branches, iteration_count
 from loopscope_app.describe.node_index import moment_of
@@ -256,3 +256,24 @@ def test_an_operation_of_one_model_only_has_no_counterpart(opened: Visit) -> Non
     body = "main/for_each_sound/body"
     assert name_here(drifted, f"{body}/next_memory") == f"{body}/next_memory"
     assert name_here(drifted, f"{body}/next_memory before rounding") == ""
+
+
+def test_an_operation_without_a_counterpart_shows_the_same_iteration_there() -> None:
+    runs: list[loopscope.Debugger] = []
+    for doubles in (True, False):
+        graph = builder.Graph("one of two")
+        (last,) = builder.for_loop(
+            4,
+            lambda i, v, doubles=doubles: [(v + 1.0) * 2.0 if doubles else v + 1.0],
+            [graph.parameter("x", "f32", [])],
+            name="loop",
+        )
+        run = loopscope.Debugger(graph.model({"last": last}), [np.float32(0)])
+        run.run()
+        runs.append(run)
+    one, other = runs
+    drifted = Drifted(INPUTS, "other", drift(one, other, tolerance=0.0), "", one, other)
+    place = "main/loop[1]/body/Multiply"
+    found = counterpart(drifted, place, moment_of(drifted.run, place))
+    assert (found.address, found.note) == ("", ABSENT)
+    assert other.seek(found.step).address == "main/loop[1]/body"

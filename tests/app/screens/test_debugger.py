@@ -97,6 +97,12 @@ def test_inputs_can_be_edited(opened: Visit) -> None:
     assert "8 iterations" in page_text(press(app, "run"))
 
 
+def test_a_trip_count_without_a_limit_is_said_in_words(opened: Visit) -> None:
+    app = opened(model="sample:collatz", node="main/while_not_one", step="72")
+    tabs(app, "dock_tab").set_value("Node").run()
+    assert "no limit" in str(sent(app, "node_inputs"))
+
+
 def field(app: AppTest, number: int = 0) -> TextInput:
     return next(one for one in app.text_input if str(one.key).startswith(f"input_{number}"))
 

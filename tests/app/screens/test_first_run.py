@@ -50,6 +50,14 @@ def test_the_card_leads_from_a_press_to_two_tapes(opened: Visit) -> None:
     assert app.query_params["lesson"] == "while"
 
 
+def test_the_card_of_the_canvas_is_not_in_other_views(opened: Visit) -> None:
+    app = begun(opened)
+    press(app, "run")
+    assert "Step 3 of 4" in page_text(app)
+    app.segmented_control("view_bar").set_value("compare").run()
+    assert "Step 3 of 4" not in page_text(app)
+
+
 def containers_around(block: Block, key: str) -> list[int]:
     """Return the indices of the containers around a button, outermost first; nothing without it."""
     for index, child in block.children.items():

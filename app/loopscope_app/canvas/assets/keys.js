@@ -2,32 +2,13 @@
 // is.
 
 import { environment } from "./environment.js";
+import { KEYBOARD_WIDGETS, KEYS, TEXT_INPUTS } from "./key_names.js";
 
-/**
- * @import { Playback } from "./playback.js"
- * @import { Move } from "./protocol.js"
- */
+/** @import { Playback } from "./playback.js" */
 
-/** Moves by key. @type {Record<string, Move["name"]>} */
-const KEYS = {
-  Home: "restart",
-  ArrowLeft: "back",
-  ArrowRight: "step",
-  o: "over",
-  O: "over",
-  ArrowDown: "into",
-  ArrowUp: "out",
-  "Shift+ArrowLeft": "previous",
-  "Shift+ArrowRight": "next",
-  End: "run",
-};
 const ACTIONS = ["click", "keydown", "change", "focusout"]; // events of actions of the user that may reach Python
-/** Elements in which keys write text. */
-const TEXT_INPUTS = "input:not([type=checkbox]), textarea, select, [contenteditable=true], [role=textbox]";
 /** Regions that arrow keys scroll if they got the focus by keyboard; after a click, arrow keys move the run. */
 const SCROLL_REGIONS = "[role=region][tabindex]";
-/** Widgets that use the arrow keys themselves. */
-const KEYBOARD_WIDGETS = "[role=combobox], [role=dialog], [role=radio], [role=separator]";
 /** Elements that Space toggles if they got the focus by keyboard; after a click, Space plays the run. */
 const TOGGLES = "input[type=checkbox], summary";
 /** Tables, in which a digit starts to edit a cell. */

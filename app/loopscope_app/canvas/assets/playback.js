@@ -1,5 +1,6 @@
 // Playback: moves the picture through prefetched steps at the browser's pace. protocol/README.md describes its states.
 
+import { takeEarlyMoves } from "./early_keys.js";
 import { nextNumber, Outbox } from "./outbox.js";
 import { marksOf, Prefetched } from "./prefetched.js";
 import { shared } from "./shared.js";
@@ -120,8 +121,17 @@ export class Playback {
       this.isAhead && moment.step !== this.step && (this.playing || this.frames.has(this.step) || !this.isMovedByUser);
     if (!isOutdated && !this.isMovedByUser) this.step = moment.step;
     this.toggleOnPlayPress(moment.plays);
+    this.makeEarlyMoves();
     this.timeline.draw();
     return !isOutdated;
+  }
+
+  /** Make the moves of the keys that were pressed before this canvas had a run. */
+  makeEarlyMoves() {
+    for (const move of takeEarlyMoves()) {
+      if (move === "play") this.toggle();
+      else this.move(move);
+    }
   }
 
   /**

@@ -168,6 +168,10 @@ export type Track = {
   count: number;
   /** Iteration of the cursor, from 0. */
   iteration?: number;
+  /** True if further iterations may begin; else missing. */
+  is_open?: boolean;
+  /** First step of each other loop of the main graph, and the step after its last. */
+  others?: [number, number][];
 };
 
 /** Python to canvas: the overlay of the current moment. The fields of a run are all set or all missing. */

@@ -1,6 +1,7 @@
 // State of the page that the canvas and the components that feed it share. The first of them creates it.
 
 /**
+ * @import { EarlyKey } from "./early_keys.js"
  * @import { Canvas } from "./graph_canvas.js"
  * @import { Geometry } from "./picture.js"
  * @import { Moment } from "./protocol.js"
@@ -16,11 +17,12 @@
  * @property {Map<string, Moment>} overlays the newest overlays, by canvas key
  * @property {Map<string, (name: string, value: unknown) => void>} askers functions that request stretches from Python,
  *   by canvas key
+ * @property {EarlyKey[]} earlyKeys keys that were pressed before a canvas had a run
  */
 
 const page = /** @type {any} */ (globalThis);
-const NAME = Symbol.for("loopscope.canvas");
-page[NAME] ??= {
+const SHARED_STATE = Symbol.for("loopscope.canvas");
+page[SHARED_STATE] ??= {
   newWorker: null,
   worker: null,
   queue: Promise.resolve(),
@@ -30,7 +32,8 @@ page[NAME] ??= {
   canvases: new Map(),
   overlays: new Map(),
   askers: new Map(),
+  earlyKeys: [],
 };
 
 /** @type {Shared} */
-export const shared = page[NAME];
+export const shared = page[SHARED_STATE];

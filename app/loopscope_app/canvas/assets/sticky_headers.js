@@ -292,12 +292,16 @@ export class StickyHeaders {
    * @param {Placement} placement
    * @param {StickyFrame} frame
    */
-  showHeader(number, placement, { id, cluster, part }) {
+  showHeader(number, placement, frame) {
     const { top, width, title } = placement;
+    const { id, cluster, part } = frame;
     this.pool[number] ??= this.createHeader();
     const header = this.pool[number];
     const classes = (part.group.getAttribute("class") ?? "").replace("frame", "sticky-header");
-    const texts = [title ? cluster.title : "", title ? cluster.name : "", part.stateText];
+    // Where there is little room, the reason of the ending is left out before the name is cut.
+    const isNarrow = title && width + 1 < widthOf(frame);
+    const state = (isNarrow && /^[\d,]+ iterations?/.exec(part.stateText)?.[0]) || part.stateText;
+    const texts = [title ? cluster.title : "", title ? cluster.name : "", state];
     if (header.classes !== classes) header.element.className = header.classes = classes;
     if (header.text !== texts.join("\n")) {
       header.text = texts.join("\n");

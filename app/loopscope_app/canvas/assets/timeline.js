@@ -91,8 +91,8 @@ export class Timeline {
     const last = Math.max(playback.tracks[0].last, playback.steps);
     const total = over || last > step ? ` of ${playback.formatStep(last)}${over ? "" : "+"}` : "";
     const current = iterationAt(track, step);
-    const iteration =
-      current === undefined ? "" : ` · iteration ${formatNumber(current)} of ${formatNumber(track.count)}`;
+    const count = track.is_open ? undefined : track.count;
+    const iteration = current === undefined ? "" : ` · ${iterationWords(current, count)}`;
     const texts = [
       track.begins.length ? "Iterations" : "Steps",
       track.title && track.begins.length ? ` of ${track.title}` : "",
@@ -178,7 +178,8 @@ export class Timeline {
     if (!width) tape.size = null;
     const current = currentCell(track, this.playback.step);
     const { theme } = this.root.dataset;
-    const key = `${width} ${height} ${track.first} ${last} ${track.ends.join()} ${track.branches} ${current} ${theme}`;
+    const cells = `${track.ends.join()} ${track.branches} ${track.others?.join() ?? ""}`;
+    const key = `${width} ${height} ${track.first} ${last} ${cells} ${current} ${theme}`;
     if (tape.drawn === key || !width) return;
     tape.drawn = key;
     const ratio = devicePixelRatio || 1;
@@ -192,6 +193,9 @@ export class Timeline {
     pen.font = `600 ${0.69 * rootFontSize()}px ${style.fontFamily}`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
+    pen.fillStyle = colour("line-region");
+    pen.globalAlpha = 0.1;
+    for (const [begin, end] of track.others ?? []) pen.fillRect(x(begin), 0, x(end) - x(begin), height);
     for (const [k, begin] of track.begins.entries()) {
       const [left, right] = [x(begin), x(track.ends[k])];
       const branch = { t: "then", e: "else" }[track.branches[k]] ?? "";
@@ -222,6 +226,18 @@ function rootFontSize() {
 /** @param {number} number */
 function formatNumber(number) {
   return number.toLocaleString("en");
+}
+
+/**
+ * Return the words for an iteration, as `iteration_words` of Python does.
+ * @param {number} number
+ * @param {number | undefined} count number of iterations; undefined if it is not known yet
+ */
+export function iterationWords(number, count) {
+  const words = `iteration ${formatNumber(number)}`;
+  if (count === undefined) return words;
+  if (number + 1 < count) return `${words} of ${formatNumber(count)}`;
+  return count === 1 ? `${words}, the only one` : `${words}, the last of ${formatNumber(count)}`;
 }
 
 /**

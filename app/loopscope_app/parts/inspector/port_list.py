@@ -10,12 +10,13 @@ import streamlit as st
 
 import loopscope
 from loopscope.errors import elided
+from loopscope.explain import is_no_limit
 from loopscope.ir import Body, Model, OutputRef, decode, labels
 from loopscope.view import input_roles, output_role
 from loopscope_app.actions import selection
 from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.node_index import IndexedNode, with_output
-from loopscope_app.describe.node_ports import NodePort, input_ports, output_ports
+from loopscope_app.describe.node_ports import TRIP_COUNT, NodePort, input_ports, output_ports
 from loopscope_app.parts.inspector import node_in_view
 from loopscope_app.parts.widgets import markup, place_lists
 from loopscope_app.state.user_session import place as put
@@ -57,6 +58,8 @@ def _input_line(
         if debugger and graph
         else ""
     )
+    if port.name == TRIP_COUNT and value.lstrip("-").isdigit() and is_no_limit(int(value)):
+        value = "no limit"
     source = decode(label)
     name = elided(_without_shared_scope(source, place.node.name), 60)
     detail = " · ".join(filter(None, (port.role, port.type, f"from {name}")))

@@ -15,11 +15,15 @@ from loopscope_app.state.user_session import UserSession
 
 
 def show(session: UserSession) -> None:
-    """Show the card with the next step. The canvas stays usable around it."""
+    """Show the card with the next step, beside what it speaks of: its last words in Compare, all
+    others in Debug.
+    """
     if not session.learning.first_run or session.run.debugger is None:
         return
     lesson_actions.note_progress(session)
     done = session.learning.first_steps
+    if session.view and done < ALL_STEPS:
+        return
     with st.container(key="first_run", border=True, gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", key="first_run_head"):
             title = f"Step {done + 1} of {ALL_STEPS}" if done < ALL_STEPS else "What next?"
