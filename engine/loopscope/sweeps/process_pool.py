@@ -147,9 +147,9 @@ class ProcessPool:
         _end(worker.process, time.monotonic() + _END_SECONDS)
         if not worker.is_ready:
             raise EngineError(
-                f"a worker process of the sweep ended while it started (exit code "
-                f"{worker.process.exitcode}): a script that starts processes needs the usual "
-                '`if __name__ == "__main__":`; workers=1 runs without processes'
+                "a worker process of the sweep ended while it started (exit code "
+                f"{worker.process.exitcode}): {_start_advice(worker.process.exitcode)}; "
+                "workers=1 runs without processes"
             )
         if worker.chunks:
             worker.chunks[0].failures += 1
@@ -183,6 +183,13 @@ def _start() -> _Worker:
         process.start()
     worker_end.close()
     return _Worker(process, parent_end)
+
+
+def _start_advice(exit_code: int | None) -> str:
+    """Return what to do about a worker that ended while it started."""
+    if exit_code is not None and exit_code < 0:  # a signal, as of a system without memory
+        return "another process or a lack of memory ended it, so try fewer --workers"
+    return 'a script that starts processes needs the usual `if __name__ == "__main__":`'
 
 
 def _end(process: BaseProcess, until: float) -> None:

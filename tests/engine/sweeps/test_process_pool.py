@@ -18,6 +18,7 @@ import loopscope
 from loopscope.errors import EngineError
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
+from loopscope.sweeps import process_pool
 from loopscope.sweeps.batch import Stop
 from loopscope.sweeps.job import SweepJob, rows_in_parallel
 from loopscope.sweeps.process_pool import ProcessPool
@@ -75,11 +76,28 @@ def test_no_process_of_a_sweep_listens_on_tcp() -> None:
 
 def test_a_lost_worker_has_its_chunks_done_again() -> None:
     order, batches = order_and_chunks()
-    rows = rows_in_parallel(ProcessPool(order, 2), iter(batches), Stop())
+    pool = ProcessPool(order, 2)
+    rows = rows_in_parallel(pool, iter(batches), Stop())
     first = next(rows)
-    os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGKILL)
+    os.kill(next(one.process.pid for one in pool._workers if one.is_ready) or 0, signal.SIGKILL)
     assert numbers_of([first, *rows]) == list(range(1, 161))
     assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = process_pool._start
+
+    def killed() -> process_pool._Worker:
+        worker = start()
+        os.kill(worker.process.pid or 0, signal.SIGKILL)
+        return worker
+
+    monkeypatch.setattr(process_pool, "_start", killed)
+    order, batches = order_and_chunks()
+    with pytest.raises(EngineError, match=r"exit code -9\): another process or a lack of memory"):
+        next(rows_in_parallel(ProcessPool(order, 1), iter(batches), Stop()))
 
 
 def test_a_sweep_that_is_left_ends_its_processes() -> None:

@@ -2,6 +2,7 @@
 
 import { KEYBOARD_WIDGETS, KEYS, TEXT_INPUTS } from "./key_names.js";
 import { shared } from "./shared.js";
+import { hasTransport } from "./streamlit.js";
 
 /** @import { Move } from "./protocol.js" */
 /** @typedef {{ move: Move["name"] | "play", time: number }} EarlyKey */
@@ -37,7 +38,7 @@ function keep(event) {
     return;
   }
   if (shared.earlyKeys.length < MOST) shared.earlyKeys.push({ move, time: performance.now() });
-  if (document.querySelector(".st-key-transport")) event.stopImmediatePropagation(); // else the button moves, too
+  if (hasTransport()) event.stopImmediatePropagation(); // else the button moves, too
 }
 
 /**

@@ -54,6 +54,11 @@ export const OVERLAYS = "#stFloatingOverlayPortal:not([role])";
 /** The field for files, before overlays.js makes it visible to screen readers. */
 export const FIELD_FOR_FILES = '[data-testid="stFileUploaderDropzone"][role="presentation"]';
 
+/** Return true if the buttons that move through the run are on the page. */
+export function hasTransport() {
+  return document.querySelector(".st-key-transport") !== null;
+}
+
 /** The dock beside the canvas. */
 export const DOCK_OF_PAGE = ".st-key-dock";
 
