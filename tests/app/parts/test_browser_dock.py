@@ -50,7 +50,7 @@ def test_a_node_is_found_with_one_key_and_its_line_of_code_is_shown(
     page.keyboard.type("multiply sentence")
     page.keyboard.press("Enter")
     expect(page.locator(".st-key-dock")).to_contain_text("next_sentence_probability")
-    page.get_by_text("Code", exact=True).click()
+    page.get_by_text("Code", exact=True).first.click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("next_sentence_probability")
     page.locator(".st-key-code .row.live", has_text="is_confident = ").click()
     expect(page.locator(".st-key-code .row.chosen")).to_contain_text("is_confident")
