@@ -9,7 +9,7 @@ import streamlit as st
 from loopscope_app.actions import preparing, views
 from loopscope_app.parts.frame import graph_canvas, header, notice, page_address, run_progress
 from loopscope_app.parts.panels import first_run
-from loopscope_app.state.user_session import UserSession, current, keep
+from loopscope_app.state.user_session import PATIENCE, UserSession, current, keep
 from loopscope_app.state.view_choices import DEBUG, KEPT
 
 
@@ -31,6 +31,11 @@ def _page(session: UserSession, content: Callable[[UserSession], None]) -> None:
     if session.run.running is not None:
         run_progress.show()
         return
+    if session.run.fitting is not None and not session.run.fitting.over:
+        session.run.fitting.done(PATIENCE)
+        if not preparing.look_at_fit(session):
+            run_progress.fitting(session)  # the content would run with inputs that may not fit
+            return
     notice.show(session)
     content(session)
     first_run.show(session)

@@ -88,6 +88,10 @@ def _statistics(array: np.ndarray) -> str:
     )
 
 
+_FLOATS = st.column_config.NumberColumn(format="%.7g")
+"""Seven digits, as many as f32 has; otherwise the table writes 1e-16 as a row of zeros."""
+
+
 def _tables(array: np.ndarray) -> None:
     if not array.size:
         markup.show("It has no elements.", "quiet")
@@ -119,11 +123,14 @@ def _tables(array: np.ndarray) -> None:
             step=tensor_summary.TABLE_COLUMNS,
             key=f"value_first_column_{matrix.shape[1]}",
         )
+    table = tensor_summary.table(matrix, first, first_column)
+    has_floats = table.dtypes.iloc[0].kind == "f"
     st.dataframe(
-        tensor_summary.table(matrix, first, first_column),
+        table,
         height="auto" if matrix.shape[0] < 7 else 265,
         width="stretch",
         hide_index=matrix.shape[0] == 1,
+        column_config=dict.fromkeys(table.columns, _FLOATS) if has_floats else None,
         key="value_table",
     )
     bars = tensor_summary.histogram(array) if array.size >= 32 else []
