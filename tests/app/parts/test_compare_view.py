@@ -34,6 +34,21 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"loopscope_app.actions.{module}.PATIENCE", 60.0)
 
 
+def test_a_model_with_open_lengths_is_compared_from_its_address(
+    opened: Visit, tmp_path: Path
+) -> None:
+    """The run that is compared has the inputs that fit, not those that were generated first."""
+    graph = builder.Graph("open")
+    x = graph.parameter("x", "f32", [-1])
+    file = tmp_path / "open.xml"
+    loopscope.write_model(graph.model(builder.ops.reshape(x, [2, 32], special_zero=False)), file)
+    app = opened(model=str(file), view="compare")
+    app.segmented_control("compare_kind").set_value(RUNTIME).run()
+    app.button("compare_run").click().run()
+    assert not app.error, app.error[0].value
+    assert "agree" in page_text(app)
+
+
 def test_other_inputs_are_compared_at_once(opened: Visit) -> None:
     app = opened(model="sample:collatz", view="compare")
     words = page_text(app)
