@@ -155,7 +155,7 @@ def _place(address: str) -> str:
     )
 
 
-@cache_by_object(key=lambda compared: compared.run.steps + compared.other.steps, newest_only=True)
+@cache_by_object(key=lambda compared: (compared.run.steps, compared.other.steps), newest_only=True)
 def outcome(compared: Compared) -> str:
     """Return the effect of a change as a phrase: the iteration count of a loop, else the first
     difference.

@@ -94,7 +94,10 @@ def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> Non
         pictures.show_chart(chart, f"many_against_chart_{session.many.generation}", _HEIGHT)
 
 
-@cache_by_object(key=lambda against, sweeping: None)
+@cache_by_object(
+    key=lambda against, sweeping: (id(sweeping), len(sweeping.rows), len(against.rows)),
+    newest_only=True,
+)
 def _changes(against: Sweeping, sweeping: Sweeping) -> Changes:
     """Return the changes over the samples that both sweeps have run."""
     count = min(len(sweeping.rows), len(against.rows))

@@ -117,7 +117,9 @@ def layer_normalization(
     stash_type: int,
 ) -> tuple[Array, ...]:
     """Return the data with mean 0 and variance 1 over the axes from ``axis``, times ``scale`` plus
-    ``bias``; also the mean, and 1 divided by the standard deviation, both in f32.
+    ``bias``.
+
+    Also return the mean, and 1 divided by the standard deviation, both in f32.
     """
     if stash_type != 1:
         raise ValueError(f"stash_type is {stash_type}, expected 1: the steps are computed in f32")
