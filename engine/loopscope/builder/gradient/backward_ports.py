@@ -94,9 +94,12 @@ class Span:
 
 def _length(graph: Graph, whole: Tensor, axis: int) -> Number:
     known = whole.shape.at(axis)
-    if known.is_static:
-        return known.length
-    lengths = graph.apply("ShapeOf", (whole,), {})[0]
+    return known.length if known.is_static else length_of(graph, whole, axis)
+
+
+def length_of(graph: Graph, tensor: Tensor, axis: int) -> Tensor:
+    """Return the length of an axis as an i64 vector of one element."""
+    lengths = graph.apply("ShapeOf", (tensor,), {})[0]
     return graph.apply("Gather", (lengths, np.array([axis]), np.array(0)), {})[0]
 
 

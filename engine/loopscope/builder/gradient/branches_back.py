@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from loopscope.builder.branches import build_if
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.gradient.loops_back import Reverse
+from loopscope.builder.gradient.backward_body import Reverse
 from loopscope.builder.gradient.node_edits import adopt, drop_unused
 from loopscope.builder.gradient.rules import filled
 from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, check_repeatable

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loopscope.builder.frame import GraphFrame
+from loopscope.builder.gradient.backward_body import Reverse
 from loopscope.builder.gradient.branches_back import back_through_if
-from loopscope.builder.gradient.loops_back import Reverse, back_through_loop
+from loopscope.builder.gradient.loops_back import back_through_loop
 from loopscope.builder.gradient.rules import adjoints_of_inputs
 from loopscope.builder.gradient.step import GradientStep
 from loopscope.builder.graph_builder import Graph
