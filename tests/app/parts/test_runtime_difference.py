@@ -11,7 +11,7 @@ FIRST = ValueDifference("main/Round_2", 2, "330 at [3,10]", "331 at [3,10]")
 
 
 @pytest.mark.parametrize(
-    "cause", ["Computed from what A 1 has for its inputs, Round_2 is the same here.", ""]
+    "cause", ["Recomputed from the inputs that A 1 has, Round_2 equals its value.", ""]
 )
 def test_a_known_cause_follows_the_first_difference(cause: str) -> None:
     words = other_programs.verdict(ComparisonReport("A 1", (), FIRST, cause=cause), None)

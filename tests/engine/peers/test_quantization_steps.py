@@ -275,7 +275,7 @@ def test_a_value_that_turns_on_the_rounding_of_its_inputs_says_so(
         {"x": np.arange(1, 65, dtype=np.float32).reshape(4, 16)},
     )
     assert (report.first is not None) is turns
-    assert ("Floor_1 is the same here" in report.sentence) is turns, report.sentence
+    assert ("Floor_1 equals its value" in report.sentence) is turns, report.sentence
 
 
 def test_a_rounding_that_the_runtime_leaves_out_is_named(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_rounding_that_the_runtime_leaves_out_is_named(tmp_path: Path) -> None
     assert report.first is not None
     assert report.first.address == "main/Cast_1"
     assert (
-        "leaves out the rounding to f16 before Cast_1: its numbers there are none that f16 holds."
+        "omits the rounding to f16 before Cast_1: its values there are not representable in f16."
         in report.sentence
     )
 

@@ -59,7 +59,9 @@ def against_source(
     if run.state != "finished":
         raise EngineError("only a run that has finished can be compared with its source")
     if run.overrides.slots:
-        raise EngineError("values were set by hand in this run, which the source program cannot do")
+        raise EngineError(
+            "a run whose values were edited cannot be compared with its source program"
+        )
     source_run = run_source(source, run.model, inputs, Patience(seconds, stopped))
     side = runtime_side(
         run, inputs, tolerance=tolerance, seconds=seconds, document=document, stopped=stopped
