@@ -144,6 +144,9 @@ def _report_missing_set(session: UserSession, name: str) -> None:
 def _show_view(session: UserSession, link: Link) -> None:
     if link.view in VIEWS:
         session.view = link.view
+    elif link.view and session.message is None:
+        words = f"the link names the view {shorten(repr(link.view), 60)}, which does not exist: "
+        session.message = Message(f"{words}this is the view Debug", "info")
     if link.view == "compare" and link.other_set:
         place(CHOICE, link.other_set)
     if link.view == "many" and link.runs:

@@ -302,18 +302,14 @@ def _show_first_of(session: UserSession, address: str) -> None:
 
 
 def begin_agreement(session: UserSession) -> None:
-    """Start the comparison of the open model, once, on a user's own machine."""
+    """Start the comparison of the open model, once for its inputs, on a user's own machine."""
     opened = session.model.opened
     if opened is None or not LAUNCH.compares or LAUNCH.server:
         return
     if opened.pending or len(session.model.inputs) != len(opened.model.inputs):
         return
     known = session.model.agreement
-    if (
-        known is not None
-        and known.opened.model is opened.model
-        and not known.failed_before(session.model.inputs)
-    ):
+    if known is not None and known.is_for(opened, session.model.inputs):
         return
     session.model.agreement = Agreement(opened, session.model.inputs)
     session.model.agreement.begin()

@@ -55,9 +55,9 @@ class Agreement:
         )
         self.thread.start()
 
-    def failed_before(self, inputs: Mapping[str, np.ndarray]) -> bool:
-        """Return True if the report is missing, and ``inputs`` are other ones."""
-        return self.over and self.report is None and self.inputs is not inputs
+    def is_for(self, opened: Opened, inputs: Mapping[str, np.ndarray]) -> bool:
+        """Return True if the report is, or will be, about this model and these inputs."""
+        return self.opened.model is opened.model and self.inputs is inputs
 
 
 def is_small(opened: Opened) -> bool:

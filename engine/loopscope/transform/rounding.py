@@ -76,9 +76,9 @@ def round_model(
     unused = next((text for text in rounding if text not in used_texts), None)
     if unused is not None:
         raise AddressError(
-            f"nothing is rounded by {shorten(unused)!r}: it names no value of floats. "
-            "An address without iterations is expected, such as "
-            "main/loop/body/state, or an end of one; * stands for any text"
+            f"{shorten(unused)!r} matches no float value, so nothing is rounded: expected an "
+            "address without iterations such as main/loop/body/state, or the end of one; "
+            "* stands for any text"
         )
     return RoundedModel(
         replace(model, graph=graphs_done[id(model.graph)].graph, file=""),

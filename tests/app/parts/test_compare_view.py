@@ -161,6 +161,24 @@ def test_the_badge_shows_the_comparison_with_the_runtime(
     assert ["words (output)", "", "3", "4"] in sent(app, "compare_differences")["cells"]
 
 
+def test_the_badge_is_absent_for_other_inputs(opened: Visit) -> None:
+    app = opened(model="sample:decoder")
+    model = app.session_state["loopscope"].model
+    report = ComparisonReport("OpenVINO 1", (), None)
+    model.agreement = Agreement(model.opened, model.inputs, report, over=True)
+    assert "agreement_badge" in [button.key for button in app.run().button]
+    model.inputs = dict(model.inputs)
+    assert "agreement_badge" not in [button.key for button in app.run().button]
+
+
+@pytest.mark.parametrize(("sample", "floats"), [("collatz", False), ("decoder", True)])
+def test_lower_precision_is_offered_where_there_are_floats(
+    opened: Visit, sample: str, floats: bool
+) -> None:
+    app = opened(model=f"sample:{sample}", view="compare")
+    assert ("Lower precision" in app.segmented_control("compare_kind").options) is floats
+
+
 def test_the_first_value_that_differs_is_shown(
     opened: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def test_values_rounded_to_a_narrower_type(compared: Callable[..., AppTest]) -> 
 
 def test_a_pattern_that_names_nothing_is_an_error(compared: Callable[..., AppTest]) -> None:
     app = compared("linear_attention", ROUNDED, compare_round_what="main/nothing")
-    assert "it names no value of floats" in app.error[0].value
+    assert "matches no float value" in app.error[0].value
 
 
 def written(folder: Path, name: str, factor: float, least: float) -> Path:

@@ -172,6 +172,19 @@ def test_a_link_to_inputs_that_are_not_there_says_so(opened: Visit) -> None:
     )
 
 
+def test_a_link_to_a_view_that_is_not_there_says_so(opened: Visit) -> None:
+    assert "the view 'lanes'" in opened(model="sample:collatz", view="lanes").info[0].value
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [("1", "It has not run yet."), ("9999", "It did not run.")]
+)
+def test_an_operation_of_the_other_branch_did_not_run(opened: Visit, step: str, words: str) -> None:
+    node = "main/early_exit/else/hidden"
+    app = opened(model="sample:early_exit", node=node, step=step, tab="node")
+    assert words in page_text(app)
+
+
 @pytest.mark.parametrize("tab", DOCK.options)
 @pytest.mark.parametrize("sample", ["slice_and_concatenate", "keras_gru", "diverging_training"])
 def test_every_tab_shows_every_kind_of_model(opened: Visit, sample: str, tab: str) -> None:

@@ -238,8 +238,8 @@ def test_an_end_of_several_addresses_is_refused_with_some_of_them() -> None:
 @pytest.mark.parametrize(
     ("pattern", "to", "error", "told"),
     [
-        ("main/*/nothing", "bf16", AddressError, "names no value of floats"),
-        ("main/tokens", "bf16", AddressError, "names no value of floats"),  # integers
+        ("main/*/nothing", "bf16", AddressError, "matches no float value"),
+        ("main/tokens", "bf16", AddressError, "matches no float value"),  # integers
         ("main/*/S", "fp4", InputError, "expected bf16, f16"),
     ],
 )

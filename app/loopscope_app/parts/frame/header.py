@@ -142,7 +142,7 @@ def _show_agreement(session: UserSession) -> None:
     """Show the badge once the comparison is over; nothing without a report."""
     side_by_side.begin_agreement(session)
     agreement, opened = session.model.agreement, session.model.opened
-    if agreement is None or opened is None or agreement.opened.model is not opened.model:
+    if agreement is None or opened is None or not agreement.is_for(opened, session.model.inputs):
         return
     with st.container(key="agreement"):
         if agreement.over:

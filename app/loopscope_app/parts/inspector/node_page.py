@@ -186,7 +186,8 @@ def _show_value(
     if debugger is None:
         markup.show("The model cannot be run: see its problems.", "quiet")
     elif array is None:
-        markup.show("It has not run yet.", "quiet")
+        is_over = debugger.cursor.kind == "finished"
+        markup.show("It did not run." if is_over else "It has not run yet.", "quiet")
     elif isinstance(array, EngineError):
         markup.show(markup.sentence(array), "quiet")
     else:

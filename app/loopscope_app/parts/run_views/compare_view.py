@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from loopscope.ir import is_trace
+import loopscope
+from loopscope.ir import graphs, is_trace
+from loopscope.object_cache import cache_by_object
 from loopscope.peers import runtime_of
 from loopscope_app.actions import side_by_side
 from loopscope_app.parts.run_views import compared_page, other_programs, other_run
@@ -92,12 +94,24 @@ def kinds_of(session: UserSession, opened: Opened, runtime: str) -> dict[str, st
     kinds = {INPUTS: "Other inputs"} if other_sets(session, opened) else {}
     if runtime:
         kinds[RUNTIME] = runtime
-    kinds[ROUNDED] = "Lower precision"
+    if _has_floats(opened.model):
+        kinds[ROUNDED] = "Lower precision"
     if not session.run.changes:
         kinds[MODEL] = "Another model"
         if paths_allowed(st.get_option("server.address")):
             kinds[SOURCE] = "Source program"
     return kinds
+
+
+@cache_by_object
+def _has_floats(model: loopscope.Model) -> bool:
+    """Return True if a value of the model is a float, or may be one."""
+    return any(
+        port.element_type is None or port.element_type.is_float
+        for place in graphs(model)
+        for node in place.graph.nodes
+        for port in node.outputs
+    )
 
 
 def other_sets(session: UserSession, opened: Opened) -> dict[str, str]:
