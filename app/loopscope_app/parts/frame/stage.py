@@ -191,7 +191,9 @@ def _show_transport(session: UserSession) -> None:
                 "Check and run", key="transport_prepare", on_click=preparing.again, type="primary"
             )
         return
-    at_start, at_end = debugger.cursor.step == 0, debugger.cursor.kind == "finished"
+    cursor = debugger.cursor
+    has_failed = debugger.state == "failed" and cursor.step == debugger.steps
+    at_start, at_end = cursor.step == 0, cursor.kind == "finished" or has_failed
 
     def button(control: TransportButton) -> None:
         st.button(
