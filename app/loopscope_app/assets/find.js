@@ -42,6 +42,8 @@ if (!finders.listening) {
 // Milliseconds after which an unanswered message is sent again: an opening page may lose one.
 const RETRY_INTERVAL = 1000;
 const ATTEMPTS = 5;
+// How often the open finder takes the focus back from a menu that opened after it. Bounded, since a menu may do the same.
+const FOCUS_RETURNS = 5;
 
 /** @type {(target: Element, attributes: Record<string, string>) => void} */
 const setAttributes = (target, attributes) => {
@@ -78,6 +80,8 @@ class Finder {
   entersOnAnswer = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   retryTimer = undefined;
+  /** How often the focus was taken back since the finder was opened. */
+  focusReturns = 0;
 
   /** @param {HTMLElement} parent */
   constructor(parent) {
@@ -114,15 +118,23 @@ class Finder {
       timer = setTimeout(() => this.search(), 70);
     });
     this.veil.addEventListener("keydown", (event) => this.handleKey(event));
+    this.field.addEventListener("blur", () => setTimeout(() => this.keepFocus()));
   }
 
   open() {
     if (finders.shown !== this) this.focusedBefore = focusedElement();
+    this.focusReturns = 0;
     finders.shown = this;
     this.veil.classList.add("open");
     this.field.select();
     this.field.focus();
     this.search();
+  }
+
+  /** Take the focus back if another element of the page took it. */
+  keepFocus() {
+    if (finders.shown !== this || !document.hasFocus() || focusedElement() === this.field) return;
+    if (this.focusReturns++ < FOCUS_RETURNS) this.field.focus();
   }
 
   search() {

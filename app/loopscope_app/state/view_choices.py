@@ -57,6 +57,14 @@ class Look:
             place(self.key, match)
             place(f"{self.key}_shows", self._shows() + 1)
 
+    def choose_from(self, tabs_key: str) -> None:
+        """Take the option of tabs, unless ``show`` has replaced these tabs since.
+
+        Streamlit calls the callback of replaced tabs if a busy page sends their state once more.
+        """
+        if tabs_key == self.tabs_key():
+            place(self.key, widget(tabs_key))
+
     def begin(self, option: str, offered: Sequence[str]) -> None:
         """Choose an option if none of those offered is chosen."""
         if widget(self.key) not in offered:

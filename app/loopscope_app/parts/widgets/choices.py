@@ -28,14 +28,10 @@ def show_tabs(
         required=True,
         label_visibility="collapsed",
         width=width,
-        on_change=_choose,
-        args=(look, key),
+        on_change=look.choose_from,
+        args=(key,),
     )
     return look.shown()
-
-
-def _choose(look: Look, key: str) -> None:
-    place(look.key, widget(key))
 
 
 COST = "node_colours_cost"
