@@ -95,9 +95,6 @@ APP = {
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""
 
-CIRCLES = {"loopscope.builder": "a tensor knows the graph that it is in, which makes tensors"}
-"""Folders whose own files import each other in a circle, each with the reason."""
-
 LOOSE = frozenset({"components", "bundle", "canvas_event", "vendor", "streamlit_insides"})
 """Files of app outside its rooms that every room may use: how a component of our own is made, what
 a canvas says, and what is known of Streamlit's insides.
@@ -325,12 +322,7 @@ def test_imports_go_in_no_circle(top: str) -> None:
         for other in reached[name]
         if name in reached[other] and name != other
     }
-    inside = {
-        (name, other)
-        for name, other in circles
-        if (folder := name.rpartition(".")[0]) in CIRCLES and other.startswith(f"{folder}.")
-    }
-    assert sorted(circles - inside) == []
+    assert sorted(circles) == []
 
 
 def test_folders_of_operations_import_in_no_circle() -> None:

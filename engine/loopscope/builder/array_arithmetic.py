@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.builder.graph_builder import Graph
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import Tensor, TensorGraph
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 
@@ -40,14 +39,14 @@ def check_index(index: Any, bound: int | None, caller: str) -> Any:
     return np.array(index)
 
 
-def index_list(index: Any, graph: Graph) -> Any:
+def index_list(index: Any, graph: TensorGraph) -> Any:
     """Return an index as a list of one element."""
     if not isinstance(index, Tensor):
         return index.reshape(1)
     return graph.apply("Reshape", (index, np.array([1])), {"special_zero": False})[0]
 
 
-def places(graph: Graph, indices: Any, caller: str) -> Tensor:
+def places(graph: TensorGraph, indices: Any, caller: str) -> Tensor:
     """Return a list of indices as a tensor, or raise ``BuildError`` if they are invalid."""
     tensor = graph.lift(indices, what=f"TensorArray.{caller}(): indices")
     if tensor.element_type not in INDEX_TYPES or tensor.rank not in (None, 1):

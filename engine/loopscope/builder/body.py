@@ -28,7 +28,7 @@ class LoopBody(GraphFrame):
     def iteration_number(self, name: str) -> Tensor:
         """Return the iteration number; the first call determines its name."""
         if self.number is None:
-            with self.graph.unscoped(self):
+            with self.names.unscoped():
                 self.number = self.parameter(name, Known(ElementType.I64, SCALAR))
         return self.number
 

@@ -9,8 +9,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from loopscope.builder.frame import GraphFrame, NameScope
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
+from loopscope.builder.naming import NameScope
 from loopscope.builder.structure import Leaf, align_leaves, check_signature, leaves, rebuild
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.while_loop import check_condition

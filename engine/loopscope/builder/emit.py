@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.python_values import as_array
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.known import computed
@@ -15,9 +16,6 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import NOTHING_KNOWN, Known, Operation, typed
 from loopscope.ops.port_meanings import input_names, input_text
-
-if TYPE_CHECKING:
-    from loopscope.builder.graph_builder import Graph
 
 _RULE_FAULTS = (LookupError, ArithmeticError, AttributeError, TypeError)
 
@@ -31,9 +29,9 @@ def newest(catalogue: Catalogue, type: str) -> Operation:
 
 
 def lift_inputs(
-    graph: Graph, operation: Operation, inputs: Sequence[Any], caller: str
+    frame: GraphFrame, operation: Operation, inputs: Sequence[Any], caller: str
 ) -> tuple[Tensor, ...]:
-    """Return the inputs as tensors of the current frame.
+    """Return the inputs as tensors of a frame.
 
     Numbers become Consts of the type of the tensor inputs in the same type group.
     """
@@ -48,7 +46,7 @@ def lift_inputs(
     for index, value in enumerate(inputs):
         description = f"{caller}(): input {index} ({names[index]})"
         if isinstance(value, Tensor):
-            tensor = graph.frame.bring(value)
+            tensor = frame.bring(value)
             if tensor.element_type is not None and tensor.element_type not in kinds[index]:
                 raise BuildError(f"{description} is {tensor!r}, expected {_types(kinds[index])}")
         elif value is None:
@@ -64,7 +62,7 @@ def lift_inputs(
             candidates = [
                 other.element_type for other in tensors_of_group if other.element_type is not None
             ]
-            tensor = graph.constant(as_array(value, candidates, kinds[index], description))
+            tensor = frame.graph.constant(as_array(value, candidates, kinds[index], description))
         tensors.append(tensor)
     return tuple(tensors)
 

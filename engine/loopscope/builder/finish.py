@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from loopscope.builder.frame import NameScope
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.mistakes import reject_lost_writes
+from loopscope.builder.naming import NameScope
 from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check
@@ -17,15 +17,12 @@ from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import graphs
 
-if TYPE_CHECKING:
-    from loopscope.builder.graph_builder import Graph
 
-
-def build_model(graph: Graph, outputs: object) -> Model:
-    """Return a model with these outputs. The graph is unchanged, so that it can be extended for
-    another model.
+def build_model(frame: GraphFrame, outputs: object) -> Model:
+    """Return a model of an outermost graph with these outputs. The graph is unchanged, so that it
+    can be extended for another model.
     """
-    frame = graph.frame
+    graph = frame.graph
     named = _named_outputs(outputs)
     if not named:
         raise BuildError("a model needs at least one output")

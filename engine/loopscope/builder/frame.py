@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from loopscope.builder.mistakes import Written, reject_lost_writes
-from loopscope.builder.naming import Names
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.naming import Names, NameScope
+from loopscope.builder.tensor import Tensor, TensorGraph
 from loopscope.errors import BuildError
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import NO_ATTRIBUTES, Body, Edge, LayerId, ModelGraph, Node, OutputRef, Port
@@ -19,28 +17,13 @@ from loopscope.ir.replace import replace
 from loopscope.ops.declare import Known
 from loopscope.ops.own_operations import OPSET
 
-if TYPE_CHECKING:
-    from loopscope.builder.graph_builder import Graph as GraphUnderConstruction
-
-
-@dataclass(frozen=True, slots=True)
-class NameScope:
-    """A name scope that views draw as a frame."""
-
-    name: str
-    """Full name, such as ``decoder/attention_1``."""
-    function: str = ""
-    """Name of the called function; empty for a scope that the user opened."""
-
 
 class GraphFrame:
     """The outermost graph (``parent`` is None) or a body. In a body, each captured outer tensor
     becomes a Parameter.
     """
 
-    def __init__(
-        self, graph: GraphUnderConstruction, parent: GraphFrame | None, title: str
-    ) -> None:
+    def __init__(self, graph: TensorGraph, parent: GraphFrame | None, title: str) -> None:
         self.graph = graph
         self.parent = parent
         self.title = title
@@ -237,7 +220,7 @@ class GraphFrame:
         key = (outer.source.layer, outer.source.output)
         if key not in self.captures:
             name = outer.name.rpartition("/")[2].replace(":", "_")
-            with self.graph.unscoped(self):
+            with self.names.unscoped():
                 self.captures[key] = outer, self.parameter(name, outer.known)
         return self.captures[key][1]
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from loopscope.builder.emit import infer_outputs, lift_inputs, newest
 from loopscope.builder.finish import build_model
-from loopscope.builder.frame import GraphFrame, NameScope
-from loopscope.builder.inline import insert_model
-from loopscope.builder.naming import Names, snake_case
+from loopscope.builder.frame import GraphFrame
+from loopscope.builder.indexing import index_tensor
+from loopscope.builder.inline import insert_model, values_for_import
+from loopscope.builder.naming import Names, NameScope, snake_case
 from loopscope.builder.python_values import (
     ElementTypeLike,
     as_array,
@@ -182,15 +183,6 @@ class Graph:
             frame.names.leave()
 
     @contextmanager
-    def unscoped(self, frame: GraphFrame) -> Iterator[None]:
-        """Ignore the open scopes while inputs of a body are named."""
-        scopes, frame.names.scopes = frame.names.scopes, []
-        try:
-            yield
-        finally:
-            frame.names.scopes = scopes
-
-    @contextmanager
     def inside(self, frame: GraphFrame) -> Iterator[GraphFrame]:
         """Add everything that is built inside to a body."""
         self._frames.append(frame)
@@ -237,10 +229,14 @@ class Graph:
         if name:
             check_name(name, f"{caller}(): name")
         with self.frame.all_or_nothing():
-            tensors = lift_inputs(self, operation, inputs, caller)
+            tensors = lift_inputs(self.frame, operation, inputs, caller)
             outputs = infer_outputs(operation, self.catalogue, tensors, texts, caller)
         opset = operation.opset or f"opset{operation.opsets[0]}"
         return self.frame.add(operation.name, opset, texts, tensors, outputs, name=name)
+
+    def index(self, tensor: Tensor, index: Any) -> Tensor:
+        """Return ``tensor[index]`` with the meaning of numpy."""
+        return index_tensor(tensor, index)
 
     def import_model(
         self, model: Model, inputs: Mapping[str | int, Any] | Sequence[Any] = (), name: str = ""
@@ -252,8 +248,10 @@ class Graph:
         model of another dialect than OpenVINO, for missing or unknown inputs, and for inputs that
         contradict an operation.
         """
-        with self.frame.all_or_nothing():
-            return insert_model(self, model, inputs, name)
+        values = values_for_import(model, inputs)
+        printable = "".join(letter for letter in name or model.name if letter.isprintable())
+        with self.frame.all_or_nothing(), self.scope(printable.strip("/ ") or "imported"):
+            return insert_model(self.frame, model, values)
 
     def model(self, outputs: object) -> Model:
         """Return the finished model. ``outputs``: a tensor, several, or a mapping from names to
@@ -263,7 +261,7 @@ class Graph:
         """
         if self.frame.parent is not None:
             raise BuildError(f"{self.frame.title} is not finished: call model() outside of it")
-        return build_model(self, outputs)
+        return build_model(self.frame, outputs)
 
 
 def check_name(name: object, what: str) -> str:
@@ -302,9 +300,11 @@ def graph_of(values: Iterable[object], caller: str) -> Graph:
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
     if tensors:
-        return tensors[0].graph
+        graph = tensors[0].graph
+        assert isinstance(graph, Graph)
+        return graph
     opened, latest = _OPEN.get(), _LATEST.get()
-    graph = opened[-1] if opened else latest() if latest is not None else None
-    if graph is None:
+    current = opened[-1] if opened else latest() if latest is not None else None
+    if current is None:
         raise BuildError(f"{caller}() needs a graph: create one with builder.Graph() first")
-    return graph
+    return current

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.shape import Dimension, static
-
-if TYPE_CHECKING:
-    from loopscope.builder.tensor import Tensor
 
 _MAX_INDEX = np.iinfo(np.int64).max
 

@@ -6,8 +6,9 @@ Tensors replace the Parameters of the inserted graph; ``graph.import_model`` ins
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from loopscope.builder.frame import GraphFrame
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.order import order
 from loopscope.checks.propagate import propagate
@@ -16,21 +17,20 @@ from loopscope.ir.address import ROOT
 from loopscope.ir.model import LayerId, Model, Node, OutputRef, Signature, expect_model
 from loopscope.ir.model import ModelGraph as FinishedGraph
 
-if TYPE_CHECKING:
-    from loopscope.builder.graph_builder import Graph
-
 
 def inline_graph(
-    graph: Graph, source: FinishedGraph, feeds: Mapping[LayerId, Tensor], what: str
+    frame: GraphFrame, source: FinishedGraph, feeds: Mapping[LayerId, Tensor], what: str
 ) -> tuple[Tensor, ...]:
-    """Add the nodes of ``source`` and return the inputs of its Results, in order.
+    """Add the nodes of ``source`` to a frame, and return the inputs of its Results, in order.
 
-    ``feeds``: a tensor of the current graph or body for each Parameter. Types and shapes are
+    ``feeds``: a tensor of the frame for each Parameter. Types and shapes are
     inferred again from the feeds. ``BuildError`` if they contradict an operation; its message
     starts with ``what``.
     """
     propagated = propagate(
-        Model(source), graph.catalogue, {layer: tensor.known for layer, tensor in feeds.items()}
+        Model(source),
+        frame.graph.catalogue,
+        {layer: tensor.known for layer, tensor in feeds.items()},
     )
     for contradiction in propagated.contradictions:
         where = (
@@ -52,7 +52,7 @@ def inline_graph(
             results[layer] = inputs[0]
             continue
         known = [propagated.output(ROOT, layer, output) for output in range(len(node.outputs))]
-        for output, tensor in enumerate(graph.frame.adopt(node, inputs, known)):
+        for output, tensor in enumerate(frame.adopt(node, inputs, known)):
             tensors[OutputRef(layer, output)] = tensor
     return tuple(results[node.id] for node in source.results)
 
@@ -72,11 +72,12 @@ def _inputs(
     return inputs
 
 
-def insert_model(
-    graph: Graph, model: Model, inputs: Mapping[str | int, Any] | Sequence[Any], name: str
-) -> tuple[Tensor, ...]:
-    """Insert a model in a separate scope and return its outputs; the arguments are those of
-    ``Graph.import_model``.
+def values_for_import(
+    model: Model, inputs: Mapping[str | int, Any] | Sequence[Any]
+) -> Mapping[LayerId, Any]:
+    """Return the value for each Parameter of a model that ``Graph.import_model`` inserts, by layer.
+
+    ``BuildError`` for a model of another dialect, and for missing or unknown inputs.
     """
     expect_model(model, "import_model")
     if model.dialect != "openvino":
@@ -90,33 +91,38 @@ def insert_model(
         raise BuildError(
             f"import_model(): {shorten(model.name)!r} also needs a value for {listed(missing)}"
         )
-    scope = (
-        "".join(letter for letter in name or model.name if letter.isprintable()).strip("/ ")
-        or "imported"
-    )
-    with graph.scope(scope):
-        feeds = {}
-        for signature in model.inputs:
-            candidates = [signature.element_type] if signature.element_type is not None else []
-            tensor = graph.lift(
-                values[signature.layer], candidates, f"import_model(): input {signature.name!r}"
+    return values
+
+
+def insert_model(
+    frame: GraphFrame, model: Model, values: Mapping[LayerId, Any]
+) -> tuple[Tensor, ...]:
+    """Insert a model into a frame and return its outputs.
+
+    ``BuildError`` if a value, or what is inferred from it, contradicts the model.
+    """
+    feeds = {}
+    for signature in model.inputs:
+        candidates = [signature.element_type] if signature.element_type is not None else []
+        tensor = frame.graph.lift(
+            values[signature.layer], candidates, f"import_model(): input {signature.name!r}"
+        )
+        differ = tensor.element_type is not signature.element_type and None not in (
+            tensor.element_type,
+            signature.element_type,
+        )
+        if differ or signature.shape.intersect(tensor.shape) is None:
+            raise BuildError(
+                f"import_model(): input {signature.name!r} is "
+                f"{signature.element_type}{signature.shape}, got {tensor!r}"
             )
-            differ = tensor.element_type is not signature.element_type and None not in (
-                tensor.element_type,
-                signature.element_type,
-            )
-            if differ or signature.shape.intersect(tensor.shape) is None:
-                raise BuildError(
-                    f"import_model(): input {signature.name!r} is "
-                    f"{signature.element_type}{signature.shape}, got {tensor!r}"
-                )
-            feeds[signature.layer] = tensor
-        return inline_graph(graph, model.graph, feeds, f"import_model() of {shorten(model.name)!r}")
+        feeds[signature.layer] = tensor
+    return inline_graph(frame, model.graph, feeds, f"import_model() of {shorten(model.name)!r}")
 
 
 def _values_by_layer(
     model: Model, inputs: Mapping[str | int, Any] | Sequence[Any]
-) -> list[tuple[Any, Any]]:
+) -> list[tuple[LayerId, Any]]:
     """Return the value for each Parameter's layer."""
     if isinstance(inputs, Mapping):
         return [(_find_input(model, key).layer, value) for key, value in inputs.items()]

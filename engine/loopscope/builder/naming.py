@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 _ONE_WORD = re.compile(
@@ -45,6 +48,16 @@ def letters(name: str) -> str:
     return _LETTERS.sub("", name.lower())
 
 
+@dataclass(frozen=True, slots=True)
+class NameScope:
+    """A name scope that views draw as a frame."""
+
+    name: str
+    """Full name, such as ``decoder/attention_1``."""
+    function: str = ""
+    """Name of the called function; empty for a scope that the user opened."""
+
+
 class Names:
     """Used names of a graph, and the current scope for new names."""
 
@@ -62,9 +75,7 @@ class Names:
         return f"{self.scopes[-1]}/" if self.scopes else ""
 
     def unique(self, stem: str) -> str:
-        """Return ``wanted`` in the current scope, with a suffix ``_1``, ``_2``, ... if it is
-        used.
-        """
+        """Return ``stem`` in the current scope, with a suffix ``_1``, ``_2``, ... if it is used."""
         return _first_unused(self.prefix + stem, self._nodes)
 
     def copied(self) -> Names:
@@ -88,6 +99,15 @@ class Names:
     def leave(self) -> None:
         """Close the current scope."""
         self.scopes.pop()
+
+    @contextmanager
+    def unscoped(self) -> Iterator[None]:
+        """Ignore the open scopes while inputs of a body are named."""
+        scopes, self.scopes = self.scopes, []
+        try:
+            yield
+        finally:
+            self.scopes = scopes
 
 
 def _first_unused(stem: str, used: dict[str, int]) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder import array_arithmetic as arithmetic
-from loopscope.builder.graph_builder import Graph, graph_of
+from loopscope.builder.graph_builder import graph_of
 from loopscope.builder.loop import Composite, allows
 from loopscope.builder.mistakes import Written
 from loopscope.builder.python_values import ElementTypeLike, element_type_of
 from loopscope.builder.structure import FIXED
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import Tensor, TensorGraph
 from loopscope.errors import BuildError
 from loopscope.ir.shape import Dimension, PartialShape
 
@@ -212,7 +212,7 @@ class RaggedArray(Composite):
         return arithmetic.length_of(self.shapes)
 
     @property
-    def _graph(self) -> Graph:
+    def _graph(self) -> TensorGraph:
         return self.values.graph
 
     def _lift_value(self, value: Any, caller: str) -> Tensor:

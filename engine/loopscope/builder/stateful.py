@@ -84,7 +84,7 @@ class Variable:
 
     def read(self) -> Tensor:
         """Return the value after all assignments before this call."""
-        frame = self.initial_value.graph.frame
+        frame = graph_of((self.initial_value,), "Variable.read").frame
         state = self._held.setdefault(frame, _VariableState())
         if state.current is None or not frame.holds(state.current):
             state.current = self._read_anew(frame, state)
@@ -130,7 +130,7 @@ class Variable:
                 f"{self!r}.{caller}(): the value would be {value!r}, but a variable's element "
                 "type and shape must not change"
             )
-        frame = value.graph.frame
+        frame = graph_of((value,), caller).frame
         assigned: Tensor = value.graph.apply(
             "Assign", (value,), {"variable_id": self.name}, f"{self.name}_{caller}"
         )[0]

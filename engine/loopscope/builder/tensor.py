@@ -5,22 +5,71 @@ A tensor has the operators of Python and numpy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from loopscope.builder.indexing import index_tensor
-from loopscope.builder.mistakes import Valueless
-from loopscope.builder.python_values import shape_of
+from loopscope.builder.mistakes import Valueless, Written
+from loopscope.builder.naming import NameScope
+from loopscope.builder.python_values import ElementTypeLike, shape_of
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LayerId, Node, OutputRef
+from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputRef
 from loopscope.ir.shape import DYNAMIC, PartialShape
-from loopscope.ops.declare import Known
+from loopscope.ops.catalogue import Catalogue
+from loopscope.ops.declare import Known, Operation
 
-if TYPE_CHECKING:
-    from loopscope.builder.frame import GraphFrame
-    from loopscope.builder.graph_builder import Graph
+
+class TensorGraph(Protocol):
+    """The members of ``Graph`` that tensors and frames use: each of them refers to its graph."""
+
+    name: str
+    catalogue: Catalogue
+    calls: dict[ModelGraph, tuple[NameScope, ...]]
+
+    @property
+    def frame(self) -> TensorFrame: ...
+
+    def constant(
+        self, value: object, element_type: ElementTypeLike | None = None, name: str = ""
+    ) -> Tensor: ...
+
+    def lift(
+        self, value: object, like: Sequence[ElementType] = (), what: str = ..., name: str = ""
+    ) -> Tensor: ...
+
+    def apply(
+        self,
+        type: str | Operation,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, object],
+        name: str = "",
+    ) -> tuple[Tensor, ...]: ...
+
+    def index(self, tensor: Tensor, index: Any) -> Tensor: ...
+
+    def within(self, name: str) -> AbstractContextManager[str]: ...
+
+
+class TensorFrame(Protocol):
+    """The members of ``GraphFrame`` that a tensor and its users need."""
+
+    title: str
+    nodes: list[Node]
+    edges: list[Edge]
+    tensors: list[tuple[Tensor, ...]]
+    writes: list[Written]
+    replaced: set[LayerId]
+    ahead: str
+
+    @property
+    def graph(self) -> TensorGraph: ...
+
+    @property
+    def parent(self) -> TensorFrame | None: ...
+
+    def from_port(self, layer: LayerId, port: int) -> Tensor: ...
 
 
 class Tensor(Valueless):
@@ -32,7 +81,7 @@ class Tensor(Valueless):
 
     __slots__ = ("_frame", "_known", "_name", "_source")
 
-    def __init__(self, frame: GraphFrame, source: OutputRef, name: str, known: Known) -> None:
+    def __init__(self, frame: TensorFrame, source: OutputRef, name: str, known: Known) -> None:
         self._frame = frame
         self._source = source
         self._name = name
@@ -78,12 +127,12 @@ class Tensor(Valueless):
         return self._known.shape.rank
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> TensorGraph:
         """Graph that the tensor belongs to."""
         return self._frame.graph
 
     @property
-    def frame(self) -> GraphFrame:
+    def frame(self) -> TensorFrame:
         """Graph or body that contains the node."""
         return self._frame
 
@@ -117,7 +166,7 @@ class Tensor(Valueless):
         return (self[number] for number in range(dimensions[0].length))
 
     def __getitem__(self, index: Any) -> Tensor:
-        return index_tensor(self, index)
+        return self.graph.index(self, index)
 
     def _apply(self, type: str, *inputs: Any, **attributes: Any) -> Tensor:
         if any(value is None for value in inputs):
@@ -248,7 +297,7 @@ class GraphOperation:
     # fetch.
     __slots__ = ("_frame", "_layer")
 
-    def __init__(self, frame: GraphFrame, layer: LayerId) -> None:
+    def __init__(self, frame: TensorFrame, layer: LayerId) -> None:
         self._frame = frame
         self._layer = layer
 

@@ -198,7 +198,7 @@ class _Condition:
         graph.frame.calls += [
             replace(scope, name=graph.frame.names.prefix + scope.name) for scope in self.frame.calls
         ]
-        return inline_graph(graph, self.graph, feeds, f"{self.request.caller}(): cond")[0]
+        return inline_graph(graph.frame, self.graph, feeds, f"{self.request.caller}(): cond")[0]
 
 
 def _loop_info(parallel_iterations: int, back_prop: bool) -> Mapping[str, object]:

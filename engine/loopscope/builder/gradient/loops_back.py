@@ -113,7 +113,8 @@ class _Backward:
         check_repeatable(self.graph, self.frame.nodes)
         fed = [port for port in fed if pruned.holds(port.parameter)]
         carried = [port for port in carried if pruned.holds(port.parameter)]
-        outside = self._outside([record for port in (*carried, *fed) for record in port.records])
+        ports: list[BackwardCarried | Fed] = [*carried, *fed]
+        outside = self._outside([record for port in ports for record in port.records])
         loop_outputs = self._node(pruned, fed, carried, outside)
         return self._adjoints_of_inputs(loop_outputs, outside)
 

@@ -15,7 +15,7 @@ import numpy as np
 from loopscope.builder import ops
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.loop import Entered, LoopPlan, LoopVariable, Parts
-from loopscope.builder.tensor import Tensor
+from loopscope.builder.tensor import Tensor, TensorGraph
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import ModelGraph, OutputRef
@@ -128,7 +128,7 @@ Length = int | tuple[Tensor, int]
 """A known length, or a tensor and the axis whose length is meant."""
 
 
-def shape_of(graph: Graph, lengths: Sequence[Length]) -> Tensor:
+def shape_of(graph: TensorGraph, lengths: Sequence[Length]) -> Tensor:
     """Return a shape as a tensor."""
     rows = [
         graph.constant(np.array([item], np.int64))
@@ -152,7 +152,9 @@ def sized(outputs: Tensor, lengths: Sequence[Length]) -> Tensor:
     return result
 
 
-def zeros(graph: Graph, lengths: Sequence[Length], element_type: ElementType | None) -> Tensor:
+def zeros(
+    graph: TensorGraph, lengths: Sequence[Length], element_type: ElementType | None
+) -> Tensor:
     """Return zeros: a Const if all lengths are known before a run and the zeros are few."""
     known = PartialShape(
         tuple(
