@@ -32,7 +32,11 @@ SUBJECTS: Mapping[str, Sequence[str]] = {
     f"{_ENGINE}/checks/trips.py": ("tests/engine/checks", "tests/engine/executor/machine"),
     f"{_ENGINE}/timeline/sizes.py": ("tests/engine/timeline", "tests/engine/debug"),
     f"{_ENGINE}/timeline/replay_plan.py": ("tests/engine/timeline", "tests/engine/debug"),
-    f"{_ENGINE}/timeline/run_values.py": ("tests/engine/timeline", "tests/engine/debug"),
+    f"{_ENGINE}/timeline/run_values.py": (
+        "tests/engine/timeline",
+        "tests/engine/debug",
+        "tests/engine/run_file",
+    ),
     f"{_ENGINE}/executor/codegen/emit_loop.py": ("tests/engine/executor/codegen", *_MACHINE),
 }
 """Files to change, with the tests that should notice."""

@@ -24,7 +24,8 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.shape import PartialShape
 
-F32, I64, I32, BOOL = ElementType.F32, ElementType.I64, ElementType.I32, ElementType.BOOLEAN
+F16, F32 = ElementType.F16, ElementType.F32
+I64, I32, BOOL = ElementType.I64, ElementType.I32, ElementType.BOOLEAN
 
 
 class Slice(TypedDict, total=False):

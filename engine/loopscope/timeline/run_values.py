@@ -118,17 +118,15 @@ class RunValues:
             for port in region.outputs
             if isinstance(port, LastValue) and port.result == slot
         ]
-        has_ended = (
-            executions.calls(program.parent, program.owner) > execution
-            and program.index not in executions.open
-        )
-        return next(
-            (
-                self._at_hand(timeline, program.parent, execution, output)
-                for output in output_slots
-                if has_ended
-            ),
-            None,
+        begun = executions.calls(program.parent, program.owner)
+        has_ended = execution < (begun - 1 if program.index in executions.open else begun)
+        if not output_slots or not has_ended:
+            return None
+        stored = self._at_hand(timeline, program.parent, execution, output_slots[0])
+        return (
+            self._carried_on(timeline, program.parent, execution, output_slots[0])
+            if stored is None
+            else stored
         )
 
     def complete(self, slots: Iterable[Slot] | None = None) -> None:

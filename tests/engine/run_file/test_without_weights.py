@@ -17,10 +17,12 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import NotKept, ValueUnavailable
+from loopscope.executor.machine.machine import Failure
 from loopscope.explain import export, listing, runnable_code, verdict
 from loopscope.ir.address import Address
 from loopscope.ir.walk import nodes
 from loopscope.run_file import loading, saving
+from loopscope.timeline import run_values
 from loopscope_samples import samples
 from tests.engine.run_file.test_recorded_runs import addresses, begun, value
 
@@ -118,7 +120,7 @@ def test_only_carried_state_leaves_what_weights_feed_not_kept(
         match=r"not kept: layers · iteration 3 › shifted depends on weights, and the run was saved without them",
     ):
         again.value("main/layers[3]/body/shifted")
-    for iteration in (3, 19):  # the next iteration has it, or the graph around
+    for iteration in (3, 18, 19):  # the next iteration has it, or the graph around
         address = f"main/layers[{iteration}]/body/state_out"
         np.testing.assert_array_equal(again.value(address), debugger.value(address))
     everything = without_weights(dense(EVERYTHING), tmp_path)
@@ -127,6 +129,62 @@ def test_only_carried_state_leaves_what_weights_feed_not_kept(
             everything.value(f"main/layers[3]/body/{name}"),
             debugger.value(f"main/layers[3]/body/{name}"),
         )
+
+
+def nested() -> loopscope.Debugger:
+    """A loop of four iterations in a loop of three; the state goes through both."""
+    graph = builder.Graph("nested")
+    x = graph.parameter("x", "f32", [1, 80])
+    weights = np.random.default_rng(0).normal(size=(80, 80)).astype(np.float32) / 9
+
+    def layer(i: builder.Tensor, state: builder.Tensor) -> tuple[builder.Tensor, builder.Tensor]:
+        product = ops.matmul(state, weights, transpose_a=False, transpose_b=False, name="product")
+        return i + 1, ops.tanh(product, name="state_out")
+
+    def block(i: builder.Tensor, state: builder.Tensor) -> tuple[builder.Tensor, builder.Tensor]:
+        _, last = builder.while_loop(lambda i, state: i < 4, layer, (0, state), name="inner")
+        return i + 1, last
+
+    _, last = builder.while_loop(lambda i, state: i < 3, block, (0, x), name="outer")
+    return loopscope.Debugger(graph.model({"last": last}), {"x": np.ones((1, 80), np.float32)})
+
+
+def test_a_last_state_is_where_the_loops_around_passed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a later execution of the inner loop is open, and not before its own has ended."""
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
+    debugger, paused = nested(), nested()
+    debugger.run()
+    paused.run_to("main/outer[1]/body/inner[2]/body/product")
+    again = without_weights(paused, tmp_path)
+    for place in ("outer[0]/body/inner[3]", "outer[0]/body/inner[1]", "outer[1]/body/inner[1]"):
+        address = f"main/{place}/body/state_out"
+        np.testing.assert_array_equal(again.value(address), debugger.value(address), address)
+    with pytest.raises(NotKept):
+        again.value("main/outer[0]/body/inner[3]/body/product")
+    finished = without_weights(debugger, tmp_path)
+    address = "main/outer[2]/body/inner[3]/body/state_out"
+    np.testing.assert_array_equal(finished.value(address), debugger.value(address))
+
+
+def test_a_run_that_has_its_weights_does_not_blame_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Failure("it fails the second time")
+
+    debugger = dense(loopscope.Record())
+    monkeypatch.setattr(run_values, "execute", fail)
+    with pytest.raises(Failure, match="the second time"):
+        debugger.value("main/layers[3]/body/shifted")
+
+
+def test_a_value_of_a_branch_that_weights_feed_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "SHORT_SECONDS", -1.0)
+    again = without_weights(choosing(), tmp_path)
+    with pytest.raises(NotKept, match="choice · then › product depends on weights"):
+        again.value("main/choice/then/product")
 
 
 def addresses_of_state(run: loopscope.Debugger) -> list[str]:
@@ -204,7 +262,8 @@ def test_a_model_without_weights_is_neither_written_nor_run_as_if_it_had_them(
         loopscope.save(dense(), tmp_path / "run.loopscope", weights=False, budget_bytes=10)
 
 
-def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Path) -> None:
+def choosing() -> loopscope.Debugger:
+    """An If whose branch multiplies with weights of the graph around it."""
     graph = builder.Graph("branches")
     x, which = graph.parameter("x", "f32", [1, 80]), graph.parameter("which", "boolean", [])
     weights = builder.constant(np.ones((80, 80), np.float32))
@@ -223,6 +282,11 @@ def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Pat
         graph.model({"y": result}), {"x": np.ones((1, 80), np.float32), "which": True}
     )
     debugger.run()
+    return debugger
+
+
+def test_a_branch_has_its_values_though_weights_are_handed_into_it(tmp_path: Path) -> None:
+    debugger = choosing()
     again = without_weights(debugger, tmp_path)
     for name in ("turned", "product", "x"):
         np.testing.assert_array_equal(

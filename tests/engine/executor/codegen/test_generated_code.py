@@ -14,7 +14,7 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.builder.tensor import Tensor
-from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
+from tests.engine.drafts import BOOL, F16, F32, I64, Draft, Ref, branch, loop, tensor_iterator
 
 RECORDS = [
     loopscope.Record(),
@@ -330,3 +330,99 @@ def test_a_run_stops_after_an_if_that_only_another_asks(stop: str) -> None:
         stepped.step()
     assert debugger.cursor.address == stepped.cursor.address
     assert list(debugger.control_flow) == list(stepped.control_flow)
+
+
+def test_a_loop_in_a_loop_joins_each_of_its_outputs() -> None:
+    main, body, inner = Draft(), Draft(), Draft()
+    start, y = main.parameter("start", I64, ()), body.parameter("y", I64, ())
+    x = inner.parameter("x", I64, ())
+    plus = inner.op("Add", x, inner.const(1, I64))
+    out, twice = inner.result(plus), inner.result(inner.op("Add", plus, plus))
+    ends = loop(
+        body,
+        inner,
+        body.const(5, I64),
+        body.const(True, BOOL),
+        again=inner.result(inner.const(True, BOOL)),
+        carried=[(y, x, out)],
+        joined=[(out, {}), (twice, {})],
+        name="inner",
+    )
+    sums = [
+        body.op("ReduceSum", Ref(ends.layer, index), body.const([0], I64), keep_dims="false")
+        for index in range(2)
+    ]
+    after = body.result(body.op("Subtract", sums[1], sums[0]))
+    end = loop(
+        main,
+        body,
+        main.const(6, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(start, y, after)],
+        last=[after],
+        name="loop",
+    )
+    main.result(end)
+    fast = loopscope.run(main.model(), [np.int64(0)]).outputs[0].item()
+    expected = 0
+    for _ in range(6):
+        expected = sum(expected + number for number in range(1, 6))
+    assert fast == expected
+
+
+def test_the_state_before_the_last_back_edge_is_an_output() -> None:
+    """The only output is the Parameter: the next state must not be written into its variable."""
+    main, body = Draft(), Draft()
+    start, x = main.parameter("start", I64, ()), body.parameter("x", I64, ())
+    before, after = body.result(x), body.result(body.op("Add", x, body.const(1, I64)))
+    end = loop(
+        main,
+        body,
+        main.const(40, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(start, x, after)],
+        last=[before],
+        name="loop",
+    )
+    main.result(end)
+    assert loopscope.run(main.model(), [np.int64(0)]).outputs[0].item() == 39
+
+
+@pytest.mark.parametrize("trips", [1, 40])
+def test_an_inner_tensor_iterator_converts_its_initial_state(trips: int) -> None:
+    """It declares f16, and the loop around it carries f32."""
+    main, body, inner = Draft(), Draft(), Draft()
+    start, y = main.parameter("start", F32, ()), body.parameter("y", F32, ())
+    x, part = inner.parameter("x", F16, ()), inner.parameter("part", F32, (1,))
+    half = inner.result(
+        inner.op("Multiply", x, inner.op("Convert", inner.const(0.5), destination_type="f16"))
+    )
+    halved = tensor_iterator(
+        body,
+        inner,
+        carried=[(y, x, half)],
+        sliced=[(body.const([0.0, 0.0]), part, {"axis": 0})],
+        last=[half],
+    )
+    again = body.result(body.const(True, BOOL))
+    more = body.op("Convert", halved, destination_type="f32")
+    after = body.result(body.op("Add", more, body.const(0.3)))
+    end = loop(
+        main,
+        body,
+        main.const(trips, I64),
+        main.const(True, BOOL),
+        again=again,
+        carried=[(start, y, after)],
+        last=[after],
+        name="loop",
+    )
+    main.result(end)
+    expected = np.float32(0.1)
+    for _ in range(trips):
+        expected = np.float32(expected.astype(np.float16) / 4) + np.float32(0.3)
+    output = loopscope.run(main.model(), [np.float32(0.1)]).outputs[0]
+    assert output.dtype == np.float32
+    assert output == expected
