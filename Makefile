@@ -13,6 +13,7 @@ PARALLEL := --numprocesses auto --dist worksteal
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 BROWSERS := --numprocesses $(shell expr $(CORES) + 1) --dist worksteal
 QUICK := not browser and not oracle and not chance and not slow and not measured
+RULES := tests/test_prose.py tests/test_architecture.py tests/test_map.py
 # Tests start hundreds of processes: with our modules compiled each starts in half of the time.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -55,7 +56,7 @@ style: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.javascript test
 
 check: lint ## what to run after every change: style, types and the fast tests of the engine, in under a minute
-	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine -m "$(QUICK)"
+	$(BIN)/python -m pytest $(PARALLEL) tests/engine engine $(RULES) -m "$(QUICK)"
 
 test: $(VENV)/.installed-dev ## style, types and all tests, those in a real browser included
 	@sh tests/chromium.sh

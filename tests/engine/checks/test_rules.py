@@ -27,6 +27,7 @@ REWRITE = os.environ.get("LOOPSCOPE_REWRITE_GOLDEN") == "1"
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_sample(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnxruntime_results, "lacks_vnni", lambda: False)
+    assert code in SAMPLES, "add a model with this fault to SAMPLES in samples.py"
     model = SAMPLES[code].model()
     report = check(model, CATALOGUE)
     assert code in {one.code for one in report.diagnostics}
@@ -34,6 +35,7 @@ def test_sample(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     golden = GOLDEN / f"{code}_{BY_CODE[code].name}.txt"
     if REWRITE:
         golden.write_text(text, encoding="utf-8")
+    assert golden.exists(), "run this test with LOOPSCOPE_REWRITE_GOLDEN=1, and read the report"
     assert text == golden.read_text(encoding="utf-8")
 
 

@@ -77,8 +77,8 @@ def test_nothing_is_missing_and_nothing_invented() -> None:
         if not operation.opset
     }
     assert len(openvinos()) >= 245
-    assert sorted(openvinos().keys() - ours.keys()) == []
-    assert sorted(ours.keys() - openvinos().keys()) == []
+    assert sorted(openvinos().keys() - ours.keys()) == [], "add rows for these of OpenVINO"
+    assert sorted(ours.keys() - openvinos().keys()) == [], "rows of what OpenVINO does not have"
     assert {key: opsets for key, opsets in ours.items() if openvinos()[key] != opsets} == {}
 
 
@@ -119,8 +119,8 @@ def test_a_row_and_its_kernel_fit(operation: Operation) -> None:
         assert operation.kernel is None
         return
     assert operation.kernel is not None
-    assert operation.summary.endswith(".")
-    assert operation.infer is not None
+    assert operation.summary.endswith("."), "the kernel's docstring begins with a sentence"
+    assert operation.infer is not None, "give the row a shape function: infer="
     parameters = inspect.signature(operation.kernel).parameters.values()
     expected = {attribute.keyword for attribute in operation.attributes}
     expected |= {

@@ -28,12 +28,13 @@ TABLES = [(table(), OPENVINO), (table(MEANINGS), list(MICROSOFT.values()))]
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.title)
 def test_each_port_and_attribute_has_a_line(operation: Operation) -> None:
-    assert list(operation.input_docs) == list(input_names(operation))
+    advice = f"add the lines of {operation.name} to port_meanings.txt of its dialect"
+    assert list(operation.input_docs) == list(input_names(operation)), advice
     if operation.outputs is None:
-        assert operation.output_docs
+        assert operation.output_docs, advice
     else:
-        assert len(operation.output_docs) == operation.outputs
-    assert [entry.name for entry in operation.attributes if not entry.doc] == []
+        assert len(operation.output_docs) == operation.outputs, advice
+    assert [entry.name for entry in operation.attributes if not entry.doc] == [], advice
 
 
 @pytest.mark.parametrize(("lines", "operations"), TABLES, ids=["OpenVINO", "com.microsoft"])

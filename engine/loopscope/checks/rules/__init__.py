@@ -1,4 +1,4 @@
-"""All rules by group; the only table of codes."""
+"""All rules: ``RULES`` by group, and ``ADVICE``."""
 
 from __future__ import annotations
 
@@ -58,5 +58,6 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)
 BY_CODE: Mapping[str, Rule] = {rule.code: rule for rule in RULES}
+"""Rules of ``RULES`` by code, without ``ADVICE``."""
 ADVICE: tuple[Rule, ...] = loop_advice.RULES
 """Rules about loops that are right, and that a runtime executes slowly or not everywhere."""
