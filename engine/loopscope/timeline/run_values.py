@@ -118,9 +118,8 @@ class RunValues:
             for port in region.outputs
             if isinstance(port, LastValue) and port.result == slot
         ]
-        begun = executions.calls(program.parent, program.owner)
-        has_ended = execution < (begun - 1 if program.index in executions.open else begun)
-        if not output_slots or not has_ended:
+        # The last row of a loop that is still open is at hand, so that this loop has ended.
+        if not output_slots:
             return None
         stored = self._at_hand(timeline, program.parent, execution, output_slots[0])
         return (
