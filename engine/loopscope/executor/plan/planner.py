@@ -31,7 +31,7 @@ from loopscope.executor.plan.kernel_binding import (
     initial_value,
     print_fields,
 )
-from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
+from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop, source_slot
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import (
@@ -167,7 +167,7 @@ class _Planner:
                 for output in range(len(node.outputs)):
                     slots[node.id, output] = self._slot()
         for node in graph.results:
-            slots[node.id, 0] = _source_slot(graph, slots, node, 0)
+            slots[node.id, 0] = source_slot(graph, slots, node, 0)
         program.slots = slots
         program.parameters = {node.id: slots[node.id, 0] for node in graph.parameters}
         program.results = {node.id: slots[node.id, 0] for node in graph.results}
@@ -219,7 +219,7 @@ class _Planner:
         number: int,
     ) -> Instruction:
         inputs = tuple(
-            _source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
+            source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
         )
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
         build = partial(Instruction, node, label, operation.title, inputs, outputs)
@@ -395,11 +395,3 @@ class _Planner:
             self.true = self._slot()
             self.constants.append((self.true, _TRUE))
         return (inputs[0], self.true, *inputs[2:])
-
-
-def _source_slot(
-    graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int
-) -> Slot:
-    sources = graph.sources[node.id]
-    source = sources[index] if index < len(sources) else None
-    return ABSENT if source is None else slots[source.layer, source.output]
