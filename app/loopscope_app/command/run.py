@@ -254,6 +254,31 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="report the operation and iteration that produced the first infinity",
     )
+    _add_saving(parser)
+    parser.add_argument(
+        "--fetch",
+        action="append",
+        default=[],
+        metavar="TENSOR",
+        help="return this tensor instead of the outputs, and run only what it needs: a tensor "
+        "name, or an address such as main/loop[2]/body/Add; repeat for more tensors",
+    )
+    parser.add_argument(
+        "--no-prune", action="store_true", help="also run operations that no output needs"
+    )
+    parser.add_argument(
+        "--no-fold", action="store_true", help="do not compute constant expressions in advance"
+    )
+    parser.add_argument(
+        "--no-cse", action="store_true", help="do not reuse the results of equal operations"
+    )
+    add_limits(parser)
+    options = parser.parse_args(words)
+    _check_combinations(parser, options)
+    return options
+
+
+def _add_saving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save",
         default="",
@@ -274,25 +299,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         help="with --save: leave out constants of more than 64 elements, and record every value "
         "instead",
     )
-    parser.add_argument(
-        "--fetch",
-        action="append",
-        default=[],
-        metavar="TENSOR",
-        help="return this tensor instead of the outputs, and run only what it needs: a tensor "
-        "name, or an address such as main/loop[2]/body/Add; repeat for more tensors",
-    )
-    parser.add_argument(
-        "--no-prune", action="store_true", help="also run operations that no output needs"
-    )
-    parser.add_argument(
-        "--no-fold", action="store_true", help="do not compute constant expressions in advance"
-    )
-    parser.add_argument(
-        "--no-cse", action="store_true", help="do not reuse the results of equal operations"
-    )
-    add_limits(parser)
-    options = parser.parse_args(words)
+
+
+def _check_combinations(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """End the command with a message if two options exclude each other, or one lacks another."""
     if options.generated and options.json:
         parser.error("--generated prints Python code and cannot be combined with --json")
     if (options.first_nan or options.first_infinity) and options.fetch:
@@ -302,4 +312,3 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         parser.error("--without-weights applies to the file of --save: expected --save FILE")
     if options.save and options.fetch:
         parser.error("--save saves the whole run, but --fetch runs only a part of it")
-    return options

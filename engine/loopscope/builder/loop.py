@@ -101,23 +101,7 @@ def build_loop(
         entered = _body_inputs(body, plan)
         iteration = trace(entered)
         _check_invariants(plan, iteration.variables)
-        condition_tensor = (
-            iteration.again()
-            if iteration.again is not None
-            else graph.constant(True, name="always")
-        )
-        condition = _result(body, condition_tensor, "condition")
-        next_results = [
-            _result(body, tensor, f"{item.name}_next")
-            for item, tensor in zip(plan.variables, iteration.variables, strict=True)
-        ]
-        joined_results = [
-            _result(body, tensor, f"joined_{number}")
-            for number, tensor in enumerate(iteration.joined)
-        ]
-        joined_results += [
-            _result(body, part, collected.name) for collected, part in body.collected
-        ]
+        results = _body_results(graph, body, plan, iteration)
     body.drop_unread_number()
     captured = list(body.captures.values())
     outer = [
@@ -125,29 +109,26 @@ def build_loop(
         plan.starts,
         *(item.initial for item in plan.variables),
         *(item.whole for item in plan.parts),
+        *(tensor for tensor, _ in captured),
     ]
-    outer += [tensor for tensor, _ in captured]
-    entries = [OutputMap(0, item.layer) for item in next_results]
-    concatenated = [OutputMap(0, item.layer, axis=plan.joined_axis) for item in joined_results]
-    results = [*next_results, *joined_results]
-    if plan.joined_first:
-        entries, results = [*concatenated, *entries], [*joined_results, *next_results]
-    else:
-        entries += concatenated
-    outputs = [replace(entry, external=len(outer) + index) for index, entry in enumerate(entries)]
-    outputs.append(OutputMap(-1, condition.layer, purpose="execution_condition"))
     edges = tuple(
         BackEdge(item.layer, tensor.source.layer)
-        for item, tensor in zip(next_results, entered.variables, strict=True)
+        for item, tensor in zip(results.variables, entered.variables, strict=True)
     )
     finished = Body(
-        "body", body.finished(), _inputs(plan, entered, captured), tuple(outputs), edges
+        "body",
+        body.finished(),
+        _inputs(plan, entered, captured),
+        _outputs(plan, results, len(outer)),
+        edges,
     )
-    known = _infer_outputs(body, finished, outer, [condition, *results])
+    known = _infer_outputs(
+        body, finished, outer, [results.condition, *results.ordered(plan.joined_first)]
+    )
     tensors = graph.frame.add(
         LOOP, "opset5", {}, outer, known, name=plan.name, bodies=(finished,), rt_info=plan.rt_info
     )
-    last, joined = _separate(tensors, len(next_results), plan.joined_first)
+    last, joined = _separate(tensors, len(results.variables), plan.joined_first)
     for (collected, _), tensor in zip(body.collected, joined[len(iteration.joined) :], strict=True):
         collected.fill(tensor)
     return last, joined[: len(iteration.joined)]
@@ -169,6 +150,55 @@ class _BodyResult:
 
     layer: LayerId
     tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _BodyResults:
+    """The Results of the body, by how the Loop uses them."""
+
+    condition: _BodyResult
+    variables: Sequence[_BodyResult]
+    joined: Sequence[_BodyResult]
+
+    def ordered(self, joined_first: bool) -> list[_BodyResult]:
+        """Return the Results in the order of the outputs of the Loop."""
+        if joined_first:
+            return [*self.joined, *self.variables]
+        return [*self.variables, *self.joined]
+
+
+def _body_results(
+    graph: Graph, body: LoopBody, plan: LoopPlan, iteration: Iteration
+) -> _BodyResults:
+    """Add the Results of the body: condition, next values, concatenated and collected outputs."""
+    again = iteration.again
+    condition = graph.constant(True, name="always") if again is None else again()
+    return _BodyResults(
+        _result(body, condition, "condition"),
+        [
+            _result(body, tensor, f"{item.name}_next")
+            for item, tensor in zip(plan.variables, iteration.variables, strict=True)
+        ],
+        [
+            *(
+                _result(body, tensor, f"joined_{number}")
+                for number, tensor in enumerate(iteration.joined)
+            ),
+            *(_result(body, part, collected.name) for collected, part in body.collected),
+        ],
+    )
+
+
+def _outputs(plan: LoopPlan, results: _BodyResults, inputs: int) -> tuple[OutputMap, ...]:
+    """Return the port map outputs of a Loop with this number of inputs, the condition last."""
+    entries = [OutputMap(0, item.layer) for item in results.variables]
+    joined = [OutputMap(0, item.layer, axis=plan.joined_axis) for item in results.joined]
+    entries = [*joined, *entries] if plan.joined_first else [*entries, *joined]
+    condition = OutputMap(-1, results.condition.layer, purpose="execution_condition")
+    return (
+        *(replace(entry, external=inputs + index) for index, entry in enumerate(entries)),
+        condition,
+    )
 
 
 def _result(body: LoopBody, tensor: Tensor, name: str) -> _BodyResult:

@@ -212,39 +212,46 @@ def _align_loop(
         rows = _chunk_rows(chunks, begins, counts, outer)
         return {_key(loops[0].program, loops[1].program): rows}, []
     common = np.minimum(*counts)
+    rows = _iteration_rows(begins, common, outer)
+    divergences = []
+    for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
+        outer_rows = int(outer.left[place]), int(outer.right[place])
+        step = _step_of(runs[0], graph, pair, outer_rows[0])
+        if common[place]:
+            last, body = int(rows.left[np.cumsum(common)[place] - 1]), loops[0].program
+            step = runs[0].timeline.step_at(body, last, len(body.instructions))
+        iterations = int(counts[0][place]), int(counts[1][place])
+        divergences.append(_loop_divergence(runs, graph, pair, outer_rows, iterations, step))
+    return {_key(loops[0].program, loops[1].program): rows}, divergences
+
+
+def _iteration_rows(
+    begins: Sequence[np.ndarray], common: np.ndarray, outer: AlignedRows
+) -> AlignedRows:
+    """Return the rows of the first iterations of each execution, ``common`` of each."""
     execution = np.repeat(outer.left, common)
     iteration = np.arange(common.sum()) - np.repeat(np.cumsum(common) - common, common)
     left, right = (np.repeat(begin, common) + iteration for begin in begins)
-    rows = AlignedRows(left, right, execution, iteration)
-    divergences = []
-    for place in np.flatnonzero(counts[0] != counts[1])[:1].tolist():
-        row = int(outer.left[place])
-        words = [_iteration_words(int(count[place])) for count in counts]
-        step = _step_of(runs[0], graph, pair, row)
-        if common[place]:
-            last = int(rows.left[np.cumsum(common)[place] - 1])
-            step = runs[0].timeline.step_at(
-                loops[0].program, last, len(loops[0].program.instructions)
-            )
-        if counts[0][place] < counts[1][place]:
-            narrowly = _margin_sentence(runs[0], _address(runs[0], graph, pair, row))
-        else:
-            narrowly = _margin_sentence(
-                runs[1],
-                f"{runs[1].timeline.address(graph.right, int(outer.right[place]))}"
-                f"/{pair.other.label}",
-            )
-        divergences.append(
-            Divergence(
-                "iterations",
-                _address(runs[0], graph, pair, row),
-                step,
-                words[0],
-                words[1],
-                narrowly,
-            )
-        )
-    return {_key(loops[0].program, loops[1].program): rows}, divergences
+    return AlignedRows(left, right, execution, iteration)
+
+
+def _loop_divergence(
+    runs: tuple[Run, Run],
+    graph: MatchedGraphs,
+    pair: Matched,
+    rows: tuple[int, int],
+    iterations: tuple[int, int],
+    step: int,
+) -> Divergence:
+    """Return the divergence of two executions of a loop, with the margin of the shorter one."""
+    address = _address(runs[0], graph, pair, rows[0])
+    if iterations[0] < iterations[1]:
+        narrowly = _margin_sentence(runs[0], address)
+    else:
+        right_graph = runs[1].timeline.address(graph.right, rows[1])
+        narrowly = _margin_sentence(runs[1], f"{right_graph}/{pair.other.label}")
+    left_words, right_words = (_iteration_words(count) for count in iterations)
+    return Divergence("iterations", address, step, left_words, right_words, narrowly)
 
 
 def _chunk_rows(

@@ -18,7 +18,8 @@ from loopscope.errors import AddressError, InputError, shorten
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import ABSENT, LoopRegion, Plan, Program, settle
+from loopscope.executor.plan.plan import ABSENT, LoopRegion, Plan, Program
+from loopscope.executor.plan.slot_values import settle
 from loopscope.executor.plan.uncomputed_values import Override, Overrides
 from loopscope.ir.address import ANY_ITERATION, Address, Segment, decode
 from loopscope.ir.element_type import ElementType

@@ -28,8 +28,8 @@ from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
-from loopscope.executor.plan.plan import settle
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.slot_values import settle
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import NOTHING, Record
 from loopscope.ir.element_type import ElementType

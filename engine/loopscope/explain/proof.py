@@ -214,37 +214,11 @@ class _Prover:
             return self._variable_fact(boolean)
         program, row = boolean.place.program, boolean.place.row
         places = [SlotPart(program, row, slot) for slot in instruction.inputs]
-        values = [self._value(place) for place in places]
-        if instruction.node.type in REDUCTIONS and self._derives_from_booleans(places[0]):
-            values[0] = values[0].astype(bool)
-        output = self._value(boolean.place)
-        first = boolean.place.slot == instruction.outputs[0]
-        outcome = decision(instruction, values, output, boolean.position) if first else OTHER
-        if outcome is OTHER and moves(instruction) and isinstance(output, np.ndarray):
-            origins = moved_elements(
-                instruction,
-                values,
-                output,
-                instruction.outputs.index(boolean.place.slot),
-                element(output.shape, boolean.position),
-            )
-            outcome = Decision(
-                "moved",
-                tuple(
-                    (index, part.first)
-                    for index, part in (origins or {}).items()
-                    if part is not None
-                ),
-            )
+        outcome = self._decision(boolean, instruction, places)
         decided = [(places[number], position) for number, position in outcome.elements]
         text = self._describe(outcome, decided, boolean) if decided else ""
         if not text:
-            descriptions = [self._value_text(place) for place in places if place.slot != ABSENT]
-            call = f"{instruction.node.type}({', '.join(descriptions)})"
-            text = f"{call} gave {element_text(output, boolean.position)}"
-            return self._fact(
-                boolean, text, tuple(place for place in places if place.slot != ABSENT)
-            ), []
+            return self._call_fact(boolean, instruction, places), []
         operands = tuple(dict.fromkeys(place for place, _ in decided))
         follows = outcome.rule not in ("comparison", "every", "empty") and self._are_booleans(
             decided
@@ -257,6 +231,36 @@ class _Prover:
         return replace(
             self._fact(boolean, text, operands), margin=self._margin(outcome, decided)
         ), sources
+
+    def _decision(
+        self, boolean: _Boolean, instruction: Instruction, places: Sequence[SlotPart]
+    ) -> Decision:
+        """Return how an operation decided an element from its inputs at ``places``."""
+        values = [self._value(place) for place in places]
+        if instruction.node.type in REDUCTIONS and self._derives_from_booleans(places[0]):
+            values[0] = values[0].astype(bool)
+        output = self._value(boolean.place)
+        outcome = OTHER
+        if boolean.place.slot == instruction.outputs[0]:
+            outcome = decision(instruction, values, output, boolean.position)
+        if outcome is not OTHER or not moves(instruction) or not isinstance(output, np.ndarray):
+            return outcome
+        number = instruction.outputs.index(boolean.place.slot)
+        part = element(output.shape, boolean.position)
+        origins = moved_elements(instruction, values, output, number, part) or {}
+        return Decision(
+            "moved",
+            tuple((index, part.first) for index, part in origins.items() if part is not None),
+        )
+
+    def _call_fact(
+        self, boolean: _Boolean, instruction: Instruction, places: Sequence[SlotPart]
+    ) -> Fact:
+        """Return the fact about an operation as a call, if no element of an input decided alone."""
+        operands = [place for place in places if place.slot != ABSENT]
+        call = f"{instruction.node.type}({', '.join(map(self._value_text, operands))})"
+        result = element_text(self._value(boolean.place), boolean.position)
+        return self._fact(boolean, f"{call} gave {result}", operands)
 
     def _margin(self, outcome: Decision, decided: Sequence[tuple[SlotPart, int]]) -> Margin | None:
         if outcome.rule != "comparison":

@@ -303,19 +303,9 @@ def _sentence(
             start = f"Ran {times}" if count else "Never started"
             return f"{start}: {ran_out(proof, count)}{requested}."
         case "zero_trip_count":
-            if declared is not None and declared < 0:
-                return (
-                    f"Never started: {counted} is {declared}, "
-                    f"which means no iteration in ONNX (and no limit in OpenVINO)."
-                )
-            return f"Never started: {counted} {'was set to 0 by hand' if by_hand else 'is 0'}."
+            return _zero_trip_count_sentence(declared, counted, by_hand=by_hand)
         case "initial_condition":
-            if by_hand:
-                return f"Never started because {proof[0].text}."
-            reason = because(proof)
-            alone = proof[0].text if is_constant(proof) else f"{name_of(proof[0])} was false"
-            clause = f"was false: {reason}" if reason else alone
-            return f"Never started because the initial condition {clause}."
+            return _initial_condition_sentence(proof)
         case "limit" if record.endless:
             return f"Can never end: {why}. Paused after {times}{limit}."
         case "limit":
@@ -326,6 +316,24 @@ def _sentence(
             return f"Stopped by hand after {times}{limit}."
         case _:
             return f"Running: {times}{limit} finished so far."
+
+
+def _zero_trip_count_sentence(declared: int | None, counted: str, *, by_hand: bool) -> str:
+    if declared is not None and declared < 0:
+        return (
+            f"Never started: {counted} is {declared}, "
+            f"which means no iteration in ONNX (and no limit in OpenVINO)."
+        )
+    return f"Never started: {counted} {'was set to 0 by hand' if by_hand else 'is 0'}."
+
+
+def _initial_condition_sentence(proof: tuple[Fact, ...]) -> str:
+    if proof and proof[0].by_hand:
+        return f"Never started because {proof[0].text}."
+    reason = because(proof)
+    alone = proof[0].text if is_constant(proof) else f"{name_of(proof[0])} was false"
+    clause = f"was false: {reason}" if reason else alone
+    return f"Never started because the initial condition {clause}."
 
 
 def is_no_limit(trip_count: int) -> bool:

@@ -61,19 +61,14 @@ def beam_scorer(
     for item in range(batch):
         if done[item]:
             continue
-        slot = 0
-        for place, (score, word, beam) in enumerate(
-            zip(scores[item], words[item], beams[item], strict=True)
-        ):
-            row = item * count + int(beam)
-            if word == eos_token_id:
-                if place < count:
-                    finished.add(item, sequences[row], score)
-                continue
-            next_scores[item, slot], next_words[item, slot], rows[item, slot] = score, word, row
-            slot += 1
-            if slot == count:
-                break
+        sources = item * count + beams[item].astype(np.int64)
+        ends = words[item] == eos_token_id
+        for place in np.flatnonzero(ends[:count]):
+            finished.add(item, sequences[sources[place]], scores[item, place])
+        continuing = np.flatnonzero(~ends)[:count]
+        next_scores[item, : len(continuing)] = scores[item, continuing]
+        next_words[item, : len(continuing)] = words[item, continuing]
+        rows[item, : len(continuing)] = sources[continuing]
         done[item] = finished.count[item] == count and (
             early_stopping == 1
             or not finished.can_improve(item, _best(scores, item), sequences.shape[1])

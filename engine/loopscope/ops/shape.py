@@ -145,31 +145,8 @@ def _reshape_static(source: PartialShape, target: list[int], special_zero: bool)
             f"shape {target} copies dimension {max(copied)} of a tensor of shape {source}"
         )
     if source.is_static:
-        lengths = source.lengths
-        result = _fill_length(
-            lengths,
-            [lengths[axis] if axis in copied else length for axis, length in enumerate(target)],
-            copied,
-        )
-        if math.prod(result) != math.prod(lengths):
-            raise ValueError(
-                f"{math.prod(lengths)} elements of shape {source} do not fit into shape {target}"
-            )
-        return PartialShape.of(result)
-    rest = math.prod(
-        (d for axis, d in enumerate(source.dimensions) if axis not in copied), start=static(1)
-    )
-    required = math.prod(
-        length for axis, length in enumerate(target) if axis not in copied and length != -1
-    )
-    remainder = (
-        Dimension(
-            -(-rest.least // required),
-            None if rest.most is None else max(rest.most // required, -(-rest.least // required)),
-        )
-        if required
-        else UNKNOWN
-    )
+        return _reshape_lengths(source, target, copied)
+    remainder = _remaining_length(source.dimensions, target, copied)
     return PartialShape(
         tuple(
             source.dimensions[axis]
@@ -180,6 +157,39 @@ def _reshape_static(source: PartialShape, target: list[int], special_zero: bool)
             for axis, length in enumerate(target)
         )
     )
+
+
+def _reshape_lengths(
+    source: PartialShape, target: list[int], copied: frozenset[int]
+) -> PartialShape:
+    """Return the shape of a source whose lengths are all known."""
+    lengths = source.lengths
+    result = _fill_length(
+        lengths,
+        [lengths[axis] if axis in copied else length for axis, length in enumerate(target)],
+        copied,
+    )
+    if math.prod(result) != math.prod(lengths):
+        raise ValueError(
+            f"{math.prod(lengths)} elements of shape {source} do not fit into shape {target}"
+        )
+    return PartialShape.of(result)
+
+
+def _remaining_length(
+    dimensions: Sequence[Dimension], target: list[int], copied: frozenset[int]
+) -> Dimension:
+    """Return the length at -1: what the lengths that are not copied leave of the source."""
+    rest = math.prod(
+        (d for axis, d in enumerate(dimensions) if axis not in copied), start=static(1)
+    )
+    required = math.prod(
+        length for axis, length in enumerate(target) if axis not in copied and length != -1
+    )
+    if not required:
+        return UNKNOWN
+    least = -(-rest.least // required)
+    return Dimension(least, None if rest.most is None else max(rest.most // required, least))
 
 
 def squeeze(data: Array, axes: Array | None = None, /, *, allow_axis_skip: bool = False) -> Array:

@@ -18,7 +18,8 @@ import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import LoopRegion, Plan, Program, settle
+from loopscope.executor.plan.plan import LoopRegion, Plan, Program
+from loopscope.executor.plan.slot_values import settle
 from loopscope.ir.element_type import ElementType, type_name
 from loopscope.ir.model import Form, LayerId, Node
 from loopscope.ir.shape import DYNAMIC

@@ -8,7 +8,7 @@ serial runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,9 +160,18 @@ class Lanes:
                 self._enter(branch, None if whole else places)
                 self._graph(branch.program, inside, depth + 1)
                 branch_results.append((places, [self.values[slot] for slot in branch.results]))
-        for number, slot in enumerate(region.outputs):
+        self._merge(len(lanes), region.outputs, branch_results)
+
+    def _merge(
+        self,
+        lanes: int,
+        slots: Iterable[Slot],
+        parts: Sequence[tuple[np.ndarray, Sequence[RowValues]]],
+    ) -> None:
+        """Set the outputs of a region from the values of groups of lanes."""
+        for number, slot in enumerate(slots):
             self.values[slot] = merged(
-                len(lanes), [(places, columns[number]) for places, columns in branch_results]
+                lanes, [(places, columns[number]) for places, columns in parts]
             )
 
     # -- loops
@@ -173,9 +182,8 @@ class Lanes:
         running = np.flatnonzero(bound != 0)
         ended: list[tuple[np.ndarray, list[RowValues]]] = []
         if len(running) < len(lanes):
-            ended.append(
-                (np.flatnonzero(bound == 0), self._of_none(region, np.flatnonzero(bound == 0)))
-            )
+            places = np.flatnonzero(bound == 0)
+            ended.append((places, self._of_none(region, places)))
         carried = [
             self._initial(region, port.parameter, port.initial, port.layer).at(running)
             for port in region.carried
@@ -193,12 +201,10 @@ class Lanes:
             self._begin(region, iteration, running)
             self._graph(region.program, inside, depth + 1)
             iteration += 1
-            continues = np.ones(len(running), bool)
-            if region.condition_result is not None:
-                continues = condition_in_lanes(self.values[region.condition_result], len(running))
-                finished = np.flatnonzero(~continues)
-                endings[running[finished]] = ENDINGS.index("condition")
-                self._narrow(region, inside, finished)
+            if region.condition_result is None:
+                continues = np.ones(len(running), bool)
+            else:
+                continues = self._tested(region, region.condition_result, inside, running, endings)
             if iteration >= first_bound:
                 continues &= bound[running] > iteration
             continues &= ~self._given_up(inside, iteration)
@@ -207,20 +213,28 @@ class Lanes:
             if len(finished):
                 continuing = np.flatnonzero(continues)
                 count[running[finished]] = iteration
-                ended.append(
-                    (
-                        running[finished],
-                        [self.values[output.result].at(finished) for output in region.outputs],
-                    )
-                )
+                results = [self.values[output.result].at(finished) for output in region.outputs]
+                ended.append((running[finished], results))
                 carried, running = [port.at(continuing) for port in carried], running[continuing]
                 inside = lanes[running]
                 fixed = {slot: port.at(continuing) for slot, port in fixed.items()}
         self.loops[region.table].add(lanes, count, endings)
-        for number, output in enumerate(region.outputs):
-            self.values[output.slot] = merged(
-                len(lanes), [(places, columns[number]) for places, columns in ended]
-            )
+        self._merge(len(lanes), (output.slot for output in region.outputs), ended)
+
+    def _tested(
+        self,
+        region: LoopRegion,
+        condition: Slot,
+        lanes: np.ndarray,
+        running: np.ndarray,
+        endings: np.ndarray,
+    ) -> np.ndarray:
+        """Return True for the lanes that may continue; record the ending of those that may not."""
+        continues = condition_in_lanes(self.values[condition], len(running))
+        finished = np.flatnonzero(~continues)
+        endings[running[finished]] = ENDINGS.index("condition")
+        self._narrow(region, lanes, finished)
+        return continues
 
     def _narrow(self, region: LoopRegion, lanes: np.ndarray, ended: np.ndarray) -> None:
         """Record the margins by which the condition ended some of the running lanes."""

@@ -42,7 +42,14 @@ from loopscope.view.boxes import (
 )
 from loopscope.view.cut_edges import cut_long_edges
 from loopscope.view.folding import Folding, Unrolled, default_folding, graph_at
-from loopscope.view.graph import ClusterKind, GraphView, ViewCluster, ViewNode, without_iterations
+from loopscope.view.graph import (
+    ClusterKind,
+    GraphView,
+    NodeKind,
+    ViewCluster,
+    ViewNode,
+    without_iterations,
+)
 from loopscope.view.group_boxes import (
     BlockDifferences,
     FunctionCall,
@@ -272,43 +279,7 @@ class _Builder:
         kind = "region" if node.is_foreign else _CLUSTER_KIND.get(node.type, "region")
         body = _only_body(node, address)
         frame = self._frame(kind, address, loop_title(node), region_name(address), cluster, body)
-        header = ""
-        if kind == "loop":
-            header = self._add(
-                ViewNode(
-                    self._next("n"),
-                    "control",
-                    address,
-                    "repeat",
-                    family="region",
-                    cluster=frame,
-                    tooltip=tooltip(node),
-                )
-            )
-        elif kind == "if":
-            header = self._add(
-                ViewNode(
-                    self._next("n"),
-                    "condition",
-                    address,
-                    "if",
-                    family="region",
-                    cluster=frame,
-                    tooltip=tooltip(node),
-                )
-            )
-        elif node.is_foreign and unbound_inputs(node):
-            header = self._add(
-                ViewNode(
-                    self._next("n"),
-                    "control",
-                    address,
-                    "inputs",
-                    family="region",
-                    cluster=frame,
-                    tooltip=tooltip(node),
-                )
-            )
+        header = self._header(node, kind, address, frame)
         region = DrawnRegion(address, frame, header, self._output_boxes(node, address, frame))
         place.region[node.id] = region
         window = self.folding.window(without_iterations(address))
@@ -323,6 +294,29 @@ class _Builder:
         # The then branch is first, whatever its order in the file.
         for inner in sorted(node.bodies, key=lambda item: item.name == "else"):
             self._open_body(region, node, inner, frame)
+
+    def _header(self, node: Node, kind: ClusterKind, address: str, frame: str) -> str:
+        """Add the box at the head of an open region. Return its id; empty for no box."""
+        box: NodeKind
+        if kind == "loop":
+            box, title = "control", "repeat"
+        elif kind == "if":
+            box, title = "condition", "if"
+        elif node.is_foreign and unbound_inputs(node):
+            box, title = "control", "inputs"
+        else:
+            return ""
+        return self._add(
+            ViewNode(
+                self._next("n"),
+                box,
+                address,
+                title,
+                family="region",
+                cluster=frame,
+                tooltip=tooltip(node),
+            )
+        )
 
     def _open_body(self, region: DrawnRegion, node: Node, body: Body, frame: str) -> None:
         address = f"{region.address}/{body.name}"
@@ -360,33 +354,7 @@ class _Builder:
     def _open_copies(self, region: DrawnRegion, body: Body, window: Unrolled) -> None:
         """Draw the body once per iteration of a window, and invariants once beside the copies."""
         label = labels(body.graph)
-        body_address = f"{region.address}/{body.name}"
-        same = handed_in(body)
-        outer = f"{without_iterations(body_address)}/{OUTER}"
-        if outer in self.folding.folded:
-            region.outer = self._outer_box(
-                body.graph,
-                outer,
-                tuple(f"{body_address}/{label[layer]}" for layer in same),
-                same,
-                region.cluster,
-            )
-            region.same = dict.fromkeys(same, region.outer)
-        else:
-            boxes = [
-                operation_box(
-                    body.graph.by_id[layer],
-                    "",
-                    f"{body_address}/{label[layer]}",
-                    region.cluster,
-                    "invariant",
-                )
-                for layer in same
-            ]
-            region.same = {
-                layer: self._add(replace(box, id=self._next("n")))
-                for layer, box in zip(same, boxes, strict=True)
-            }
+        self._add_invariants(region, body, label)
         region.earlier = self._more(region, "earlier", 0, window.first - 1) if window.first else ""
         for iteration in range(window.first, window.first + window.count):
             address = f"{region.address}[{iteration}]"
@@ -409,6 +377,24 @@ class _Builder:
                 window.first + window.count,
                 None if window.total is None else window.total - 1,
             )
+
+    def _add_invariants(
+        self, region: DrawnRegion, body: Body, label: Mapping[LayerId, str]
+    ) -> None:
+        """Add the boxes of a body's invariants, one for all if they are folded."""
+        body_address = f"{region.address}/{body.name}"
+        invariants = handed_in(body)
+        address_of = {layer: f"{body_address}/{label[layer]}" for layer in invariants}
+        outer = f"{without_iterations(body_address)}/{OUTER}"
+        if outer in self.folding.folded:
+            members = tuple(address_of.values())
+            region.outer = self._outer_box(body.graph, outer, members, invariants, region.cluster)
+            region.same = dict.fromkeys(invariants, region.outer)
+            return
+        for layer, address in address_of.items():
+            node = body.graph.by_id[layer]
+            box = operation_box(node, self._next("n"), address, region.cluster, "invariant")
+            region.same[layer] = self._add(box)
 
     def _more(self, region: DrawnRegion, side: str, first: int, last: int | None) -> str:
         """Add the box for the iterations before or after the window."""

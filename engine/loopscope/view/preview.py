@@ -6,7 +6,7 @@ A sparkline is a carried number over the iterations, in a few points.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -260,42 +260,32 @@ def sparkline(run: Run, parameter: str, iteration: int | None) -> Sparkline | No
 
     if end - first < 2 or len(numbers_at(first)) != 1:
         return None
-
-    rows = [
-        int(row_index)
-        for row_index in np.unique(
-            np.linspace(first, end - 1, min(MAX_POINTS, end - first)).astype(np.int64)
-        )
-    ]
+    places = np.linspace(first, end - 1, min(MAX_POINTS, end - first)).astype(np.int64)
+    rows = [int(row_index) for row_index in np.unique(places)]
     samples = [numbers_at(row_index) for row_index in rows]
     if any(len(value) != 1 for value in samples):  # a carried value may change its shape
         return None
     numbers = [value for (value,) in samples]
     span = end - 1 - first
-    index_not_finite = next(
-        (index for index, value in enumerate(numbers) if not math.isfinite(value)), None
-    )
-    first_not_finite = (
-        None
-        if index_not_finite is None
-        else _first_not_finite(
-            number,
-            rows[index_not_finite - 1] if index_not_finite else first,
-            rows[index_not_finite],
-        )
-    )
     now = None if iteration is None else min(1.0, iteration / span)
+    row_not_finite = _first_not_finite(rows, numbers, number)
     return Sparkline(
-        _heights(numbers),
-        now,
-        None if first_not_finite is None else (first_not_finite - first) / span,
+        _heights(numbers), now, None if row_not_finite is None else (row_not_finite - first) / span
     )
 
 
-def _first_not_finite(number: Callable[[int], float], finite: int, not_finite: int) -> int:
-    """Bisect for the first row that is not finite, assuming that later rows are not finite
-    either.
+def _first_not_finite(
+    rows: Sequence[int], numbers: Sequence[float], number: Callable[[int], float]
+) -> int | None:
+    """Return the first row that is not finite, from the ``numbers`` at ``rows``; None if all are.
+
+    Bisects between the samples, assuming that later rows are not finite either.
     """
+    samples = enumerate(numbers)
+    index = next((index for index, value in samples if not math.isfinite(value)), None)
+    if index is None:
+        return None
+    finite, not_finite = rows[max(index - 1, 0)], rows[index]
     while not_finite - finite > 1:
         middle = (finite + not_finite) // 2
         if math.isfinite(number(middle)):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+import loopscope
 from loopscope.debug import Breakpoint, BreakpointKind
 from loopscope.ir import readable
 from loopscope.view import value_preview
@@ -31,6 +32,15 @@ def show(session: UserSession) -> None:
     if debugger is None:
         return
     markup.show(markup.section("Breakpoints"))
+    _show_breakpoints(session, debugger)
+    _show_breakpoint_form(session)
+    _show_buttons(debugger)
+    markup.show(markup.section("Watches"))
+    _show_watches(debugger)
+    _show_watch_form()
+
+
+def _show_breakpoints(session: UserSession, debugger: loopscope.Debugger) -> None:
     for breakpoint in debugger.breakpoints.items():
         change = _change if breakpoint.kind == "address" else None
         dot, rest = st.columns([0.7, 7.9], vertical_alignment="center", gap=None)
@@ -47,6 +57,9 @@ def show(session: UserSession) -> None:
                 change,
             )
     _tell(beyond(pauses(debugger), "breakpoints"))
+
+
+def _show_breakpoint_form(session: UserSession) -> None:
     with st.form("breakpoint_form", border=False):
         place, condition, add = st.columns([4, 3, 1.4], vertical_alignment="bottom", gap="small")
         place.text_input(
@@ -64,6 +77,10 @@ def show(session: UserSession) -> None:
             "operation, the run pauses after the operation",
         )
         add.form_submit_button("Add", on_click=_add_breakpoint)
+
+
+def _show_buttons(debugger: loopscope.Debugger) -> None:
+    """Draw the buttons of breakpoints that stop at any operation."""
     with st.container(horizontal=True):
         for kind, words, icon in _EVERYWHERE:
             st.button(
@@ -75,7 +92,9 @@ def show(session: UserSession) -> None:
                 icon=icon,
                 help="Click again to remove it" if debugger.breakpoints.has(kind) else None,
             )
-    markup.show(markup.section("Watches"))
+
+
+def _show_watches(debugger: loopscope.Debugger) -> None:
     values = debugger.watches.values()
     for number, expression in debugger.watches.items():
         value = values[number]
@@ -93,6 +112,9 @@ def show(session: UserSession) -> None:
             _change_watch,
         )
     _tell(beyond(watches(debugger), "watches"))
+
+
+def _show_watch_form() -> None:
     with st.form("watch_form", border=False):
         field, add = st.columns([7, 1.4], vertical_alignment="bottom", gap="small")
         field.text_input("Watch", key=EXPRESSION, placeholder="max(abs(x))")

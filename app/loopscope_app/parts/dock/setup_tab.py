@@ -42,9 +42,17 @@ def _show_inputs(session: UserSession) -> None:
         return
     for position, (key, signature) in enumerate(signatures(model).items()):
         _input(session, position, key, signature)
-    seed = f"inputs_seed_{session.run.generation}"
-    files = f"inputs_files_{session.run.generation}"
-    name = f"inputs_name_{session.run.generation}"
+    _show_run_button(f"inputs_name_{session.run.generation}")
+    if session.run.debugger is not None and any(
+        array is not session.model.inputs.get(key) for key, array in session.model.draft.items()
+    ):
+        markup.show("Not run yet: the graph shows the run with the previous inputs.", "quiet")
+    _show_generator(f"inputs_seed_{session.run.generation}")
+    _show_upload(f"inputs_files_{session.run.generation}")
+
+
+def _show_run_button(name: str) -> None:
+    """Draw the button that runs the draft, and the field for a name to save it under."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Run",
@@ -63,10 +71,9 @@ def _show_inputs(session: UserSession) -> None:
             help="Adds these inputs to the list of inputs until you leave this page. Compare and "
             "Many runs offer them too.",
         )
-    if session.run.debugger is not None and any(
-        array is not session.model.inputs.get(key) for key, array in session.model.draft.items()
-    ):
-        markup.show("Not run yet: the graph shows the run with the previous inputs.", "quiet")
+
+
+def _show_generator(seed: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Generate",
@@ -78,6 +85,9 @@ def _show_inputs(session: UserSession) -> None:
             "with a constant becomes this constant.",
         )
         st.number_input("Seed", 0, 2**31 - 1, 0, key=seed, width=110)
+
+
+def _show_upload(files: str) -> None:
     st.file_uploader(
         "Values from a file",
         type=["npz", "npy"],

@@ -48,13 +48,7 @@ def show(session: UserSession, dock: Callable[[UserSession], None]) -> None:
         with controls:
             run_progress.show()
         with beside:
-            is_new = isinstance(session.run.running, Preparing)
-            markup.show(
-                "Values are shown when the model has been checked."
-                if is_new
-                else "Values are shown again when the run pauses.",
-                "quiet",
-            )
+            _announce_values(session)
         return
     time.sleep(HEAD_START)
     with corner:
@@ -78,6 +72,17 @@ def show(session: UserSession, dock: Callable[[UserSession], None]) -> None:
     with onwards:
         run_progress.onward(session)
         run_progress.fitting(session)
+
+
+def _announce_values(session: UserSession) -> None:
+    """Say when values are shown, in place of the dock during a long run."""
+    is_new = isinstance(session.run.running, Preparing)
+    markup.show(
+        "Values are shown when the model has been checked."
+        if is_new
+        else "Values are shown again when the run pauses.",
+        "quiet",
+    )
 
 
 _STATES = {

@@ -21,11 +21,28 @@ _MAX_ROWS, _LONGEST_TITLE, _HEIGHT = 5000, 100, 240
 
 def show(session: UserSession, rows: pa.Table, threshold: Threshold | None) -> None:
     """Show the runs above the threshold, or all of them; a condition filters further."""
-    generation = session.many.generation
-    key = f"many_table_{generation}"
     above = _above(rows, threshold)
+    part, where = _filters(session.many.generation, rows, len(above), threshold)
+    refused = problem(rows, where)
+    matching = places_where(rows, "" if refused else where)
+    places = np.intersect1d(matching, above) if part == ABOVE else np.asarray(matching)
+    if refused:
+        markup.show(f"{markup.chip('not a condition', 'bad')} {markup.sentence(refused)}")
+    elif where or len(places) > _MAX_ROWS:
+        more = f", the first {_MAX_ROWS:,} shown" if len(places) > _MAX_ROWS else ""
+        markup.show(f"{len(places):,} of {len(rows):,} runs{more}", "quiet")
+    _show_table(f"many_table_{session.many.generation}", rows, places[:_MAX_ROWS])
+
+
+def _filters(
+    generation: int, rows: pa.Table, above: int, threshold: Threshold | None
+) -> tuple[str | None, str]:
+    """Draw the choice of runs, with ``above`` above the threshold, and the field for a condition.
+
+    Return the part that is chosen and the condition.
+    """
     with st.container(key="many_table_bar", horizontal=True, vertical_alignment="center"):
-        parts = {ABOVE: len(above), ALL: len(rows)} if len(above) else {ALL: len(rows)}
+        parts = {ABOVE: above, ALL: len(rows)} if above else {ALL: len(rows)}
         part = st.segmented_control(
             "Runs",
             list(parts),
@@ -47,23 +64,19 @@ def show(session: UserSession, rows: pa.Table, threshold: Threshold | None) -> N
                 'ended LOOP == "condition", error contains "shape"',
             )
         )
-    refused = problem(rows, where)
-    matching = places_where(rows, "" if refused else where)
-    places = np.intersect1d(matching, above) if part == ABOVE else np.asarray(matching)
-    if refused:
-        markup.show(f"{markup.chip('not a condition', 'bad')} {markup.sentence(refused)}")
-    elif where or len(places) > _MAX_ROWS:
-        more = f", the first {_MAX_ROWS:,} shown" if len(places) > _MAX_ROWS else ""
-        markup.show(f"{len(places):,} of {len(rows):,} runs{more}", "quiet")
-    shown = places[:_MAX_ROWS]
+    return part, where
+
+
+def _show_table(key: str, rows: pa.Table, places: np.ndarray) -> None:
+    """Draw the runs at ``places``. A click on a row opens its run."""
 
     def opened() -> None:
         chosen = (widget(key) or {}).get("selection", {}).get("rows") or []
-        if chosen and isinstance(chosen[0], int) and chosen[0] < len(shown):
-            running_many.open_sample(rows["sample"][int(shown[chosen[0]])].as_py())
+        if chosen and isinstance(chosen[0], int) and chosen[0] < len(places):
+            running_many.open_sample(rows["sample"][int(places[chosen[0]])].as_py())
 
     st.dataframe(
-        rows.select(_columns_with_values(rows)).take(pa.array(shown)).to_pandas(),
+        rows.select(_columns_with_values(rows)).take(pa.array(places)).to_pandas(),
         key=key,
         height=_HEIGHT,
         width="stretch",

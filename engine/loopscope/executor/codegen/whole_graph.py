@@ -53,8 +53,8 @@ from loopscope.executor.plan.plan import (
     Plan,
     Program,
     Region,
-    settle,
 )
+from loopscope.executor.plan.slot_values import settle
 from loopscope.ops.bounds import TooLarge
 
 STEPPED_RUNS = 3

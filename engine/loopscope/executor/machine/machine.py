@@ -32,8 +32,8 @@ from loopscope.executor.plan.plan import (
     Instruction,
     LoopRegion,
     Program,
-    settle,
 )
+from loopscope.executor.plan.slot_values import settle
 from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 from loopscope.executor.record.recording import (
     ENDINGS,

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.plan import Instruction, Plan, Program, settle
+from loopscope.executor.plan.plan import Instruction, Plan, Program
+from loopscope.executor.plan.slot_values import settle
 from loopscope.ir.model import Node
 
 _MAX_COMPARED_ELEMENTS = 64

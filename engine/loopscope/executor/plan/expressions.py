@@ -1,14 +1,17 @@
-"""Python expression of an operation, for the types that have one."""
+"""Python expressions of an operation, for the types that have one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import ModelGraph, Node
+from loopscope.ops.declare import Operation
 
 _FLOATS = "fd"
 
@@ -47,3 +50,64 @@ def of_integers(
         return ""
     divides = "/" in text or "%" in text
     return text if not divides or constant_of(instruction.inputs[1]) else ""
+
+
+class Expressions(NamedTuple):
+    """Python expressions of an operation; each is empty if none exists."""
+
+    symbol: str = ""
+    """Expression for all types."""
+    float_symbol: str = ""
+    integer_symbol: str = ""
+
+
+NO_EXPRESSIONS = Expressions()
+
+
+def expressions_of(
+    operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]
+) -> Expressions:
+    """Return the Python expressions of an operation with these attributes and input types.
+
+    An expression requires input types that the operation accepts; for example, booleans cannot be
+    negated.
+    """
+    if not (operation.symbol or operation.float_symbol):
+        return NO_EXPRESSIONS
+    types = operation.types
+    is_unsupported = types and any(
+        element_type is not None and element_type not in types[min(index, len(types) - 1)]
+        for index, element_type in enumerate(inputs)
+    )
+    if is_unsupported or not (
+        _is_satisfied(operation.symbol_when, attributes)
+        and _fits_input_count(operation, len(inputs))
+    ):
+        return NO_EXPRESSIONS
+    has_integer_symbol = _is_satisfied(operation.integer_symbol_when, attributes)
+    return Expressions(
+        operation.symbol,
+        operation.float_symbol,
+        operation.integer_symbol if has_integer_symbol else "",
+    )
+
+
+def _fits_input_count(operation: Operation, inputs: int) -> bool:
+    """Return True if the operation's expression has this number of inputs. Variadic operations have
+    one for two inputs.
+    """
+    text = operation.symbol or operation.float_symbol
+    return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
+
+
+def _is_satisfied(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
+    return all(keywords.get(name) == value for name, value in when.items())
+
+
+def input_types(graph: ModelGraph, node: Node) -> list[ElementType | None]:
+    """Return the declared type of each input, or None."""
+    sources = graph.sources[node.id]
+    return [
+        None if source is None else graph.by_id[source.layer].outputs[source.output].element_type
+        for source in sources[: len(node.inputs)]
+    ]

@@ -1,4 +1,4 @@
-"""Lowering of the port maps of loops and branches to slots."""
+"""Lowering of the inputs of nodes, and of the port maps of loops and branches, to slots."""
 
 from __future__ import annotations
 
@@ -18,9 +18,28 @@ from loopscope.executor.plan.body_ports import (
 from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Body, InputMap, Node
+from loopscope.ir.model import (
+    LOOP,
+    SCAN,
+    SEQUENCE_MAP,
+    TENSOR_ITERATOR,
+    Body,
+    InputMap,
+    LayerId,
+    ModelGraph,
+    Node,
+)
 
 LOOP_KINDS: Mapping[str, LoopKind] = {kind: kind for kind in get_args(LoopKind)}
+
+
+def source_slot(
+    graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int
+) -> Slot:
+    """Return the slot of an input of a node; ``ABSENT`` for an input that is left out."""
+    sources = graph.sources[node.id]
+    source = sources[index] if index < len(sources) else None
+    return ABSENT if source is None else slots[source.layer, source.output]
 
 
 def branch(body: Body, program: Program, inputs: tuple[Slot, ...]) -> Branch:

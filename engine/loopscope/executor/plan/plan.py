@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
-
-import numpy as np
 
 from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.body_ports import (
@@ -24,15 +22,13 @@ from loopscope.executor.plan.body_ports import (
 )
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import Optimise
-from loopscope.ir import memory
+from loopscope.executor.plan.slot_values import constant_value, own_bytes
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Model, Node, Port
 from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Known, Operation
-from loopscope.ops.values import NOT_KEPT
 
-_MIN_ALIGNED_BYTES, _MAX_ALIGNED_BYTES = 1 << 12, 1 << 25
 ABSENT = Slot(0)
 """Slot of inputs that a node leaves out; it holds None."""
 
@@ -368,12 +364,7 @@ class Plan:
         """Slot and value of every Const, decoded at the first run of the plan."""
         outermost = self.main.owned
         return tuple(
-            (
-                slot,
-                settle(
-                    _constant(node) if slot in outermost else _aligned_for_loops(_constant(node))
-                ),
-            )
+            (slot, constant_value(node, in_loop=slot not in outermost))
             for slot, node in self.constant_slots
         )
 
@@ -382,7 +373,7 @@ class Plan:
         """Bytes of copied constants and of results that kernels store; 0 before the first run."""
         if "constants" not in self.__dict__:
             return 0
-        return self.kept_bytes + sum(_own_bytes(value) for _, value in self.constants)
+        return self.kept_bytes + sum(own_bytes(value) for _, value in self.constants)
 
     @cached_property
     def constant(self) -> Mapping[Slot, Any]:
@@ -447,56 +438,3 @@ def find_hidden(programs: Sequence[Program]) -> None:
         program.hidden = tuple(sorted(slots))
         if program.parent is not None:
             hidden[program.parent.index] |= slots
-
-
-def _constant(node: Node) -> Any:
-    if node.constant is None:
-        raise ValueError(f"Const {node.name!r} has no data")
-    return node.constant.array() if node.constant.is_kept else NOT_KEPT
-
-
-def _aligned_for_loops(array: Any) -> Any:
-    """Return weights of a loop in aligned memory if multiplying them in each iteration repays the
-    copy.
-    """
-    if array is NOT_KEPT:
-        return array
-    is_worthwhile = (
-        _MIN_ALIGNED_BYTES <= array.nbytes <= _MAX_ALIGNED_BYTES
-        and array.dtype.kind == "f"
-        and array.flags.c_contiguous
-    )
-    if not is_worthwhile or memory.is_aligned(array):
-        return array
-    copy = memory.empty(array.shape, array.dtype)
-    copy[...] = array
-    copy.flags.writeable = False
-    return copy
-
-
-def settle(value: Any) -> Any:
-    """Return a rank-0 number as a numpy scalar, which computes ten times faster than a 0-d
-    array.
-    """
-    if (
-        isinstance(value, np.ndarray)
-        and value.ndim == 0
-        and value.dtype.names is None
-        and value.dtype != object
-    ):
-        return value[()]
-    return value
-
-
-def bound(kernel: Callable[..., Any], keywords: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a kernel with its attributes bound."""
-    return partial(kernel, **keywords) if keywords else kernel
-
-
-def _own_bytes(value: Any) -> int:
-    """Return the bytes of an array, or 0 for a view into a file of weights."""
-    if not isinstance(value, np.ndarray):
-        return 0
-    while isinstance(value.base, np.ndarray):
-        value = value.base
-    return value.nbytes if value.base is None else 0

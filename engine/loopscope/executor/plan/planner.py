@@ -4,9 +4,8 @@ lowers port maps.
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -17,8 +16,22 @@ from loopscope.checks.check import CheckedModel, checked
 from loopscope.checks.order import order
 from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.analyses import holds_sequences
-from loopscope.executor.plan.computed_once import FoldedKernel, share
-from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop
+from loopscope.executor.plan.computed_once import share
+from loopscope.executor.plan.constant_folding import ConstantFolding
+from loopscope.executor.plan.expressions import (
+    NO_EXPRESSIONS,
+    Expressions,
+    expressions_of,
+    input_types,
+)
+from loopscope.executor.plan.kernel_binding import (
+    bound_kernel,
+    bound_shape_function,
+    broadcasts_inputs,
+    initial_value,
+    print_fields,
+)
+from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop, source_slot
 from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import (
@@ -26,24 +39,21 @@ from loopscope.executor.plan.plan import (
     CallRegion,
     IfRegion,
     Instruction,
+    LoopRegion,
     Plan,
     Program,
     Region,
-    bound,
     find_hidden,
 )
 from loopscope.ir.address import ROOT, labels
 from loopscope.ir.constant import Constant
-from loopscope.ir.element_type import ElementType
 from loopscope.ir.memory import no_garbage_collection
-from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef
-from loopscope.ir.shape import PartialShape
+from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node
 from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.custom.verification import Agreeing
-from loopscope.ops.declare import Known, Operation, Role, typed
+from loopscope.ops.declare import Operation, Role, typed
 from loopscope.ops.dialect import catalogue_for
-from loopscope.ops.infer import comparison, elementwise
 from loopscope.ops.promotion import promoting
 
 
@@ -82,13 +92,13 @@ def plan_checked(
     # table above.
     model = replace(checked_model.model)
     with no_garbage_collection():
-        plan = _Planner(model, catalogue, optimise, checked_model.propagated).plan()
+        folding = ConstantFolding(optimise.fold)
+        plan = _Planner(model, catalogue, optimise, checked_model.propagated, folding).plan()
         if optimise.cse:
             share(plan)
     return plan
 
 
-_MAX_STORED_BYTES = 1 << 30
 _TRUE = Node(LayerId(-1), "true", "Const", constant=Constant.of(np.array(True)))
 
 
@@ -98,6 +108,7 @@ class _Planner:
     catalogue: Catalogue
     optimise: Optimise
     propagated: Propagated
+    folding: ConstantFolding
     slot_count: int = 1
     programs: list[Program] = field(default_factory=list[Program])
     graphs: list[ModelGraph] = field(default_factory=list[ModelGraph])
@@ -110,12 +121,6 @@ class _Planner:
     operations: dict[tuple[ProgramIndex, LayerId], Operation] = field(
         default_factory=dict[tuple[ProgramIndex, LayerId], Operation]
     )
-    kept_bytes: int = 0
-    """Bytes that kernels may use to store results of constants."""
-    steady: set[Slot] = field(default_factory=set[Slot])
-    """Slots with the same value in all runs: Consts, values computed from them, and body Parameters
-    bound to them.
-    """
     true: Slot | None = None
     """Slot of a condition that is always true."""
     known_operations: dict[tuple[str, str], Operation | None] = field(
@@ -143,7 +148,7 @@ class _Planner:
             states=tuple(self.states),
             operations=self.operations,
             optimise=self.optimise,
-            kept_bytes=self.kept_bytes,
+            kept_bytes=self.folding.reserved_bytes,
         )
 
     def _slot(self) -> Slot:
@@ -162,7 +167,7 @@ class _Planner:
                 for output in range(len(node.outputs)):
                     slots[node.id, output] = self._slot()
         for node in graph.results:
-            slots[node.id, 0] = _source_slot(graph, slots, node, 0)
+            slots[node.id, 0] = source_slot(graph, slots, node, 0)
         program.slots = slots
         program.parameters = {node.id: slots[node.id, 0] for node in graph.parameters}
         program.results = {node.id: slots[node.id, 0] for node in graph.results}
@@ -179,7 +184,7 @@ class _Planner:
             role = operation.role if operation else Role.COMPUTE
             if role is Role.CONSTANT or node.constant is not None:
                 self.constants.append((program.slots[node.id, 0], node))
-                self.steady.add(program.slots[node.id, 0])
+                self.folding.steady.add(program.slots[node.id, 0])
             elif role not in (Role.PARAMETER, Role.RESULT):
                 assert operation is not None
                 self.operations[program.index, node.id] = operation
@@ -214,7 +219,7 @@ class _Planner:
         number: int,
     ) -> Instruction:
         inputs = tuple(
-            _source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
+            source_slot(graph, program.slots, node, index) for index in range(len(node.inputs))
         )
         outputs = tuple(program.slots[node.id, index] for index in range(len(node.outputs)))
         build = partial(Instruction, node, label, operation.title, inputs, outputs)
@@ -224,7 +229,7 @@ class _Planner:
             case Role.READ_VALUE | Role.ASSIGN:
                 variable = self._variable(str(node.attributes.get("variable_id", "")))
                 return build(
-                    _initial(operation, node),
+                    initial_value(operation, node),
                     variable=variable,
                     assigns=operation.role is Role.ASSIGN,
                 )
@@ -243,52 +248,56 @@ class _Planner:
         """
         attributes = typed(operation, node.attributes)
         keywords = dict(attributes)
-        is_custom = self.catalogue.is_foreign(operation)
-        checked, tensors = is_custom or self._holds_sequences, operation.only_tensors
-        must_call = checked and (is_custom or tensors)
-        symbol, of_floats, of_integers = (
-            ("", "", "")
-            if must_call
-            else _expressions(operation, keywords, self._types(graph, node))
-        )
         if operation.counts_outputs:
             keywords["outputs"] = len(node.outputs)
+        is_custom = self.catalogue.is_foreign(operation)
         build = partial(
             build,
             state=self._state() if operation.stateful else None,
-            only_tensors=tensors,
-            checked=checked or self._lacks_weights,
+            only_tensors=operation.only_tensors,
+            checked=is_custom or self._holds_sequences or self._lacks_weights,
         )
-        mixed = (program.address, node.id) in self.propagated.mixed
-        broadcasts = len(node.inputs) > 1 and _broadcasts(operation)
+        is_mixed = (program.address, node.id) in self.propagated.mixed
+        broadcasts = len(node.inputs) > 1 and broadcasts_inputs(operation)
         if operation.prepare is not None:
             call = operation.prepare(keywords, len(node.outputs))
-            if mixed:
+            if is_mixed:
                 call = promoting(call, operation.name, operation.alike)
             return build(call, several=True, broadcasts=broadcasts, settled=True, kernel=call)
-        assert operation.kernel is not None
         several = operation.outputs != 1
-        kernel = bound(operation.kernel, keywords)
-        if mixed:
+        kernel = bound_kernel(operation, keywords)
+        if is_mixed:
             kernel = promoting(kernel, operation.name, operation.alike)
             return build(kernel, several, kernel=kernel)
         if is_custom:
             kernel = Agreeing(operation, kernel, attributes, several=several)
-        shows = None if operation.shows is None else partial(operation.shows, **keywords)
-        shape = operation.infer
+        expressions = self._expressions(graph, node, operation, attributes, is_custom=is_custom)
         return build(
-            self._keeping(program, graph, node, operation, keywords, kernel) or kernel,
+            self.folding.fold(program, graph, node, operation, keywords, kernel) or kernel,
             several,
-            symbol,
+            expressions.symbol,
             broadcasts=broadcasts,
-            float_symbol=of_floats,
-            integer_symbol=of_integers,
+            float_symbol=expressions.float_symbol,
+            integer_symbol=expressions.integer_symbol,
             kernel=kernel,
-            is_identity=operation.identity and bool(symbol),
-            shows=shows,
-            shows_first=keywords.get("first_n", -1) if shows else -1,
-            infer=None if shape is None or is_custom else lambda inputs: shape(inputs, attributes),
+            is_identity=operation.identity and bool(expressions.symbol),
+            infer=None if is_custom else bound_shape_function(operation, attributes),
+            **print_fields(operation, keywords),
         )
+
+    def _expressions(
+        self,
+        graph: ModelGraph,
+        node: Node,
+        operation: Operation,
+        attributes: Mapping[str, Any],
+        *,
+        is_custom: bool,
+    ) -> Expressions:
+        """Return the expressions of an operation, empty if every execution must call its kernel."""
+        if is_custom or (self._holds_sequences and operation.only_tensors):
+            return NO_EXPRESSIONS
+        return expressions_of(operation, attributes, input_types(graph, node))
 
     @cached_property
     def _holds_sequences(self) -> bool:
@@ -299,74 +308,6 @@ class _Planner:
         return any(
             node.constant is not None and not node.constant.is_kept for _, node in nodes(self.model)
         )
-
-    def _keeping(
-        self,
-        program: Program,
-        graph: ModelGraph,
-        node: Node,
-        operation: Operation,
-        keywords: Mapping[str, Any],
-        kernel: Callable[..., Any],
-    ) -> Callable[..., Any] | None:
-        """Return a kernel that stores results of its constant inputs, within a bound for all
-        kernels; None for other inputs.
-        """
-        sources = graph.sources[node.id]
-        constant_source = (
-            sources[operation.kept_input] if len(sources) > operation.kept_input else None
-        )
-        foldable = self.optimise.fold and operation.pure and not operation.stateful
-        if (
-            operation.kernel is not None
-            and foldable
-            and sources
-            and all(self._is_steady(program, source) for source in sources)
-        ):
-            size = _bytes([Known(port.element_type, port.shape) for port in node.outputs])
-            if self._keeps(size):
-                self.steady.update(
-                    program.slots[node.id, index] for index in range(len(node.outputs))
-                )
-                return FoldedKernel(kernel, size)
-        elif operation.by_constant is not None and self._is_steady(program, constant_source):
-            prepared = operation.by_constant(self._constant(graph, constant_source), **keywords)
-            if prepared is not None and self._keeps(prepared.most_bytes):
-                return prepared
-        return None
-
-    def _types(self, graph: ModelGraph, node: Node) -> list[ElementType | None]:
-        """Return the declared type of each input, or None."""
-        sources = graph.sources[node.id]
-        return [
-            None
-            if source is None
-            else graph.by_id[source.layer].outputs[source.output].element_type
-            for source in sources[: len(node.inputs)]
-        ]
-
-    def _is_steady(self, program: Program, source: OutputRef | None) -> bool:
-        return source is not None and program.slots[source.layer, source.output] in self.steady
-
-    def _take(self, bindings: Iterable[tuple[Slot, Slot]]) -> None:
-        """Mark the Parameters that always equal a steady slot of the enclosing graph as steady."""
-        self.steady.update(parameter for parameter, outer in bindings if outer in self.steady)
-
-    def _constant(self, graph: ModelGraph, source: OutputRef | None) -> Known:
-        """Return the type and shape of the steady tensor ``source``."""
-        assert source is not None
-        node = graph.by_id[source.layer]
-        if node.constant is not None:
-            return Known(node.constant.element_type, PartialShape.of(node.constant.shape))
-        port = node.outputs[source.output]
-        return Known(port.element_type, port.shape)
-
-    def _keeps(self, size: int) -> bool:
-        """Reserve bytes to store results. Return False if the bound does not allow them."""
-        if self.kept_bytes + size > _MAX_STORED_BYTES:
-            return False
-        self.kept_bytes += size
-        return True
 
     def _variable(self, name: str) -> Slot:
         if name not in self.variables:
@@ -394,35 +335,51 @@ class _Planner:
             for body in node.bodies
         }
         if "then" in inner:
-            then, otherwise = (
-                branch(node.body(name), inner[name], inputs) for name in ("then", "else")
-            )
-            self._take((*then.bindings, *otherwise.bindings))
-            return IfRegion(
-                inputs[0],
-                then,
-                otherwise,
-                outputs,
-                table,
-                first_decides=self.model.dialect != "onnx",
-            )
-        body = node.body("body")
-        if node.type not in LOOP_KINDS:
-            called = branch(body, inner["body"], inputs)
-            self._take(called.bindings)
-            return CallRegion(called, outputs, table)
-        onnx_loop = node.type == LOOP and self.model.dialect == "onnx"
+            return self._if(node, inner["then"], inner["else"], inputs, outputs, table)
+        if node.type in LOOP_KINDS:
+            return self._loop(node, inner["body"], inputs, outputs, table)
+        called = branch(node.body("body"), inner["body"], inputs)
+        self.folding.mark_parameters(called.bindings)
+        return CallRegion(called, outputs, table)
+
+    def _if(
+        self,
+        node: Node,
+        then_program: Program,
+        else_program: Program,
+        inputs: tuple[Slot, ...],
+        outputs: tuple[Slot, ...],
+        table: TableIndex,
+    ) -> IfRegion:
+        then = branch(node.body("then"), then_program, inputs)
+        otherwise = branch(node.body("else"), else_program, inputs)
+        self.folding.mark_parameters((*then.bindings, *otherwise.bindings))
+        return IfRegion(
+            inputs[0], then, otherwise, outputs, table, first_decides=self.model.dialect != "onnx"
+        )
+
+    def _loop(
+        self,
+        node: Node,
+        body_program: Program,
+        inputs: tuple[Slot, ...],
+        outputs: tuple[Slot, ...],
+        table: TableIndex,
+    ) -> LoopRegion:
+        is_onnx_loop = node.type == LOOP and self.model.dialect == "onnx"
         region = loop(
             node,
-            body,
-            inner["body"],
-            self._with_condition(inputs) if onnx_loop else inputs,
+            node.body("body"),
+            body_program,
+            self._with_condition(inputs) if is_onnx_loop else inputs,
             outputs,
             table,
         )
         if not region.declared:
-            self._take((invariant.parameter, invariant.source) for invariant in region.invariants)
-        if not onnx_loop:
+            self.folding.mark_parameters(
+                (invariant.parameter, invariant.source) for invariant in region.invariants
+            )
+        if not is_onnx_loop:
             return region
         return replace(
             region, condition=None if inputs[1] == ABSENT else inputs[1], negative_is_no_limit=False
@@ -438,81 +395,3 @@ class _Planner:
             self.true = self._slot()
             self.constants.append((self.true, _TRUE))
         return (inputs[0], self.true, *inputs[2:])
-
-
-def _bytes(tensors: Sequence[Known]) -> int:
-    """Return the bytes of all tensors together; more than the bound if a type or length is
-    unknown.
-    """
-    total = 0
-    for known in tensors:
-        if known.element_type is None or not known.shape.is_static:
-            return _MAX_STORED_BYTES + 1
-        total += math.prod(known.shape.lengths) * known.element_type.dtype.itemsize
-    return total
-
-
-def _fits_input_count(operation: Operation, inputs: int) -> bool:
-    """Return True if the operation's expression has this number of inputs. Variadic operations have
-    one for two inputs.
-    """
-    text = operation.symbol or operation.float_symbol
-    return f"{{{inputs - 1}}}" in text and f"{{{inputs}}}" not in text
-
-
-def _is_satisfied(when: Mapping[str, object], keywords: Mapping[str, object]) -> bool:
-    return all(keywords.get(name) == value for name, value in when.items())
-
-
-def _expressions(
-    operation: Operation, attributes: Mapping[str, Any], inputs: Sequence[ElementType | None]
-) -> tuple[str, str, str]:
-    """Return the Python expressions of an operation for all types, floats and integers; empty if
-    none exists.
-
-    An expression requires input types that the operation accepts; for example, booleans cannot be
-    negated.
-    """
-    if not (operation.symbol or operation.float_symbol):
-        return "", "", ""
-    types = operation.types
-    is_unsupported = types and any(
-        element_type is not None and element_type not in types[min(index, len(types) - 1)]
-        for index, element_type in enumerate(inputs)
-    )
-    if is_unsupported or not (
-        _is_satisfied(operation.symbol_when, attributes)
-        and _fits_input_count(operation, len(inputs))
-    ):
-        return "", "", ""
-    of_integers = (
-        operation.integer_symbol if _is_satisfied(operation.integer_symbol_when, attributes) else ""
-    )
-    return operation.symbol, operation.float_symbol, of_integers
-
-
-def _broadcasts(operation: Operation) -> bool:
-    """Return True if the operation broadcasts its inputs against each other."""
-    return operation.broadcasts or operation.infer in (elementwise, comparison)
-
-
-def _source_slot(
-    graph: ModelGraph, slots: Mapping[tuple[LayerId, int], Slot], node: Node, index: int
-) -> Slot:
-    sources = graph.sources[node.id]
-    source = sources[index] if index < len(sources) else None
-    return ABSENT if source is None else slots[source.layer, source.output]
-
-
-def _initial(operation: Operation, node: Node) -> Callable[[], np.ndarray] | None:
-    """Return the initial value of a variable without one: zeros of its declared type and shape,
-    with length 0 for dynamic dimensions.
-    """
-    if operation.role != Role.READ_VALUE or node.inputs or operation.infer is None:
-        return None
-    (declared,) = operation.infer((), typed(operation, node.attributes))
-    return partial(
-        np.zeros,
-        declared.shape.lengths_or_zeros(),
-        (declared.element_type or ElementType.F32).dtype,
-    )

@@ -17,7 +17,8 @@ import numpy as np
 
 from loopscope.executor.plan.body_ports import Invariant
 from loopscope.executor.plan.numbers import ProgramIndex, Slot
-from loopscope.executor.plan.plan import ABSENT, Plan, Program, settle
+from loopscope.executor.plan.plan import ABSENT, Plan, Program
+from loopscope.executor.plan.slot_values import settle
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape

@@ -94,27 +94,21 @@ def detection_output(
         # Decoded boxes are divided by the image size again, as in OpenVINO, which treats them as
         # pixels.
         pixels = np.array(
-            [1 if normalized else input_width, 1 if normalized else input_height] * 2, _F32
+            [1 if normalized else side for side in (input_width, input_height)] * 2, _F32
         )
         boxes = decode(boxes, _wide(first_offsets).reshape(images, count, box_sets, 4)) / pixels
     decoded = decode(boxes, _wide(offsets).reshape(images, count, box_sets, 4))
-    pick = _by_best_class if decrease_label_id else _by_class
-    rows = []
+    pick = partial(
+        _by_best_class if decrease_label_id else _by_class,
+        background=background_label_id,
+        min_score=confidence_threshold,
+        top=top_k,
+        threshold=nms_threshold,
+    )
+    first_label, rows = int(decrease_label_id), []
     for image, image_boxes in enumerate(decoded):
-        detections = _limit(
-            pick(
-                image_boxes,
-                scores[image],
-                background_label_id,
-                confidence_threshold,
-                top_k,
-                nms_threshold,
-            ),
-            keep,
-        )
-        rows.append(
-            _rows_of(image, detections, image_boxes, int(decrease_label_id), clip_after_nms)
-        )
+        detections = _limit(pick(image_boxes, scores[image]), keep)
+        rows.append(_rows_of(image, detections, image_boxes, first_label, clip_after_nms))
     return to_element_type(_with_end_row(rows, length).reshape(1, 1, length, 7), offsets.dtype)
 
 

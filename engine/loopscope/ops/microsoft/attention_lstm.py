@@ -13,6 +13,7 @@ from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.recurrent import (
+    Activation,
     activations_of,
     directions_of,
     initial_state,
@@ -71,30 +72,60 @@ def attention_lstm(
             None if attention_weights is None else attention_weights[index],
             size,
         )
-        read = np.zeros((batch, reader.width), x.dtype)
         if w.shape[1:] != (4 * size, width + reader.width):
             raise ValueError(
                 f"the weights have shape {list(w.shape)}, "
                 f"expected [{directions}, {4 * size}, {width + reader.width}]"
             )
-        before = [state[index] for state in last]
+        layer = _Direction(
+            w[index],
+            r[index],
+            sums[index, : 4 * size] + sums[index, 4 * size :],
+            None if peepholes is None else peepholes[index],
+            functions[index],
+            settings,
+            reader,
+        )
+        first = [state[index] for state in last]
+        final = layer.run(x, counts, first, result[:, index], backwards=backwards)
+        for state, value in zip(last, final, strict=True):
+            state[index] = value
+    return result, last[0], last[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """Weights and functions of one direction of the LSTM, and its reader of the memory."""
+
+    weights: Array
+    recurrent_weights: Array
+    bias: Array
+    peephole: Array | None
+    functions: Sequence[Activation]
+    settings: Mapping[str, Any]
+    reader: MemoryReader
+
+    def run(
+        self, x: Array, counts: Array, state: Sequence[Array], outputs: Array, *, backwards: bool
+    ) -> Sequence[Array]:
+        """Compute all steps into ``outputs [T, B, H]``. Return the last hidden state and cell."""
+        steps, batch, _ = x.shape
+        items = np.arange(batch)
+        read = np.zeros((batch, self.reader.width), x.dtype)
         for time in range(steps):
             is_active = time < counts
             place = np.where(backwards & is_active, counts - 1 - time, time)
-            data = np.concatenate((x[place, np.arange(batch)], read), axis=1)
-            gates = data @ w[index].T + before[0] @ r[index].T
-            gates += sums[index, : 4 * size] + sums[index, 4 * size :]
-            peephole = None if peepholes is None else peepholes[index]
-            after = lstm_of_gates(gates, before[1], peephole, functions[index], settings)
-            read = reader.read(after[0])
-            result[place, index, np.arange(batch)] = np.where(is_active[:, None], after[0], 0)
-            before = [
+            data = np.concatenate((x[place, items], read), axis=1)
+            gates = data @ self.weights.T + state[0] @ self.recurrent_weights.T
+            gates += self.bias
+            after = lstm_of_gates(gates, state[1], self.peephole, self.functions, self.settings)
+            read = self.reader.read(after[0])
+            outputs[place, items] = np.where(is_active[:, None], after[0], 0)
+            state = [
                 np.where(is_active[:, None], new, old)
-                for new, old in zip(after, before, strict=True)
+                for new, old in zip(after, state, strict=True)
             ]
-        for state, value in zip(last, before, strict=True):
-            state[index] = value
-    return result, last[0], last[1]
+        return state
 
 
 @dataclass(frozen=True, slots=True)

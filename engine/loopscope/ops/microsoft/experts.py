@@ -5,8 +5,9 @@ The weights of the quantized form have 2, 4 or 8 bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,20 +61,16 @@ def moe(
     scores = computable(router)
     chosen = chosen_experts(scores, k, (len(tokens), len(first)))
     weights = np.take_along_axis(softmax(scores, axis=-1), chosen, 1)
-    if normalize_routing_weights:
-        weights = weights / weights.sum(1, keepdims=True)
+    weights = _normalized(weights) if normalize_routing_weights else weights
     activation = Activation(
         activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit
     )
-
-    def run(rows: Array, expert: int) -> Array:
-        hidden = activation.of(
-            _projected(rows, first, first_bias, expert),
-            None if third is None else _projected(rows, third, third_bias, expert),
-        )
-        return _projected(hidden, second, second_bias, expert)
-
-    result = sum_of_experts(tokens, chosen, weights, run)
+    layers = [
+        _Layer(layer, bias)
+        for layer, bias in ((first, first_bias), (second, second_bias), (third, third_bias))
+        if layer is not None
+    ]
+    result = _sum_of_experts(tokens, chosen, weights, layers, activation)
     return result.reshape(data.shape).astype(data.dtype, copy=False)
 
 
@@ -91,17 +88,29 @@ def chosen_experts(scores: Array, k: int, shape: tuple[int, int]) -> Array:
     return chosen
 
 
-def sum_of_experts(
-    tokens: Array, chosen: Array, weights: Array, run: Callable[[Array, int], Array]
+def _normalized(weights: Array) -> Array:
+    """Divide the weights of each token by their sum."""
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _sum_of_experts(
+    tokens: Array,
+    chosen: Array,
+    weights: Array,
+    layers: Sequence[_Layer | _QuantizedLayer],
+    activation: Activation,
 ) -> Array:
     """Return the weighted sum of the chosen experts of each token.
 
-    ``run`` computes an expert for some tokens.
+    ``layers`` are the first, the second and for a SwiGLU that is not fused the third.
     """
     result = np.zeros_like(tokens)
     for expert in np.unique(chosen):
         rows, places = np.nonzero(chosen == expert)
-        result[rows] += run(tokens[rows], expert) * weights[rows, places][:, None]
+        inputs = tokens[rows]
+        third = layers[2].of(inputs, expert) if len(layers) > 2 else None
+        outputs = layers[1].of(activation.of(layers[0].of(inputs, expert), third), expert)
+        result[rows] += outputs * weights[rows, places][:, None]
     return result
 
 
@@ -127,10 +136,16 @@ class Activation:
         return gate_times_up(gate, up, alpha=self.alpha, beta=self.beta, limit=limit)
 
 
-def _projected(rows: Array, weights: Array, bias: Array | None, expert: int) -> Array:
-    """Apply the linear layer of one expert: ``[T, I], [E, O, I], [E, O] -> [T, O]``."""
-    result = rows @ computable(weights[expert]).T
-    return result if bias is None else result + computable(bias[expert])
+class _Layer(NamedTuple):
+    """The linear layer of each expert, with weights ``[E, O, I]`` and bias ``[E, O]``."""
+
+    weights: Array
+    bias: Array | None
+
+    def of(self, rows: Array, expert: int) -> Array:
+        """Apply the layer of one expert: ``[T, I] -> [T, O]``."""
+        result = rows @ computable(self.weights[expert]).T
+        return result if self.bias is None else result + computable(self.bias[expert])
 
 
 def _halves(hidden: Array, fusion: int) -> tuple[Array, Array | None]:
@@ -216,30 +231,23 @@ def quantized_moe(
     [E, H, I * bits / 8], ...``. The weights are the softmax of the chosen scores, as on ONNX
     Runtime's CPU, or those of ``router_weights``. Products are computed in f32.
     """
-    unknown = (first_global, second_global, first_input_scale, second_input_scale)
-    if (
-        use_sparse_mixer
-        or quant_type != "int"
-        or weights_prepacked > 0
-        or any(array is not None for array in (*unknown, first_block_scale, second_block_scale))
-    ):
-        raise ValueError(
-            f"quant_type is {quant_type[:20]!r}, use_sparse_mixer {use_sparse_mixer} and "
-            f"weights_prepacked {weights_prepacked}: only plain integer weights run on a processor"
-        )
+    float_scales = (
+        *(first_global, first_input_scale, first_block_scale),
+        *(second_global, second_input_scale, second_block_scale),
+    )
+    _check_plain_integers(quant_type, use_sparse_mixer, weights_prepacked, float_scales)
     tokens, scores = computable(data).reshape(-1, data.shape[-1]), computable(router)
     chosen = chosen_experts(scores, k, (len(tokens), len(first)))
     if router_weights is None:
         weights = softmax(np.take_along_axis(scores, chosen, 1), axis=-1)
     else:
         weights = np.take_along_axis(computable(router_weights), chosen, 1)
-        if normalize_routing_weights:
-            weights = weights / weights.sum(1, keepdims=True)
+        weights = _normalized(weights) if normalize_routing_weights else weights
     activation = Activation(
         activation_type, activation_alpha, activation_beta, swiglu_fusion, swiglu_limit
     )
     layers = [
-        _Layer(packed, scale, bias, zero, bits or expert_weight_bits, block_size or 0)
+        _QuantizedLayer(packed, scale, bias, zero, bits or expert_weight_bits, block_size or 0)
         for packed, scale, bias, zero, bits in (
             (first, first_scale, first_bias, first_zero, fc1_expert_weight_bits),
             (second, second_scale, second_bias, second_zero, fc2_expert_weight_bits),
@@ -247,16 +255,27 @@ def quantized_moe(
         )
         if packed is not None
     ]
-
-    def run(rows: Array, expert: int) -> Array:
-        beside = layers[2].of(rows, expert) if len(layers) > 2 else None
-        return layers[1].of(activation.of(layers[0].of(rows, expert), beside), expert)
-
-    result = sum_of_experts(tokens, chosen, weights, run)
+    result = _sum_of_experts(tokens, chosen, weights, layers, activation)
     return result.reshape(data.shape).astype(data.dtype, copy=False)
 
 
-class _Layer:
+def _check_plain_integers(
+    quant_type: str, sparse_mixer: int, prepacked: int, scales: Sequence[Array | None]
+) -> None:
+    """Raise ``ValueError`` for the forms of weights that run only on a GPU."""
+    if (
+        sparse_mixer
+        or quant_type != "int"
+        or prepacked > 0
+        or any(scale is not None for scale in scales)
+    ):
+        raise ValueError(
+            f"quant_type is {quant_type[:20]!r}, use_sparse_mixer {sparse_mixer} and "
+            f"weights_prepacked {prepacked}: only plain integer weights run on a processor"
+        )
+
+
+class _QuantizedLayer:
     """The linear layer of each expert, with packed weights."""
 
     def __init__(

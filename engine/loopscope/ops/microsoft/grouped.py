@@ -69,13 +69,7 @@ def group_query_attention(
     ``last_places`` has for each batch item the number of its tokens so far, less one. ``-> [B, S, N
     H], [B, M, T, H] twice, [B, N, S, T]``.
     """
-    if query_norm is not None or key_norm is not None:
-        raise ValueError(
-            "q_norm_weight or k_norm_weight is given, "
-            "which ONNX Runtime's CPU does not compute either"
-        )
-    if not causal and local_window_size != -1:
-        raise ValueError(f"local_window_size is {local_window_size} where causal is 0, expected -1")
+    _check_supported(query_norm, key_norm, causal, local_window_size)
     queries, keys, values = (
         computable(tensor) for tensor in _split_inputs(query, key, value, num_heads, kv_num_heads)
     )
@@ -104,26 +98,35 @@ def group_query_attention(
     rule = ScoreRule(
         scale or 1 / math.sqrt(width or 1), softcap or 0.0, local_window_size, bool(causal), sinks
     )
-    bias = (
-        None
-        if attention_bias is None
-        else computable(check_bias(attention_bias, (batch, num_heads, length, longest)))
-    )
-    check_elements(batch * num_heads * length * longest if outputs > 3 else 0, "the scores")
-    visible_scores = (
-        np.zeros((batch, num_heads, length, longest), np.float32) if outputs > 3 else None
-    )
+    shape = batch, num_heads, length, longest
+    bias = None if attention_bias is None else computable(check_bias(attention_bias, shape))
+    visible_scores = _zero_scores(shape) if outputs > 3 else None
     result = _attend(
         rule, queries, caches, before, totals, bias, visible_scores, shares=qk_output == 2
     )
     results = [join_heads(result).astype(query.dtype, copy=False)]
     if outputs > 1:
         results += [cache.with_new_tokens(before, totals) for cache in caches]
-    return (
-        (*results, visible_scores.astype(query.dtype, copy=False))
-        if visible_scores is not None
-        else tuple(results)
-    )
+    if visible_scores is not None:
+        results.append(visible_scores.astype(query.dtype, copy=False))
+    return tuple(results)
+
+
+def _check_supported(
+    query_norm: Array | None, key_norm: Array | None, causal: int, window: int
+) -> None:
+    if query_norm is not None or key_norm is not None:
+        raise ValueError(
+            "q_norm_weight or k_norm_weight is given, "
+            "which ONNX Runtime's CPU does not compute either"
+        )
+    if not causal and window != -1:
+        raise ValueError(f"local_window_size is {window} where causal is 0, expected -1")
+
+
+def _zero_scores(shape: tuple[int, int, int, int]) -> Array:
+    check_elements(math.prod(shape), "the scores")
+    return np.zeros(shape, np.float32)
 
 
 def _attend(

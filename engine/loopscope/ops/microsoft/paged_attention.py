@@ -63,31 +63,17 @@ def paged_attention(
     the blocks of each sequence in order, ``slots [T]`` the place of each new token in the cache (-1
     for none). ``bounds`` has no influence on the result.
     """
-    if value_cache is None or kv_cache_layout != "SEPARATE" or v_head_size:
-        raise ValueError(
-            f"kv_cache_layout is {kv_cache_layout[:40]!r}, "
-            "expected SEPARATE with a cache of values: one cache for both is not supported"
-        )
-    if (k_quant_type, v_quant_type) != ("NONE", "NONE"):
-        raise ValueError(
-            f"the cache is quantized ({k_quant_type[:40]}, {v_quant_type[:40]}), expected NONE: "
-            "export the model with a cache of floats"
-        )
+    value_cache = _separate_cache(value_cache, kv_cache_layout, v_head_size)
+    _check_not_quantized(k_quant_type, v_quant_type)
     queries, keys, values = _split_tokens(query, key, value, num_heads, kv_num_heads)
-    if (query_norm is None) != (key_norm is None):
-        raise ValueError("q_norm_weight comes with k_norm_weight, and only one of them is given")
-    if query_norm is not None and key_norm is not None:
-        queries = _normalized(queries, query_norm, qk_norm_epsilon)
-        keys = _normalized(keys, key_norm, qk_norm_epsilon)
+    queries, keys = _normalize_heads(queries, keys, query_norm, key_norm, qk_norm_epsilon)
     pages = _Pages(key_cache, ends, past_lengths, block_table, queries.shape[2])
     if do_rotary:
         if cosines is None or sines is None:
             raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
-        positions = pages.positions()[None]
+        positions, interleaved = pages.positions()[None], bool(rotary_interleaved)
         queries, keys = (
-            _rotated_from(
-                rotary_offset, tensor, positions, cosines, sines, bool(rotary_interleaved)
-            )
+            _rotated_from(rotary_offset, tensor, positions, cosines, sines, interleaved)
             for tensor in (queries, keys)
         )
     places = pages.places() if slots is None else _checked_slots(slots, pages)
@@ -104,6 +90,24 @@ def paged_attention(
     )
     result = _attend(rule, queries, pages, key_cache, value_cache)
     return join_heads(result)[0].astype(query.dtype, copy=False), key_cache, value_cache
+
+
+def _separate_cache(value_cache: Array | None, layout: str, value_width: int) -> Array:
+    """Return the cache of values; raise ``ValueError`` if one cache holds keys and values."""
+    if value_cache is None or layout != "SEPARATE" or value_width:
+        raise ValueError(
+            f"kv_cache_layout is {layout[:40]!r}, "
+            "expected SEPARATE with a cache of values: one cache for both is not supported"
+        )
+    return value_cache
+
+
+def _check_not_quantized(key_type: str, value_type: str) -> None:
+    if (key_type, value_type) != ("NONE", "NONE"):
+        raise ValueError(
+            f"the cache is quantized ({key_type[:40]}, {value_type[:40]}), expected NONE: "
+            "export the model with a cache of floats"
+        )
 
 
 def _attend(
@@ -213,6 +217,17 @@ def _split_tokens(
         return split
     whole = split_heads(computable(query)[None], heads + 2 * key_heads, "packed query")
     return whole[:, :heads], whole[:, heads : heads + key_heads], whole[:, heads + key_heads :]
+
+
+def _normalize_heads(
+    queries: Array, keys: Array, query_norm: Array | None, key_norm: Array | None, epsilon: float
+) -> tuple[Array, Array]:
+    """Return queries and keys normalized by their gains, unchanged without gains."""
+    if (query_norm is None) != (key_norm is None):
+        raise ValueError("q_norm_weight comes with k_norm_weight, and only one of them is given")
+    if query_norm is None or key_norm is None:
+        return queries, keys
+    return _normalized(queries, query_norm, epsilon), _normalized(keys, key_norm, epsilon)
 
 
 def _normalized(data: Array, gain: Array, epsilon: float) -> Array:

@@ -48,17 +48,8 @@ def sparse_attention(
             f"the sequences have {totals[:8].tolist()} tokens, expected {longest} in each: ONNX "
             "Runtime's CPU does not define what shorter ones attend to"
         )
-    length = query.shape[1]
-    before = totals - length
-    places = (before[:, None] + np.arange(length)) // sparse_block_size
-    columns = np.arange(longest) // sparse_block_size
-    blocks = layouts.shape[1]
-    if (places >= blocks).any() or (columns >= blocks).any() or (places < 0).any():
-        raise ValueError(
-            f"{longest} tokens are more than {blocks} blocks of {sparse_block_size} tokens"
-        )
-    by_head = layouts[np.arange(num_heads) % len(layouts)]
-    visible = by_head[:, places[:, :, None], columns[None, None]].swapaxes(0, 1)
+    before, length = totals - query.shape[1], query.shape[1]
+    visible = _visible_tokens(layouts, before, length, longest, num_heads, sparse_block_size)
     return group_query_attention(
         query,
         key,
@@ -88,6 +79,20 @@ def sparse_attention(
         kv_cache_bit_width=None,
         qk_norm_epsilon=0.0,
     )
+
+
+def _visible_tokens(
+    layouts: Array, before: Array, length: int, longest: int, heads: int, block_size: int
+) -> Array:
+    """Return True for the tokens in visible blocks, ``[B, N, S, T]``."""
+    rows = (before[:, None] + np.arange(length)) // block_size
+    columns = np.arange(longest) // block_size
+    blocks = layouts.shape[1]
+    if (rows >= blocks).any() or (columns >= blocks).any() or (rows < 0).any():
+        raise ValueError(f"{longest} tokens are more than {blocks} blocks of {block_size} tokens")
+    by_head = layouts[np.arange(heads) % len(layouts)]
+    visible: Array = by_head[:, rows[:, :, None], columns[None, None]].swapaxes(0, 1)
+    return visible
 
 
 def _layouts(rows: Array, columns: Array) -> Array:

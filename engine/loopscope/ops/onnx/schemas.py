@@ -18,7 +18,7 @@ from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ops.attribute_text import AttributeKind
 from loopscope.ops.declare import REQUIRED, Attribute, Known, Operation, Role
 from loopscope.ops.onnx.reference import Schema, fallback, is_random
-from loopscope.ops.onnx.row import LAST
+from loopscope.ops.onnx.row import LAST, OnnxRow
 from loopscope.ops.onnx.table import find_row
 from loopscope.ops.port_meanings import table
 from loopscope.ops.promotion import promoted_type
@@ -136,63 +136,80 @@ def standard_operations() -> tuple[tuple[Operation, str], ...]:
 
 def operation_of(schema: Schema) -> Operation | None:
     """Return the operation of one version; None if nothing can compute it."""
-    name, version = schema.name, int(schema.since_version)
-    max_inputs = None if schema.max_input >= _UNBOUNDED else int(schema.max_input)
-    outputs = None if schema.max_output >= _UNBOUNDED else int(schema.max_output)
-    page = f"onnx_{schema.domain.replace('.', '')}_{name}"
-    declared: dict[str, Any] = {
-        "name": name,
+    if not schema.domain and schema.name in REGIONS:
+        return _region_operation(schema)
+    row = find_row(schema.domain, schema.name, int(schema.since_version))
+    computed = _computation(schema, row)
+    if computed is None:
+        return None
+    kernel = computed.get("kernel") or partial(_call, computed.get("prepare"))
+    return Operation(
+        **{**_identity(schema), **_signature(schema), **computed, "kernel": kernel},
+        gradient=None if row is None else row.gradient,
+    )
+
+
+def _region_operation(schema: Schema) -> Operation:
+    """Return an operation with bodies, whose captured values come after the inputs of the
+    schema.
+    """
+    types = _types(schema)
+    if schema.name == "Scan" and schema.since_version < _FIRST_SCAN_WITHOUT_LENGTHS:
+        types = types[1:]  # The reader moves the lengths of the sequences behind the other inputs.
+    return Operation(
+        **_identity(schema),
+        outputs=None,
+        inputs=(0, None),
+        types=(*types, ANY_TYPE),
+        role=Role.REGION,
+    )
+
+
+def _computation(schema: Schema, row: OnnxRow | None) -> dict[str, Any] | None:
+    """Return the fields that compute an operation: those of ONNX's table, else the reference
+    evaluator; None if neither has it.
+    """
+    if row is not None and row.computation:
+        return row.computation
+    prepare = fallback(schema)
+    if prepare is None:
+        return None
+    if row is not None and row.prepare_part is not None:
+        return {"prepare": partial(row.prepare_part, prepare)}
+    return {"prepare": prepare, "stateful": is_random(schema)}
+
+
+def _identity(schema: Schema) -> dict[str, Any]:
+    """Return the fields that name and describe an operation."""
+    version = int(schema.since_version)
+    return {
+        "name": schema.name,
         "version": version,
         "opsets": (version, LAST),
-        "page": page,
-        "outputs": outputs,
+        "page": f"onnx_{schema.domain.replace('.', '')}_{schema.name}",
         **_documentation(schema),
     }
-    if not schema.domain and name in REGIONS:
-        # The captured values of the bodies come after the inputs of the schema.
-        types = _types(schema)
-        if name == "Scan" and version < _FIRST_SCAN_WITHOUT_LENGTHS:
-            types = types[
-                1:
-            ]  # The reader moves the lengths of the sequences behind the other inputs.
-        return Operation(
-            **{**declared, "outputs": None},
-            inputs=(0, None),
-            types=(*types, ANY_TYPE),
-            role=Role.REGION,
-        )
-    declared |= {
+
+
+def _signature(schema: Schema) -> dict[str, Any]:
+    """Return the fields about inputs, outputs and attributes of an operation without bodies."""
+    max_inputs = None if schema.max_input >= _UNBOUNDED else int(schema.max_input)
+    return {
         "inputs": (int(schema.min_input), max_inputs),
+        "outputs": None if schema.max_output >= _UNBOUNDED else int(schema.max_output),
         "attributes": tuple(_attributes(schema)),
-    }
-    declared |= {
         "types": _types(schema),
         "alike": _type_names(schema),
         "output_types": output_types(schema),
         "broadcasts": not schema.domain
-        and name in _BROADCASTING
-        and version >= _FIRST_BROADCASTING,
+        and schema.name in _BROADCASTING
+        and schema.since_version >= _FIRST_BROADCASTING,
+        "only_tensors": all(
+            kind.startswith("tensor(")
+            for formal in (*schema.inputs, *schema.outputs)
+            for kind in formal.types
+        ),
     }
-    declared["only_tensors"] = all(
-        kind.startswith("tensor(")
-        for formal in (*schema.inputs, *schema.outputs)
-        for kind in formal.types
-    )
-    row = find_row(schema.domain, name, version)
-    computed = row.computation if row is not None else {}
-    if not computed:
-        prepare = fallback(schema)
-        if prepare is None:
-            return None
-        computed = {"prepare": prepare, "stateful": is_random(schema)}
-        if row is not None and row.prepare_part is not None:
-            computed = {"prepare": partial(row.prepare_part, prepare)}
-    prepare = computed.get("prepare")
-    kernel = computed.get("kernel") or partial(_call, prepare)
-    return Operation(
-        **{**declared, **computed, "kernel": kernel},
-        gradient=None if row is None else row.gradient,
-    )
 
 
 def _call(make: Any, /, *arrays: Any, outputs: int = 1, **attributes: Any) -> Any:

@@ -19,6 +19,7 @@ from loopscope.ops.sequence.recurrent import (
     projected_inputs,
     run_over_time,
     sigmoid,
+    single_step,
     tanh,
 )
 
@@ -46,16 +47,11 @@ def lstm_cell(
     fico. relu, sigmoid and tanh have neither alpha nor beta. Spec: sequence/lstm-cell-1.
     """
     check_weights(data, weights, recurrence, 4, hidden_size)
-    dtype = data.dtype
     state = np.array(computable(cell))
-    wide = projected_inputs(
-        computable(data)[:, None], computable(weights), None if bias is None else computable(bias)
-    )
-    output = np.empty_like(state)
-    lstm_step(computable(recurrence).T, activations, clip)(
-        wide[0], computable(hidden), state, output
-    )
-    return rounded(output, dtype), rounded(state, dtype)
+    step = lstm_step(computable(recurrence).T, activations, clip)
+    wide_bias = None if bias is None else computable(bias)
+    output = single_step(step, data, hidden, weights, wide_bias, state)
+    return output, rounded(state, data.dtype)
 
 
 def lstm_cell_with_peepholes(

@@ -217,20 +217,21 @@ def projected_inputs(data: Array, weights: Array, bias: Array | None) -> Array:
 
 
 def single_step(
-    step: RecurrentStep, data: Array, hidden: Array, weights: Array, bias: Array | None
+    step: RecurrentStep,
+    data: Array,
+    hidden: Array,
+    weights: Array,
+    bias: Array | None,
+    cell: Array | None = None,
 ) -> Array:
-    """Return the hidden state after one step of a cell without a cell state.
+    """Return the hidden state after one step; the cell state ``[B, H]`` is updated in place.
 
     ``[B, I], [B, H], [K, I] (+ [K]) -> [B, H]``.
     """
     state = computable(hidden)
-    output = np.empty_like(state)
-    step(
-        projected_inputs(computable(data)[:, None], computable(weights), bias)[0],
-        state,
-        None,
-        output,
-    )
+    output = np.empty_like(state if cell is None else cell)
+    projected = projected_inputs(computable(data)[:, None], computable(weights), bias)[0]
+    step(projected, state, cell, output)
     return rounded(output, data.dtype)
 
 

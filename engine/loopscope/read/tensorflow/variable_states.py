@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loopscope.ir.element_type import ElementType
 from loopscope.ir.graph_messages import MESSAGES
-from loopscope.ir.model import Edge, Model, Node, Port
+from loopscope.ir.model import Edge, LayerId, Model, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 
@@ -280,56 +281,68 @@ def restore_states(model: Model, variables: Sequence[str]) -> Model:
     nodes = {node.id: node for node in graph.nodes}
     edges = list(graph.edges)
     for variable in variables:
-        state, first, last = (
-            by_name.get(f"{scope}/{variable}") for scope in (_STATE, _FIRST, _LAST)
-        )
-        if state is None or first is None or last is None or first.type != "Result":
-            raise ValueError(f"OpenVINO did not keep the variable {variable!r}")
-        port = state.outputs[0]
+        state, first, last = _marked_nodes(by_name, variable)
         nodes = {
             layer: replace(node, name=f"{variable}/initial_value")
             if node.name == variable
             else node
             for layer, node in nodes.items()
         }
-        compared = next((edge.from_layer for edge in edges if edge.to_layer == first.id), first.id)
-        source = next(
-            (edge for edge in edges if edge.to_layer == compared and edge.from_layer != state.id),
-            None,
-        )
-        if nodes[compared].type != "Equal" or source is None:
-            raise ValueError(
-                f"OpenVINO did not keep the initial value of the variable {variable!r}"
-            )
+        compared, initial = _initial_value(nodes, edges, state, first, variable)
         edges = [edge for edge in edges if edge.to_layer not in (compared, first.id)]
         nodes = {layer: node for layer, node in nodes.items() if layer not in (compared, first.id)}
-        attributes = {
-            "variable_id": variable,
-            "variable_type": str(port.element_type),
-            "variable_shape": str(port.shape)[1:-1],
-        }
-        read = Port(port.id + 1, port.element_type, port.shape)
-        nodes[state.id] = Node(
-            state.id, variable, "ReadValue", "opset6", attributes, (Port(port.id),), (read,)
-        )
+        read = nodes[state.id] = _read_value(state, variable)
         edges = [
-            Edge(edge.from_layer, read.id, edge.to_layer, edge.to_port)
+            Edge(edge.from_layer, read.outputs[0].id, edge.to_layer, edge.to_port)
             if edge.from_layer == state.id
             else edge
             for edge in edges
         ]
-        edges.append(Edge(source.from_layer, source.from_port, state.id, port.id))
-        port_id = last.inputs[0].id
-        nodes[last.id] = Node(
-            last.id,
-            f"{variable}/Assign",
-            "Assign",
-            "opset6",
-            {"variable_id": variable},
-            last.inputs,
-            (Port(port_id + 1, port.element_type),),
-        )
+        edges.append(Edge(initial.from_layer, initial.from_port, state.id, read.inputs[0].id))
+        nodes[last.id] = _assign(last, variable, state.outputs[0].element_type)
     return replace(model, graph=replace(graph, nodes=tuple(nodes.values()), edges=tuple(edges)))
+
+
+def _marked_nodes(by_name: Mapping[str, Node], variable: str) -> tuple[Node, Node, Node]:
+    """Return the nodes of a variable's current value, initial value and final value."""
+    state, first, last = (by_name.get(f"{scope}/{variable}") for scope in (_STATE, _FIRST, _LAST))
+    if state is None or first is None or last is None or first.type != "Result":
+        raise ValueError(f"OpenVINO did not keep the variable {variable!r}")
+    return state, first, last
+
+
+def _initial_value(
+    nodes: Mapping[LayerId, Node], edges: Sequence[Edge], state: Node, first: Node, variable: str
+) -> tuple[LayerId, Edge]:
+    """Return the comparison of the initial value with the state, and the edge with the initial
+    value.
+    """
+    compared = next((edge.from_layer for edge in edges if edge.to_layer == first.id), first.id)
+    initial = next(
+        (edge for edge in edges if edge.to_layer == compared and edge.from_layer != state.id), None
+    )
+    if nodes[compared].type != "Equal" or initial is None:
+        raise ValueError(f"OpenVINO did not keep the initial value of the variable {variable!r}")
+    return compared, initial
+
+
+def _read_value(state: Node, variable: str) -> Node:
+    port = state.outputs[0]
+    attributes = {
+        "variable_id": variable,
+        "variable_type": str(port.element_type),
+        "variable_shape": str(port.shape)[1:-1],
+    }
+    output = Port(port.id + 1, port.element_type, port.shape)
+    return Node(state.id, variable, "ReadValue", "opset6", attributes, (Port(port.id),), (output,))
+
+
+def _assign(last: Node, variable: str, element_type: ElementType | None) -> Node:
+    output = Port(last.inputs[0].id + 1, element_type)
+    attributes = {"variable_id": variable}
+    return Node(
+        last.id, f"{variable}/Assign", "Assign", "opset6", attributes, last.inputs, (output,)
+    )
 
 
 def _without_port_zero(name: str) -> str:
