@@ -15,14 +15,16 @@ from loopscope.builder.naming import NameScope
 from loopscope.builder.python_values import ElementTypeLike, shape_of
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.element_type import ElementType
-from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputRef
+from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Known, Operation
 
 
 class TensorGraph(Protocol):
-    """The members of ``Graph`` that tensors and frames use: each of them refers to its graph."""
+    """The members of ``Graph`` that are used through a tensor or a frame. A protocol, because
+    ``Graph`` imports both.
+    """
 
     name: str
     catalogue: Catalogue
@@ -30,6 +32,12 @@ class TensorGraph(Protocol):
 
     @property
     def frame(self) -> TensorFrame: ...
+
+    def __getitem__(self, name: str) -> GraphOperation: ...
+
+    def parameter(
+        self, name: str, element_type: ElementTypeLike, shape: object = None
+    ) -> Tensor: ...
 
     def constant(
         self, value: object, element_type: ElementTypeLike | None = None, name: str = ""
@@ -49,7 +57,11 @@ class TensorGraph(Protocol):
 
     def index(self, tensor: Tensor, index: Any) -> Tensor: ...
 
+    def scope(self, name: str) -> AbstractContextManager[str]: ...
+
     def within(self, name: str) -> AbstractContextManager[str]: ...
+
+    def model(self, outputs: object) -> Model: ...
 
 
 class TensorFrame(Protocol):

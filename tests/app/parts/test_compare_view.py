@@ -100,7 +100,7 @@ def test_an_address_chooses_the_other_inputs_and_the_kind(opened: Visit) -> None
     app = opened(model="sample:collatz", view="compare", other="twenty_seven")
     assert app.selectbox("compare_with").value == "twenty_seven"
     assert sent(app, "address_bar")["moment"]["other"] == "twenty_seven"
-    app = opened(model="sample:collatz", view="compare", **{"with": "precision"})
+    app = opened(model="sample:decoder", view="compare", **{"with": "precision"})
     assert app.segmented_control("compare_kind").value == "precision"
     assert sent(app, "address_bar")["moment"]["with"] == "precision"
 

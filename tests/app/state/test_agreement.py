@@ -55,8 +55,8 @@ def test_a_run_without_end_has_no_report(monkeypatch: pytest.MonkeyPatch) -> Non
     result = begun(opened, endless)
     assert result.over
     assert result.report is None
-    assert not result.failed_before(result.inputs)
-    assert result.failed_before(dict(result.inputs))
+    assert result.is_for(opened, result.inputs)
+    assert not result.is_for(opened, dict(result.inputs))
 
 
 @pytest.mark.parametrize(("name", "limit"), [("MOST_NODES", 5), ("MOST_BYTES", 0)])

@@ -94,7 +94,7 @@ class Case:
         """
         here, there = self.here(), self.there()
         assert len(here) == len(there)
-        self._check_promises(here)
+        self.check_promises(here)
         for mine, theirs in zip(here, there, strict=True):
             assert mine.dtype == theirs.dtype
             assert mine.shape == theirs.shape
@@ -108,7 +108,7 @@ class Case:
             else:
                 np.testing.assert_array_equal(mine, theirs)
 
-    def _check_promises(self, outputs: Sequence[Any]) -> None:
+    def check_promises(self, outputs: Sequence[Any]) -> None:
         operation = ONNX.find(
             self.type, f"{self.domain or 'ai.onnx'} {1 if self.domain else self.opset}"
         )

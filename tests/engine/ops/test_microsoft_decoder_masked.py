@@ -188,7 +188,7 @@ def self_attention(*, mask: bool = False, **attributes: Any) -> tuple[Case, Case
 )
 def test_self_attention_is_that_of_the_runtimes_attention(choices: dict[str, Any]) -> None:
     case, peer = self_attention(**choices)
-    case._check_promises(case.here())
+    case.check_promises(case.here())
     for own, expected in zip(case.here(), peer.there(), strict=True):
         np.testing.assert_allclose(own, expected, rtol=2e-5, atol=2e-6)
 

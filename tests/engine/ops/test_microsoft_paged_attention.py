@@ -78,7 +78,7 @@ def test_each_sequence_is_that_of_the_runtimes_grouped_attention(
     further = (*(TABLES if tables else (None, None)), None, SINKS if sinks else None)
     case = paged(*further, packed=packed, **attributes)
     result, *own_caches = case.here()
-    case._check_promises((result, *own_caches))
+    case.check_promises((result, *own_caches))
     for number, length in enumerate(LENGTHS):
         if not length:
             continue

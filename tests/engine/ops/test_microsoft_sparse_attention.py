@@ -89,6 +89,11 @@ def test_as_the_runtime(case: Case) -> None:
             np.testing.assert_allclose(own[row][used], peer[row][used], rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_shapes_are_those_of_the_run(case: Case) -> None:
+    case.check_promises(case.here())
+
+
 def test_sequences_of_two_lengths_are_refused() -> None:
     case = attention(1, [60, 20])
     with pytest.raises(EngineError, match="expected 60 in each"):

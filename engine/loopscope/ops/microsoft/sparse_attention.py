@@ -118,7 +118,8 @@ def infer_sparse_attention(
 ) -> tuple[Known, ...]:
     """Infer batch and length from the query, the width from separate queries, and the caches."""
     query, past_key, past_value = (inputs[number] for number in (0, 3, 4))
-    is_packed = len(inputs) < 2 or inputs[1].shape.rank == 0
+    key = inputs[1]
+    is_packed = key.element_type is None and key.shape.rank is None
     width = UNKNOWN if is_packed else query.shape.at(2)
     heads = past_key.shape.at(3)
     if is_packed and heads.is_static:
