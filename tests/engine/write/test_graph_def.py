@@ -70,6 +70,17 @@ def test_every_rule_is_in_a_model_here() -> None:
     assert set(RULES) - there == {"Print", "After"}, "what shows or waits has tests of its own"
 
 
+def test_no_index_into_a_shape_is_negative() -> None:
+    """TensorFlow refuses a negative index of GatherV2, which OpenVINO accepts."""
+    graph = builder.Graph("negative")
+    x, indices = graph.parameter("x", "f32", [2, 3]), graph.parameter("indices", "i64", [2])
+    message = graph_def(graph.model({"y": ops.gather(x, indices, -1)}))
+    by_node = {node.name: node for node in message.node}
+    indexed = [node for node in message.node if node.op == "GatherV2" and "Shape" in node.input[0]]
+    places = [by_node[node.input[1].partition(":")[0]].attr["value"].tensor for node in indexed]
+    assert [np.frombuffer(place.tensor_content, np.int64).tolist() for place in places] == [[1]]
+
+
 def test_loops_and_branches_are_functions() -> None:
     message = graph_def(MODELS["a branch in a loop in a loop"]()[0])
     kinds = [node.op for function in message.library.function for node in function.node_def]
