@@ -22,11 +22,13 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
-from loopscope.ir.model import Model, ModelGraph
+from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import nodes
+from loopscope.transform.graph_edits import with_every_node
 from loopscope.write.tensorflow.graph_def import graph_def
 from loopscope.write.tensorflow.translations import RULES
+from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
 from tests.engine.write.graph_def_models import MODELS
 
 
@@ -79,6 +81,43 @@ def test_no_index_into_a_shape_is_negative() -> None:
     indexed = [node for node in message.node if node.op == "GatherV2" and "Shape" in node.input[0]]
     places = [by_node[node.input[1].partition(":")[0]].attr["value"].tensor for node in indexed]
     assert [np.frombuffer(place.tensor_content, np.int64).tolist() for place in places] == [[1]]
+
+
+def _declare_f32(node: Node) -> Node:
+    outputs = (replace(port, element_type=port.element_type or F32) for port in node.outputs)
+    return replace(node, outputs=tuple(outputs))
+
+
+def test_a_parameter_without_input_is_zeros(tmp_path: Path) -> None:
+    draft, then, otherwise, body = Draft(), Draft(), Draft(), Draft()
+    condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", F32, (2,))
+    alone, passed = then.parameter("p", F32, (2,)), otherwise.parameter("p", F32, (2,))
+    branches = (
+        branch("then", then, [], [then.result(alone)]),
+        branch("else", otherwise, [(1, passed)], [otherwise.result(passed)]),
+    )
+    draft.result(draft.region("If", [condition, x], branches, 1, name="if", opset=8), "chosen")
+    state, lonely = body.parameter("s", F32, (2,)), body.parameter("lonely", F32, (2,))
+    added = body.result(body.op("Add", state, lonely))
+    iterated = loop(
+        draft,
+        body,
+        draft.const(3, I64),
+        draft.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(x, state, added)],
+        last=[added],
+    )
+    draft.result(iterated, "iterated")
+    with pytest.raises(WriteError, match="output of the If is not known"):
+        loopscope.write_model(draft.model(), tmp_path / "m.pb")
+    model = with_every_node(draft.model(), _declare_f32)
+    found = again(model, tmp_path)
+    for choice in (True, False):
+        feeds = {"c": np.bool_(choice), "x": np.array([1, 2], np.float32)}
+        expected, written = by_name(model, feeds), by_name(found, feeds)
+        for name in ("chosen", "iterated"):
+            np.testing.assert_array_equal(written[name], expected[name])
 
 
 def test_loops_and_branches_are_functions() -> None:
@@ -251,8 +290,8 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     "lengths": (
         lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
         (
-            "an output of the loop collects parts of f32.*, "
-            "but all lengths must be known for an empty one"
+            "an output of the loop has parts of f32.*: expected known lengths, "
+            "because TensorFlow needs an initial value"
         ),
     ),
     "smallest": (
