@@ -243,7 +243,7 @@ def parse_drift(value: object) -> ExpectedDrift:
     table = value if isinstance(value, dict) else {}
     unknown = set(table) - {"against", "round", "at_most", *_DRIFT_OPTIONS}
     rounding = table.get("round", ())
-    rounding = (rounding,) if isinstance(rounding, str) else tuple(rounding)
+    rounding = tuple(rounding) if isinstance(rounding, list | tuple) else (rounding,)
     at_most = table.get("at_most")
     against = table.get("against", "")
     if (
