@@ -156,7 +156,7 @@ def fold_more() -> None:
         )
 
 
-def ask(question: str) -> None:
+def store_question(question: str) -> None:
     """Store the formula for the trace, as it was typed or chosen."""
     current().run.asked = question
 

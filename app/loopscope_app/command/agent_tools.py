@@ -24,6 +24,7 @@ from loopscope_app.command.answer_data import explain_regions, value_data, verdi
 from loopscope_app.command.drift import drift_data
 from loopscope_app.command.matrix import matrix_data
 from loopscope_app.command.report import describe
+from loopscope_app.describe.input_parsing import step_or_address
 
 _NODES = 200
 """Nodes of a graph in one answer."""
@@ -275,7 +276,7 @@ class AgentTools:
         assert self._pages is not None
         debugger = self._runs.run(model, inputs, values)
         step = self._runs.saved_step
-        debugger.seek(int(at) if at.isdecimal() and len(at) < 16 else at or step)
+        debugger.seek(step_or_address(at) if at else step)
         result = self._pages.write(debugger, Path(model).stem, note, with_values=True)
         debugger.seek(debugger.steps)
         return result
