@@ -170,7 +170,7 @@ class _Walk:
                 )
             if row.is_region:
                 inner = self._region(
-                    address, row, region.with_default_inputs(row.node, row.sources, inputs)
+                    address, row, region.with_absent(row.node, row.sources, inputs)
                 )
                 if inner is not None:
                     return inner

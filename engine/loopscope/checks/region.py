@@ -40,7 +40,7 @@ class BodyState:
     results: Bindings
 
 
-def with_default_inputs(
+def with_absent(
     node: Node, sources: Sequence[OutputRef | None], known: Sequence[Known]
 ) -> list[Known]:
     """Return the knowledge about a node's inputs, with defaults for omitted inputs of a Loop.

@@ -11,7 +11,7 @@ from functools import cached_property
 from loopscope.checks.known import scalar_value
 from loopscope.checks.order import backwards
 from loopscope.checks.propagate import Propagated, propagate
-from loopscope.checks.region import iterations, per_iteration_parameters, with_default_inputs
+from loopscope.checks.region import iterations, per_iteration_parameters, with_absent
 from loopscope.errors import Where
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import (
@@ -246,7 +246,7 @@ class Subject:
     def outer(self, region: CheckedRegion) -> list[Known]:
         """Return the knowledge about the inputs of the node that contains a body."""
         sources = region.place.graph.sources[region.node.id]
-        return with_default_inputs(region.node, sources, self.inputs(region.place, region.node))
+        return with_absent(region.node, sources, self.inputs(region.place, region.node))
 
     def inputs(self, place: PlacedGraph, node: Node) -> list[Known]:
         """Return the knowledge about each input of a node."""
