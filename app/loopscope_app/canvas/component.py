@@ -63,7 +63,7 @@ class CanvasRun:
     """True if no further step can be computed."""
     tracks: tuple[Track, ...]
     prefetch: Callable[[], Mapping[str, object] | None]
-    """Function that returns the requested steps, in the form of ``loopscope.view.playback_batch``."""
+    """Function that returns the requested steps as ``loopscope.view.playback_batch`` does."""
     on_ask: Callable[[int], None]
     """Receives the first step that should be sent ahead."""
     on_step: Callable[[StepReport], None]

@@ -158,8 +158,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "runtime's own process.",
         "The folder is ready for a bug report: the model, inputs.npz, README.md, and run.py, which "
         "shows the fault without Loopscope. --differs and --test add expected.npz, and --test "
-        "adds the failing test. Ctrl+C writes the smallest model so far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does "
-        "not show the fault.",
+        "adds the failing test. Ctrl+C writes the smallest model so far. Exit code: 0 the folder "
+        "is written, 130 it is written after Ctrl+C, 2 the model does not show the fault.",
     )
     add_model(parser)
     add_inputs(parser)

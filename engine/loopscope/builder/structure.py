@@ -137,7 +137,7 @@ def pair_parts(
 
 
 def matches(like: Any, structure: Any) -> bool:
-    """Return True if two structures have the same shape: each leaf of one is a leaf of the other."""
+    """Return True if both structures have the same parts, down to the same leaves."""
     try:
         return all(_parts(leaf.value) is None for leaf in align_leaves(like, structure, ""))
     except BuildError:

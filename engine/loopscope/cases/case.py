@@ -194,8 +194,9 @@ def write_case(
     """Write ``model.onnx`` (or ``model.xml`` and ``model.bin``), ``inputs.npz``, ``run.py`` and
     ``README.md``; return the files.
 
-    ``expected.npz`` is written if ``goal`` is ``compare`` or ``test``. The folder is created. ``runtime`` is that of the script; by default ONNX Runtime for ONNX and
-    OpenVINO for IR. Raise ``WriteError`` if the model cannot be written.
+    ``expected.npz`` is written if ``goal`` is ``compare`` or ``test``. The folder is created.
+    ``runtime`` is that of the script; by default ONNX Runtime for ONNX and OpenVINO for IR. Raise
+    ``WriteError`` if the model cannot be written.
     """
     refuse_folder(folder, case.model)
     path = Path(folder)

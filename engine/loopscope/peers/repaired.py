@@ -69,7 +69,8 @@ def compare_repair(
     """Run a model and its repaired form in Loopscope and in the runtime of its format.
 
     ``seconds`` limits each run, and ``tolerance`` is relative to the largest magnitude of an
-    output. The runtime's process ends when ``stopped`` returns True. Raise ``EngineError`` if one of them does not finish, or if the runtime is not installed.
+    output. The runtime's process ends when ``stopped`` returns True. Raise ``EngineError`` if one
+    of them does not finish, or if the runtime is not installed.
     """
     runtime = PACKAGES[before.dialect]
     expect_installed(runtime)

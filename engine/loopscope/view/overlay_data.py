@@ -1,8 +1,8 @@
 """Data of an overlay, which restyles a picture at one moment of a run, and painters of marks.
 
 The data consists of statuses and marks. A painter returns the overlay with one kind of mark added.
-The cursor is at the box or frame that runs next. The canvas scrolls to it, and at the end of the run
-to the one that ran last.
+The cursor is at the box or frame that runs next. The canvas scrolls to it, and at the end of the
+run to the one that ran last.
 """
 
 from __future__ import annotations

@@ -119,7 +119,8 @@ def _expect_regions(model: Model, paths: TakenPaths) -> None:
     for address in (*paths.branches, *paths.counts):
         if address not in known:
             raise AddressError(
-                f"{shorten(address)!r} is not a loop or If of the model: expected runs of this model"
+                f"{shorten(address)!r} is not a loop or If of the model: "
+                "expected runs of this model"
             )
 
 

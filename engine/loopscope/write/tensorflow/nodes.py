@@ -153,12 +153,13 @@ class GraphDefNodes:
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
         output_names = _OUTPUTS.get(operation, "output").split()
+        references = (
+            _output_reference(output_names, index) if self.is_function else index
+            for index in range(len(outputs))
+        )
         return [
-            GraphDefTensor(
-                f"{node.name}:{_output_reference(output_names, index) if self.is_function else index}",
-                kind,
-            )
-            for index, kind in enumerate(outputs)
+            GraphDefTensor(f"{node.name}:{reference}", kind)
+            for reference, kind in zip(references, outputs, strict=True)
         ]
 
     def add_one(
