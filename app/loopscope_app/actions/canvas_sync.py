@@ -67,7 +67,7 @@ def _prefetched_steps(session: UserSession, view: GraphView) -> Mapping[str, obj
 
 
 def store_picture(session: UserSession, view: GraphView, overlay: Overlay) -> None:
-    """Store the picture of this moment, to be shown during a long run."""
+    """Store the picture of this moment, which is shown during a long run."""
     session.canvas.pictured = view, overlay
 
 
@@ -98,7 +98,7 @@ def make_moves(requests: Sequence[canvas.Move]) -> None:
 
 
 def _seek(session: UserSession, step: int) -> None:
-    """Seek to a step that the browser has, or may have before Python learns of it."""
+    """Seek to a step that the browser shows; it may be ahead of the steps that Python computed."""
     debugger = session.run.at_rest
     if debugger is not None:
         known = max(debugger.steps, session.run.scout.steps if session.run.scout else 0)

@@ -102,7 +102,8 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
 class _Writer:
     """Writer of the code of one graph.
 
-    Its methods yield lines, and generators of the lines of nested graphs. An explicit stack of generators supports bodies deeper than Python's recursion limit.
+    Its methods yield lines, and generators of the lines of nested graphs. An explicit stack of
+    generators supports bodies deeper than Python's recursion limit.
     """
 
     def __init__(self, plan: Plan) -> None:
