@@ -22,6 +22,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
+from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ir.walk import nodes
@@ -84,8 +85,26 @@ def test_no_index_into_a_shape_is_negative() -> None:
 
 
 def _declare_f32(node: Node) -> Node:
-    outputs = (replace(port, element_type=port.element_type or F32) for port in node.outputs)
+    return _declare(node, F32)
+
+
+def _declare(node: Node, kind: ElementType) -> Node:
+    outputs = (replace(port, element_type=port.element_type or kind) for port in node.outputs)
     return replace(node, outputs=tuple(outputs))
+
+
+def test_a_branch_may_read_the_condition(tmp_path: Path) -> None:
+    draft, then, otherwise = Draft(), Draft(), Draft()
+    condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", BOOL, ())
+    same, other = then.parameter("p", BOOL, ()), otherwise.parameter("p", BOOL, ())
+    branches = (
+        branch("then", then, [(0, same)], [then.result(same)]),
+        branch("else", otherwise, [(1, other)], [otherwise.result(other)]),
+    )
+    draft.result(draft.region("If", [condition, x], branches, 1, name="if", opset=8), "y")
+    model = with_every_node(draft.model(), lambda node: _declare(node, BOOL))
+    feeds = {"c": np.bool_(True), "x": np.bool_(False)}
+    assert by_name(again(model, tmp_path), feeds)["y"] == by_name(model, feeds)["y"]
 
 
 def test_a_parameter_without_input_is_zeros(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ class Loop:
     function: FunctionType
     text: str
     places: list[CodePlace | None]
-    """Meaning of each line of the text, from index 1; None for a line without a place in the plan."""
+    """Meaning of each line of the text, from index 1; None for a line outside of the plan."""
     names: dict[Slot, str]
     """Variable or constant of each slot."""
     inlined: set[Slot]

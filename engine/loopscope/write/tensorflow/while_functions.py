@@ -58,7 +58,10 @@ def write_region(
 def _write_if(
     nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
 ) -> Sequence[GraphDefTensor]:
-    condition, *arguments = inputs
+    bodies = (node.body("then"), node.body("else"))
+    reads_condition = any(entry.external == 0 for body in bodies for entry in body.inputs)
+    first = 0 if reads_condition else 1
+    arguments = inputs[first:]
     kinds = [tensor.element_type for tensor in arguments]
     results: list[ElementType] = []
     for port in node.outputs:
@@ -67,12 +70,12 @@ def _write_if(
         results.append(port.element_type)
     functions: dict[str, Any] = {}
     is_stateful = False
-    for body in (node.body("then"), node.body("else")):
+    for body in bodies:
 
         def write(
             inner: GraphDefNodes, arguments: Sequence[GraphDefTensor], body: Body = body
         ) -> list[GraphDefTensor]:
-            sources = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
+            sources = {entry.internal: arguments[entry.external - first] for entry in body.inputs}
             parameters = {
                 parameter.id: with_port(sources[parameter.id], parameter.outputs[0])
                 if parameter.id in sources
@@ -95,7 +98,7 @@ def _write_if(
         "Tout": results,
         "output_shapes": [port.shape for port in node.outputs],
     }
-    operands = [nodes.scalar(condition), *arguments]
+    operands = [nodes.scalar(inputs[0]), *arguments]
     operation = "If" if is_stateful else "StatelessIf"
     return nodes.add(
         operation,
