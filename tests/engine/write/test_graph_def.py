@@ -25,11 +25,12 @@ from loopscope.errors import WriteError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
+from loopscope.ir.shape import PartialShape
 from loopscope.ir.walk import nodes
 from loopscope.transform.graph_edits import with_every_node
 from loopscope.write.tensorflow.graph_def import graph_def
 from loopscope.write.tensorflow.translations import RULES
-from tests.engine.drafts import BOOL, F32, I64, Draft, branch, loop
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.write.graph_def_models import MODELS
 
 
@@ -91,6 +92,37 @@ def _declare_f32(node: Node) -> Node:
 def _declare(node: Node, kind: ElementType) -> Node:
     outputs = (replace(port, element_type=port.element_type or kind) for port in node.outputs)
     return replace(node, outputs=tuple(outputs))
+
+
+def test_a_result_is_collected_in_both_directions(tmp_path: Path) -> None:
+    draft, body = Draft(), Draft()
+    state = body.parameter("state", F32, (1,))
+    doubled = body.result(body.op("Add", state, state))
+    loop(
+        draft,
+        body,
+        draft.const(3, I64),
+        draft.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(draft.parameter("x", F32, (1,)), state, doubled)],
+        joined=[(doubled, {}), (doubled, {"start": -1, "end": 0, "stride": -1})],
+    )
+    region = draft.nodes[-1]
+    for output in range(2):
+        draft.result(Ref(region.id, output), f"y{output}")
+
+    def declare(node: Node) -> Node:
+        typed = _declare_f32(node)
+        if node.type != "Add":
+            return typed
+        (port,) = typed.outputs
+        return replace(typed, outputs=(replace(port, shape=PartialShape.of([1])),))
+
+    model = with_every_node(draft.model(), declare)
+    feeds = {"x": np.ones(1, np.float32)}
+    expected, written = by_name(model, feeds), by_name(again(model, tmp_path), feeds)
+    for name in ("y0", "y1"):
+        np.testing.assert_array_equal(written[name], expected[name])
 
 
 def test_a_branch_may_read_the_condition(tmp_path: Path) -> None:

@@ -165,8 +165,8 @@ class _Loop:
     states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
     carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
     """Index of the state that a Parameter reads, or that stores the last value of a Result."""
-    collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
-    """Index of the state that collects the parts of a concatenated Result."""
+    collected: dict[int, int] = field(default_factory=dict[int, int])
+    """Index of the state that collects the parts of a concatenated output, by its number."""
     outer: dict[int, int] = field(default_factory=dict[int, int])
     """Index of the state that passes an input of the node into the body, by the input's number."""
 
@@ -213,7 +213,7 @@ class _Loop:
         for output in body.outer_outputs:
             result = _declared_port(body, output.internal)
             if output.axis is not None:
-                self.collected[output.internal] = self._add(
+                self.collected[output.external] = self._add(
                     self._empty(result.element_type, _empty_shape(result.shape, output.axis))
                 )
             elif not any(edge.from_layer == output.internal for edge in body.back_edges):
@@ -288,8 +288,8 @@ class _Loop:
         for edge in body.back_edges:
             next_states[self.carried[edge.to_layer]] = results[edge.from_layer]
         for output in body.outer_outputs:
-            if output.internal in self.collected and output.axis is not None:
-                index = self.collected[output.internal]
+            if output.axis is not None:
+                index = self.collected[output.external]
                 parts = [states[index], results[output.internal]]
                 next_states[index] = concatenate(
                     inner, parts if _is_forward(output) else parts[::-1], output.axis
@@ -330,7 +330,7 @@ class _Loop:
 
     def _state_of(self, output: OutputMap) -> int:
         if output.axis is not None:
-            return self.collected[output.internal]
+            return self.collected[output.external]
         carried = next(
             (edge.to_layer for edge in self.body.back_edges if edge.from_layer == output.internal),
             output.internal,
