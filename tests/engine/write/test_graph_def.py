@@ -94,6 +94,32 @@ def _declare(node: Node, kind: ElementType) -> Node:
     return replace(node, outputs=tuple(outputs))
 
 
+@pytest.mark.parametrize(("repeats", "rank"), [([2], 3), ([3, 2, 1], 3), ([2, 1, 1, 1], 4)])
+def test_a_tile_has_a_repeat_for_each_axis(repeats: list[int], rank: int, tmp_path: Path) -> None:
+    """TensorFlow refuses another number of repeats, which OpenVINO accepts."""
+    values = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    graph = builder.Graph("tiled")
+    model = graph.model({"y": ops.tile(graph.parameter("x", "f32", values.shape), repeats)})
+    by_node = {node.name: node for node in graph_def(model).node}
+    (tile,) = (node for node in by_node.values() if node.op == "Tile")
+    multiples = by_node[tile.input[1].partition(":")[0]].attr["value"].tensor
+    assert multiples.tensor_shape.dim[0].size == rank
+    expected, written = (
+        by_name(model, {"x": values}),
+        by_name(again(model, tmp_path), {"x": values}),
+    )
+    np.testing.assert_array_equal(written["y"], expected["y"])
+
+
+def test_an_empty_order_reverses_the_axes(tmp_path: Path) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    graph = builder.Graph("reversed")
+    x = graph.parameter("x", "f32", values.shape)
+    model = graph.model({"y": ops.transpose(x, np.zeros(0, np.int64))})
+    written = by_name(again(model, tmp_path), {"x": values})
+    np.testing.assert_array_equal(written["y"], values.T)
+
+
 def test_a_result_is_collected_in_both_directions(tmp_path: Path) -> None:
     draft, body = Draft(), Draft()
     state = body.parameter("state", F32, (1,))

@@ -82,10 +82,16 @@ def _squeeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 
 def _transpose(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    kind = request.inputs[1].element_type
+    tensor, order = request.inputs
+    known = request.constants[1]
+    if known is not None and not known.size:  # an empty order reverses all axes
+        if tensor.shape.rank is None:
+            raise WriteError("Transpose reverses the axes, but the rank of its input is not known")
+        order = request.nodes.numbers(*reversed(range(tensor.shape.rank)))
+    attributes = {"T": request.kind, "Tperm": order.element_type}
     return [
         request.nodes.add_one(
-            "Transpose", request.inputs, request.kind, request.node.name, T=request.kind, Tperm=kind
+            "Transpose", [tensor, order], request.kind, request.node.name, **attributes
         )
     ]
 
@@ -365,10 +371,20 @@ def _broadcast(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 
 def _tile(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    attributes = {"T": request.kind, "Tmultiples": request.inputs[1].element_type}
-    return [
-        request.nodes.add_one("Tile", request.inputs, request.kind, request.node.name, **attributes)
-    ]
+    """Add a Tile whose number of repeats is the rank of its data, as TensorFlow requires."""
+    nodes, (tensor, repeats) = request.nodes, request.inputs
+    rank, known = tensor.shape.rank, request.constants[1]
+    if rank is not None and known is not None:
+        missing_repeats = rank - known.size
+        if missing_repeats > 0:
+            repeats = nodes.numbers(*[1] * missing_repeats, *map(int, known.reshape(-1)))
+        for _ in range(-missing_repeats):
+            first_axis = nodes.constant(np.int64(0))
+            tensor = nodes.add_one(
+                "ExpandDims", [tensor, first_axis], request.kind, T=request.kind, Tdim=I64
+            )
+    attributes = {"T": request.kind, "Tmultiples": repeats.element_type}
+    return [nodes.add_one("Tile", [tensor, repeats], request.kind, request.node.name, **attributes)]
 
 
 def _split(request: NodeRequest) -> Sequence[GraphDefTensor]:
