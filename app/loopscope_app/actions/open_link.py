@@ -75,8 +75,9 @@ def _open(session: UserSession, link: Link, model: str) -> None:
 
 
 def _show_gradient(session: UserSession, link: Link, gradient: Opened) -> None:
-    """Show the gradient that a link names in place of its model, whose picture was shown
-    meanwhile.
+    """Show the gradient that a link names.
+
+    It replaces its model, which is shown until the gradient is ready.
     """
     with_room(lambda: models.show_model(gradient, link.input_set))
     _restore_when_prepared(session, link)
@@ -96,7 +97,7 @@ def _restore(session: UserSession, link: Link) -> None:
             colouring.open_launched()
         if link.step:
             preparing.fit_now(session)
-        if session.model.opened.saved is not None and not reopening.says_more(link):
+        if session.model.opened.saved is not None and not reopening.describes_moment(link):
             reopening.restore_saved(session)
         else:
             reopening.restore(session, link)
@@ -130,13 +131,14 @@ def _launched() -> Opened:
 
 
 def _report_missing_set(session: UserSession, name: str) -> None:
-    """Report that the input set of a link does not exist: sets that a user named end with the
-    page.
+    """Report that the input set of a link does not exist.
+
+    Input sets that a user named are lost when the page is closed.
     """
     if name and session.model.input_set != name and session.message is None:
         message = (
             f"the link names the input set {shorten(repr(name), 60)}, which does not exist: "
-            "this run is on another one"
+            "this run has other inputs"
         )
         session.message = Message(message, "info")
 
@@ -145,8 +147,10 @@ def _show_view(session: UserSession, link: Link) -> None:
     if link.view in VIEWS:
         session.view = link.view
     elif link.view and session.message is None:
-        words = f"the link names the view {shorten(repr(link.view), 60)}, which does not exist: "
-        session.message = Message(f"{words}this is the view Debug", "info")
+        view = shorten(repr(link.view), 60)
+        session.message = Message(
+            f"the link names the view {view}, which does not exist: this is the view Debug", "info"
+        )
     if link.view == "compare" and link.other_set:
         place(CHOICE, link.other_set)
     if link.view == "many" and link.runs:

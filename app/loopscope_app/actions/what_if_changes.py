@@ -36,7 +36,7 @@ COMPARE_SECONDS = 5.0
 """Time limit of each run of a comparison that starts by itself."""
 
 
-def opener() -> str:
+def editor_key() -> str:
     """Return the key that opens the editor when it is set to True."""
     return f"what_if_at_{current().run.generation}"
 
@@ -44,7 +44,7 @@ def opener() -> str:
 def open_editor() -> None:
     """Show the node in view, with the editor of its value open."""
     DOCK.show("Node")
-    place(opener(), True)
+    place(editor_key(), True)
 
 
 def refusal(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
@@ -80,7 +80,7 @@ def _inputs(debugger: loopscope.Debugger) -> set[str]:
 
 @report_errors.clear_and_show_errors
 def set_value(address: str, key: str) -> None:
-    """Start a run in which the value at an address is the editor's, and seek to that value."""
+    """Start a run with the editor's value at an address, and seek to that address."""
     session = current()
     debugger = session.run.debugger
     if debugger is None or not moves.settled(session):
@@ -181,7 +181,9 @@ def restore(
     """Set the changes of a link or of a saved run."""
     if isinstance(changes, Unreadable):
         session.message = Message(
-            "The link's what-if cannot be read: this is the run without it", "info"
+            "The values of the link that were set by hand cannot be read: this is the run without "
+            "them",
+            "info",
         )
         return
     try:
@@ -255,7 +257,7 @@ def with_copies(session: UserSession, changes: Mapping[str, V]) -> dict[str, V]:
     return result
 
 
-def is_on_the_way_back(plan: Plan, address: str) -> bool:
+def is_in_backward_pass(plan: Plan, address: str) -> bool:
     """Return True if an address is inside a backward loop or branch."""
     static = Address.parse(address).static
     return any(static.startswith(f"{pair.backward_address}/") for pair in ties(plan))

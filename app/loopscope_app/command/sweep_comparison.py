@@ -20,7 +20,8 @@ _LISTED_CHANGES = 10
 def main(begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Namespace) -> int:
     """Compare two sweeps while they run, and return the exit code of a sweep.
 
-    ``begin`` starts a sweep of the model at a path with values rounded.
+    ``begin`` starts a sweep of a model. It takes the path of the model, and types to round to by
+    address pattern.
     """
     if options.out:
         raise loopscope.EngineError(

@@ -15,7 +15,7 @@ from loopscope.ir import Address
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Compared:
-    """Two runs of one model, besides the run that the user steps through."""
+    """Two runs of one model for a comparison; the user steps through a third run."""
 
     name: str
     """Input set of the other run; empty for the previous inputs; ``UNCHANGED`` for the current
@@ -24,6 +24,7 @@ class Compared:
     run: loopscope.Debugger
     """The run here, on the current inputs."""
     other: loopscope.Debugger
+    """The run on the inputs that ``name`` describes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -31,7 +32,7 @@ class Drifted:
     """Differences between a run on the current inputs and another run, by value and iteration."""
 
     name: str
-    """Kind of the other run: a kind of Compare."""
+    """Kind of the comparison, a choice of the view Compare."""
     title: str
     """Description of the other run."""
     drift: Drift

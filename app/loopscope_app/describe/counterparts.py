@@ -21,8 +21,11 @@ class Counterpart:
     """A place in the other run that matches a place in the run here."""
 
     address: str
-    """Address with the iterations of the other run; empty if the other model lacks it."""
+    """Address with the iterations of the other run; empty if the other model lacks it, or if no
+    place was requested.
+    """
     step: int
+    """Step in the other run."""
     note: str = ""
     """Reason why the place does not match exactly; empty if it does."""
 
@@ -110,11 +113,11 @@ def names_there(drifted: Drifted) -> dict[str, str]:
         graphs = pair.program.address, pair.beside.address
         if all("/" in graph for graph in graphs):
             names.setdefault(*(graph.rpartition("/")[0] for graph in graphs))
-    left = {without_iterations(place) for place in drifted.drift.unmatched[0]}
+    unmatched = {without_iterations(place) for place in drifted.drift.unmatched[0]}
     places_there, taken = places(other.model), set(names.values())
     for address, place in places(model).items():
         same = places_there.get(address)
-        is_free = address not in names and address not in left and address not in taken
+        is_free = address not in names and address not in unmatched and address not in taken
         if is_free and same is not None and same.node.type == place.node.type:
             names[address] = address
     return names

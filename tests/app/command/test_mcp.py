@@ -283,6 +283,7 @@ def test_a_run_ends_at_the_server_s_bounds(folder: Path) -> None:
             client, "run", model="endless/model.xml", inputs=f"endless/inputs/{name}"
         )
         assert told["state"] == "limit"
+        assert told["explained_left_out"] == 0
         first = told["explained"][0]["verdicts"][0]
         assert first["iterations"] <= 100
 

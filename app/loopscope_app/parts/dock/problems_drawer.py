@@ -108,7 +108,7 @@ def _choose(session: UserSession) -> None:
         selection_mode="multi",
         default=[runtime.title for runtime in Runtime if runtime in session.model.checked_for],
         key=key,
-        on_change=lambda: selection.check_for(widget(key) or ()),
+        on_change=lambda: selection.set_checked_runtimes(widget(key) or ()),
         help="Models that OpenVINO or ONNX Runtime refuses or runs differently: listed only for "
         "the runtimes chosen here.",
     )

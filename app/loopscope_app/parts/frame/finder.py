@@ -128,4 +128,4 @@ def read_pick(data: object) -> tuple[str, int] | None:
 def _picked() -> None:
     pick = read_pick(getattr(widget(KEY), "pick", None))
     if pick is not None:
-        selection.choose_found(*pick)
+        selection.show_found(*pick)

@@ -72,7 +72,7 @@ def show(session: UserSession) -> None:
         focus=session.canvas.selected or _deciding(session, debugger),
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),
-        run=canvas_sync.run_of(session, view),
+        run=canvas_sync.canvas_run(session, view),
     )
 
 
@@ -131,7 +131,7 @@ def _overlay(
         previews=session.canvas.previews,
     )
     if session.run.running is None:
-        canvas_sync.keep_picture(session, view, overlay)
+        canvas_sync.store_picture(session, view, overlay)
     return overlay
 
 

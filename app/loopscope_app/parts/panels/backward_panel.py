@@ -30,7 +30,7 @@ def _back(opened: Opened) -> None:
             "Back to the model",
             key="gradient_back",
             icon=":material/arrow_back:",
-            on_click=gradients.leave,
+            on_click=gradients.open_forward_model,
             help="The model without its gradient, on the same inputs",
         )
     if opened.backward is not None:
@@ -65,7 +65,7 @@ def _choice(session: UserSession, opened: Opened) -> None:
         "Compute",
         key="backward_go",
         type="primary",
-        on_click=gradients.walk_back,
+        on_click=gradients.build_gradient,
         args=(target, chosen),
         help="Opens the model with this gradient, on the same inputs, and runs it",
     )

@@ -58,20 +58,28 @@ def write_region(
 def _write_if(
     nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
 ) -> Sequence[GraphDefTensor]:
-    condition, *arguments = inputs
+    bodies = (node.body("then"), node.body("else"))
+    reads_condition = any(entry.external == 0 for body in bodies for entry in body.inputs)
+    first = 0 if reads_condition else 1
+    arguments = inputs[first:]
     kinds = [tensor.element_type for tensor in arguments]
-    results = [port.element_type for port in node.outputs]
+    results: list[ElementType] = []
+    for port in node.outputs:
+        if port.element_type is None:
+            raise WriteError("the element type of an output of the If is not known")
+        results.append(port.element_type)
     functions: dict[str, Any] = {}
-    stateful = False
-    for branch in ("then", "else"):
-        body = node.body("then" if branch == "then" else "else")
+    is_stateful = False
+    for body in bodies:
 
         def write(
             inner: GraphDefNodes, arguments: Sequence[GraphDefTensor], body: Body = body
         ) -> list[GraphDefTensor]:
-            fed = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
+            sources = {entry.internal: arguments[entry.external - first] for entry in body.inputs}
             parameters = {
-                parameter.id: with_port(fed[parameter.id], parameter.outputs[0])
+                parameter.id: with_port(sources[parameter.id], parameter.outputs[0])
+                if parameter.id in sources
+                else _zeros(inner, parameter)
                 for parameter in body.graph.parameters
             }
             results = write_graph(
@@ -79,25 +87,38 @@ def _write_if(
             )
             return [results[entry.internal] for entry in body.outer_outputs]
 
-        function, inside = _write_function(nodes, f"{node.name}_{branch}", arguments, write)
-        functions[f"{branch}_branch"] = function
-        stateful |= inside
+        function, is_function_stateful = _write_function(
+            nodes, f"{node.name}_{body.name}", arguments, write
+        )
+        functions[f"{body.name}_branch"] = function
+        is_stateful |= is_function_stateful
     attributes: dict[str, Any] = {
         "Tcond": BOOLEAN,
         "Tin": kinds,
         "Tout": results,
         "output_shapes": [port.shape for port in node.outputs],
     }
-    operands = [nodes.scalar(condition), *arguments]
-    operation = "If" if stateful else "StatelessIf"
+    operands = [nodes.scalar(inputs[0]), *arguments]
+    operation = "If" if is_stateful else "StatelessIf"
     return nodes.add(
         operation,
         operands,
-        [kind or BOOLEAN for kind in results],
+        results,
         node.name,
         **attributes,
         **functions,
     )
+
+
+def _zeros(nodes: GraphDefNodes, parameter: Node) -> GraphDefTensor:
+    """Return the value of a Parameter without an input: zeros of its declared type and shape."""
+    known = declared(parameter, "")
+    if not known.shape.is_static:
+        raise WriteError(
+            f"the Parameter {parameter.name!r} of a body has no input, "
+            f"and the shape {known.shape} of its zeros is not known"
+        )
+    return nodes.constant(np.zeros(known.shape.lengths, known.element_type.dtype))
 
 
 def _write_function(
@@ -110,7 +131,7 @@ def _write_function(
 
     Return the function, and True if a node in it has a side effect.
     """
-    definition, inner = nodes.function(name)
+    definition, inner = nodes.add_function(name)
     arguments = []
     for index, argument in enumerate(tensors):
         definition.signature.input_arg.add(
@@ -143,17 +164,18 @@ class _Loop:
     body: Body
     states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
     carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
-    """State that a Parameter reads, or that stores the last value of a Result."""
-    collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
+    """Index of the state that a Parameter reads, or that stores the last value of a Result."""
+    collected: dict[int, int] = field(default_factory=dict[int, int])
+    """Index of the state that collects the parts of a concatenated output, by its number."""
     outer: dict[int, int] = field(default_factory=dict[int, int])
-    """State that passes an input of the node into the body."""
+    """Index of the state that passes an input of the node into the body, by the input's number."""
 
     def write(self) -> Sequence[GraphDefTensor]:
         self._add_states()
         condition, _ = _write_function(
             self.nodes, f"{self.node.name}_cond", self.states, self._condition
         )
-        iteration, stateful = _write_function(
+        iteration, is_stateful = _write_function(
             self.nodes, f"{self.node.name}_body", self.states, self._iteration
         )
         kinds = [state.element_type for state in self.states]
@@ -163,7 +185,7 @@ class _Loop:
             "body": iteration,
             "output_shapes": [DYNAMIC] * len(kinds),
         }
-        operation = "While" if stateful else "StatelessWhile"
+        operation = "While" if is_stateful else "StatelessWhile"
         window = window_of(self.node)
         final_states = self.nodes.add(
             operation, self.states, kinds, self.node.name, **attributes, parallel_iterations=window
@@ -191,7 +213,7 @@ class _Loop:
         for output in body.outer_outputs:
             result = _declared_port(body, output.internal)
             if output.axis is not None:
-                self.collected[output.internal] = self._add(
+                self.collected[output.external] = self._add(
                     self._empty(result.element_type, _empty_shape(result.shape, output.axis))
                 )
             elif not any(edge.from_layer == output.internal for edge in body.back_edges):
@@ -213,24 +235,24 @@ class _Loop:
     def _empty(self, kind: ElementType | None, shape: PartialShape) -> GraphDefTensor:
         if kind is None or not shape.is_static:
             raise WriteError(
-                f"an output of the loop collects parts of {kind}{shape}, "
-                "but all lengths must be known for an empty one"
+                f"an output of the loop has parts of {kind}{shape}: expected known lengths, "
+                "because TensorFlow needs an initial value"
             )
         return self.nodes.constant(np.zeros(shape.lengths, kind.dtype))
 
     def _slices(self, entries: Sequence[InputMap]) -> GraphDefTensor:
         """Return the number of slices that a TensorIterator iterates over."""
-        cut = next((entry for entry in entries if entry.axis is not None), None)
-        if cut is None:
-            raise WriteError("no input says how many iterations it has")
-        return self._length(self.nodes, self.inputs[cut.external], cut)
+        sliced = next((entry for entry in entries if entry.axis is not None), None)
+        if sliced is None:
+            raise WriteError("no input is sliced, so its iteration count is not known")
+        return self._length(self.nodes, self.inputs[sliced.external], sliced)
 
     @staticmethod
     def _length(nodes: GraphDefNodes, tensor: GraphDefTensor, entry: InputMap) -> GraphDefTensor:
-        last = nodes.constant(np.int64(entry.axis or 0))
-        return gather(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
+        axis = nodes.constant(np.int64(entry.axis or 0))
+        return gather(nodes, shape_of(nodes, tensor), axis, nodes.constant(np.int64(0)))
 
-    # Contents of its functions
+    # Contents of the functions
 
     def _condition(
         self, inner: GraphDefNodes, states: Sequence[GraphDefTensor]
@@ -266,8 +288,8 @@ class _Loop:
         for edge in body.back_edges:
             next_states[self.carried[edge.to_layer]] = results[edge.from_layer]
         for output in body.outer_outputs:
-            if output.internal in self.collected and output.axis is not None:
-                index = self.collected[output.internal]
+            if output.axis is not None:
+                index = self.collected[output.external]
                 parts = [states[index], results[output.internal]]
                 next_states[index] = concatenate(
                     inner, parts if _is_forward(output) else parts[::-1], output.axis
@@ -287,7 +309,9 @@ class _Loop:
         known = declared(node, "")
         if node.id in self.carried:
             return with_port(states[self.carried[node.id]], node.outputs[0])
-        if entry is None or entry.is_iteration_number:
+        if entry is None:
+            return _zeros(inner, node)
+        if entry.is_iteration_number:
             number = inner.cast(states[_ITERATION], known.element_type)
             return number if known.shape.rank == 0 else inner.reshape_to(number, [1])
         tensor = states[self.outer[entry.external]]
@@ -306,7 +330,7 @@ class _Loop:
 
     def _state_of(self, output: OutputMap) -> int:
         if output.axis is not None:
-            return self.collected[output.internal]
+            return self.collected[output.external]
         carried = next(
             (edge.to_layer for edge in self.body.back_edges if edge.from_layer == output.internal),
             output.internal,
