@@ -128,7 +128,7 @@ class BackwardBody:
             if entry.axis is None
         }
         for edge in self.body.back_edges:
-            if edge.to_layer in self.flow.parameters and not self._is_given_anew(edge.to_layer):
+            if edge.to_layer in self.flow.parameters and not self._is_bound_per_iteration(edge.to_layer):
                 known = self.inside.known(edge.to_layer)
                 name = f"adjoint_of_{self.body.graph.by_id[edge.to_layer].name}"
                 parameter = self.frame.parameter(name, Known(known.element_type, known.shape))
@@ -145,7 +145,7 @@ class BackwardBody:
                 parts[entry.internal].append(self._part_of(entry, adjoint, copies[source]))
         return parts
 
-    def _is_given_anew(self, layer: LayerId) -> bool:
+    def _is_bound_per_iteration(self, layer: LayerId) -> bool:
         return any(
             entry.internal == layer and (entry.axis is not None or entry.is_iteration_number)
             for entry in self.body.inputs
