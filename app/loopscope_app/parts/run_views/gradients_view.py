@@ -1,4 +1,6 @@
-"""Gradients: the verdict, norms over the iterations, contributions, and the run on a canvas."""
+"""Gradients: the choice of an output and of tensors to differentiate it by, the verdict, norms over
+the iterations, contributions, and the run on a canvas.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,23 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 import loopscope
-from loopscope.errors import elided
+from loopscope.errors import elided, neutral
 from loopscope.explain import WalkedBack, branches_of
 from loopscope.ir import decode, significant
 from loopscope_app.actions import gradients
 from loopscope_app.describe import tensor_summary
-from loopscope_app.describe.gradients import branch_headline, headline, sentences
-from loopscope_app.parts.panels import backward_panel
+from loopscope_app.describe.gradients import (
+    branch_headline,
+    headline,
+    sentences,
+    sources,
+    targets,
+    usual_sources,
+)
 from loopscope_app.parts.run_views import adjoint_view, compared_page
 from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.focus import loop_in_focus
+from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession
 
 PAIR, TABLE = "gradient_pair", "gradient_table"
@@ -33,7 +42,7 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None:
         return
-    bar = backward_panel.show(session, opened)
+    bar = _show_differentiated(session, opened)
     pairs, branches = adjoint_view.walks(debugger), branches_of(debugger)
     walk = _chosen(pairs, bar)
     if walk is None:
@@ -57,6 +66,64 @@ def show(session: UserSession, canvas: Callable[[UserSession], None]) -> None:
         _results(debugger)
     with right:
         canvas(session)
+
+
+def _show_differentiated(session: UserSession, opened: Opened) -> DeltaGenerator:
+    """Show what is differentiated by what, and the way back from a gradient. Return their row."""
+    row = st.container(key="gradient_bar", horizontal=True, vertical_alignment="center")
+    with row:
+        if opened.backward is not None:
+            _back_to_model(opened)
+        else:
+            _gradient_choice(session, opened)
+    return row
+
+
+def _back_to_model(opened: Opened) -> None:
+    if opened.forward is not None:
+        st.button(
+            "Back to the model",
+            key="gradient_back",
+            icon=":material/arrow_back:",
+            on_click=gradients.leave,
+            help="The model without its gradient, on the same inputs",
+        )
+    if opened.backward is not None:
+        words = opened.backward.words
+        markup.show(markup.text(words[:1].upper() + words[1:], 200), "quiet")
+
+
+def _gradient_choice(session: UserSession, opened: Opened) -> None:
+    wanted, by = targets(opened.model), sources(opened.model)
+    target = f"backward_of_{session.run.generation}"
+    chosen = f"backward_by_{session.run.generation}"
+    markup.show("How does", "quiet nowrap")
+    st.selectbox(
+        "Differentiate",
+        list(wanted),
+        key=target,
+        format_func=lambda name: neutral(wanted[name], 60),
+        label_visibility="collapsed",
+        width=220,
+    )
+    markup.show("change with", "quiet nowrap")
+    st.multiselect(
+        "with respect to",
+        list(by),
+        default=list(usual_sources(opened.model)) or list(by)[:1],
+        key=chosen,
+        format_func=lambda name: neutral(by[name], 60),
+        label_visibility="collapsed",
+        width=440,
+    )
+    st.button(
+        "Compute",
+        key="backward_go",
+        type="primary",
+        on_click=gradients.walk_back,
+        args=(target, chosen),
+        help="Opens the model with this gradient, on the same inputs, and runs it",
+    )
 
 
 def _chosen(pairs: Sequence[WalkedBack], bar: DeltaGenerator) -> WalkedBack | None:
@@ -119,9 +186,9 @@ def _results(debugger: loopscope.Debugger) -> None:
         if isinstance(value, np.ndarray)
         and (title := _gradient_title((*signature.names, signature.name)))
     }
-    sources = Counter(_source(title) for title in gradients_by_name)
+    counts = Counter(_source(title) for title in gradients_by_name)
     rows = [
-        (elided(_source(title) if sources[_source(title)] == 1 else title, 60), *_size(value))
+        (elided(_source(title) if counts[_source(title)] == 1 else title, 60), *_size(value))
         for title, value in gradients_by_name.items()
     ]
     if rows:

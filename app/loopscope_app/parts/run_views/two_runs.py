@@ -19,7 +19,7 @@ from loopscope_app.describe.differences import DifferenceLine
 from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.tape_pair import chart_of, column_of, width_of
-from loopscope_app.parts.inspector import value_history
+from loopscope_app.parts.inspector import value
 from loopscope_app.parts.run_views import whole_run
 from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.run_in_view import ShownDifference
@@ -138,7 +138,7 @@ def show_value(drifted: Drifted, spot: Spot) -> None:
             with column:
                 _side(title, address, array)
         _read(drifted, spot)
-        rows = value_history.largest(left, right)
+        rows = value.largest_changes(left, right)
         if rows:
             lines = [
                 (f'<span class="mono">{list(place)}</span>',
