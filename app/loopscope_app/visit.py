@@ -1,6 +1,7 @@
 """The page of a visit: the choice of its screen, and each screen as a list of parts.
 
-The screens are the gallery, a lesson of the course, and a screen for each view of a model.
+The screens are the gallery, a lesson of the course, and a screen for each view of a model. The
+launched model may be watched: a changed file is opened again.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import streamlit as st
 
 from loopscope_app import canvas
 from loopscope_app.actions import lesson_actions, open_link, running_many
+from loopscope_app.links.codec import Link
+from loopscope_app.links.current_link import current_link
 from loopscope_app.parts import gallery
 from loopscope_app.parts.course import lesson_page, prediction
 from loopscope_app.parts.dock import dock, iterations_tab
 from loopscope_app.parts.frame import (
-    file_watch,
     header,
     notice,
+    opener,
     page_address,
     stage,
     style,
@@ -47,7 +50,7 @@ def show() -> None:
         page_address.forget()
         open_link.follow(session)
     elif LAUNCH.watch:
-        file_watch.follow(session)
+        _reopen_changed_file(session)
     opened = session.model.opened
     if opened is None:
         _show_gallery(session)
@@ -57,9 +60,38 @@ def show() -> None:
         _show_lesson(session)
     else:
         _show_view(session, header.shown_view(session, opened))
-    gallery.show_drop_target()
+    opener.show_drop_target()
     if LAUNCH.watch:
-        file_watch.show()
+        _watch_file()
+
+
+_FILE_INTERVAL = 0.7
+"""Seconds between two looks at the launched file."""
+
+
+def _reopen_changed_file(session: UserSession) -> None:
+    """Open the launched model again, at the same moment and view, if its file changed.
+
+    The screen is not drawn yet, so that values of its widgets may change.
+    """
+    link = _link_after_change(session)
+    if link is not None:
+        open_link.reload(session, link)
+
+
+@st.fragment(run_every=_FILE_INTERVAL)
+def _watch_file() -> None:
+    """Draw the whole page again when the file has changed."""
+    if _link_after_change(current()) is not None:
+        st.rerun()
+
+
+def _link_after_change(session: UserSession) -> Link | None:
+    """Return the link to the shown moment if the file changed. A long run ends first."""
+    opened = session.model.opened
+    if opened is None or opened.link != LAUNCH.link or not session.model.file_has_changed():
+        return None
+    return current_link(session)
 
 
 def _show_gallery(session: UserSession) -> None:
@@ -69,9 +101,9 @@ def _show_gallery(session: UserSession) -> None:
         "See every value, every iteration, and why each loop stopped.</div>"
     )
     notice.show(session)
-    gallery.show_opener()
-    gallery.show_recent()
-    gallery.show_samples(session)
+    opener.show()
+    opener.show_recent()
+    gallery.show(session)
 
 
 def _show_lesson(session: UserSession) -> None:

@@ -1,14 +1,10 @@
-"""The gallery: ways to open a model, and cards of the samples.
-
-A model is opened by upload, drop, path, text of a layer, or from the files that were opened last.
-Beside an open model, a hidden uploader receives what is dropped, after a question.
-"""
+"""The samples of the gallery: the card of the course, a row that filters, and cards by subject."""
 
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,145 +12,18 @@ import streamlit as st
 
 from loopscope.errors import counted
 from loopscope_app.actions import lesson_actions, models
-from loopscope_app.canvas.dropping import take_dropped_files
 from loopscope_app.components import component
 from loopscope_app.describe import lessons
-from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
-from loopscope_app.parts.widgets import markup, place_lists
-from loopscope_app.state import recent
-from loopscope_app.state.launch import paths_allowed
+from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, keep, place, widget
 from loopscope_samples import SECTIONS, Sample, SampleTrace, Size, sample_traces, samples
-
-UPLOAD, PATH, TEXT = "opener_upload", "opener_path", "opener_text"
-ENDINGS = (
-    "onnx",
-    "xml",
-    "bin",
-    "data",
-    "loopscope",
-    "zip",
-    "tflite",
-    "pb",
-    "pbtxt",
-    "meta",
-    "pdmodel",
-    "pdiparams",
-)
-"""Endings of files that can be opened, without the dot."""
-_MOST_CHARACTERS = 200_000
-
-
-def show_opener() -> None:
-    local = paths_allowed(st.get_option("server.address"))
-    upload, path = st.columns(2 if local else [1, 0.001], gap="medium", vertical_alignment="top")
-    with upload:
-        st.file_uploader(
-            "Open a model: model.onnx, model.xml with model.bin, or a saved run",
-            type=list(ENDINGS),
-            accept_multiple_files=True,
-            key=UPLOAD,
-            on_change=models.open_upload,
-            args=(UPLOAD,),
-            help="A .zip may contain a model and its weights. OpenVINO converts TensorFlow (frozen "
-            ".pb or .pbtxt, .meta, zipped SavedModel), TensorFlow Lite (.tflite) and PaddlePaddle "
-            "(.pdmodel with .pdiparams). Files can also be dropped anywhere on the page.",
-        )
-    if local:
-        with path:
-            st.text_input(
-                "Open a path on this computer",
-                key=PATH,
-                placeholder="/path/to/model.xml",
-                on_change=models.open_path,
-                args=(PATH,),
-                help="Weights are read from their file and not copied. Use this for large models.",
-            )
-    with st.expander(
-        "Paste a `<layer>` of OpenVINO IR, such as an example of the specification",
-        icon=":material/content_paste:",
-    ):
-        st.text_area(
-            "A `<layer>` or a whole `<net>`",
-            key=TEXT,
-            height=180,
-            max_chars=_MOST_CHARACTERS,
-            placeholder='<layer id="0" name="..." type="If" version="opset8"> ... </layer>',
-            help="Missing Parameters and Results are added and listed in a note.",
-        )
-        st.button("Open the layer", key="opener_text_open", on_click=models.open_text, args=(TEXT,))
-    take_dropped_files(ENDINGS, ask=False)
-
-
-RECENT_KEY = "recent"
-RECENT_SHOWN = 5
-
-
-def show_recent() -> None:
-    """Show the list, unless this is a server for others or no file was opened."""
-    files = recent.files()[:RECENT_SHOWN] if paths_allowed(st.get_option("server.address")) else ()
-    if not files:
-        return
-    with st.container(key="recent_head", horizontal=True, vertical_alignment="center"):
-        markup.show(markup.section("Recent"))
-        st.button("Clear list", key="recent_forget", type="tertiary", on_click=models.forget_recent)
-    place_lists.show_list(
-        [_recent_line(file) for file in files],
-        key=RECENT_KEY,
-        on_pick=lambda number: models.open_recent(files[number].path),
-    )
-
-
-def _recent_line(file: recent.Recent) -> place_lists.ChainLine:
-    path = Path(file.path)
-    name = (
-        f"{path.parent.name}/{path.name}" if path.stem in ("model", "openvino_model") else path.name
-    )
-    return place_lists.ChainLine(
-        name,
-        "run" if file.is_run else "model",
-        str(path.parent),
-        ago(time.time() - file.when),
-        kind="file",
-        hint=file.path,
-    )
-
-
-def ago(seconds: float) -> str:
-    """Return an age in seconds as words.
-
-    >>> ago(5), ago(80), ago(7200), ago(200_000)
-    ('just now', '1 minute ago', '2 hours ago', '2 days ago')
-    """
-    for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        if (count := int(seconds // size)) > 0:
-            return f"{count:,} {word}{'s' if count > 1 else ''} ago"
-    return "just now"
-
-
-DROPPED = "drop_upload"
-
-
-def show_drop_target() -> None:
-    """Draw what takes dropped files beside an open model."""
-    with st.container(key="drop_place"):
-        st.file_uploader(
-            "Open another model",
-            type=list(ENDINGS),
-            accept_multiple_files=True,
-            key=DROPPED,
-            on_change=models.open_upload,
-            args=(DROPPED,),
-        )
-        take_dropped_files(ENDINGS, ask=True)
-
 
 PER_ROW = 4
 START = SECTIONS[0]
 
 
 @st.fragment
-def show_samples(session: UserSession) -> None:
+def show(session: UserSession) -> None:
     """Draw the cards as a fragment, so that typing a letter redraws nothing else."""
     if session.model.opened is not None:
         st.rerun()  # the whole page: a card was clicked
@@ -232,7 +101,7 @@ def _encoded(path: Path, age: int) -> str:
 
 WORDS, EMPTIED = "gallery_words", "gallery_emptied"
 PATTERN, SOURCE, TEACHES = CHOICES = ("gallery_pattern", "gallery_source", "gallery_teaches")
-LONGEST_SEARCH = 80
+LONGEST = 80
 
 _search = component("search", "search.js", style="search.css")
 
@@ -254,8 +123,8 @@ def _show_search(heading: str, everything: Sequence[Sample]) -> Wanted:
         active = sum(bool(widget(key)) for key in CHOICES)
         title = f"Filter ({active})" if active else "Filter"
         with st.popover(title, icon=":material/filter_list:"):
-            pattern = _choice("Control flow", PATTERN, patterns(everything))
-            source = _choice("Framework", SOURCE, sources(everything))
+            pattern = _choice("Control flow", PATTERN, control_flow_patterns(everything))
+            source = _choice("Framework", SOURCE, frameworks(everything))
             teaches = _choice("Subject", TEACHES, lessons_of(everything))
     return Wanted(words, pattern, source, teaches)
 
@@ -264,7 +133,7 @@ def read_words(data: object, emptied: int) -> str:
     """Return the text that the browser sent since the field was last emptied."""
     match data:
         case {"text": str(text), "emptied": int(number)} if number == emptied:
-            return text[:LONGEST_SEARCH]
+            return text[:LONGEST]
     return ""
 
 
@@ -306,3 +175,77 @@ def _show_course_card(session: UserSession) -> None:
             on_click=lesson_actions.go_on,
             width="stretch",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The filter; empty texts match everything."""
+
+    words: str = ""
+    pattern: str = ""
+    source: str = ""
+    teaches: str = ""
+
+    def __bool__(self) -> bool:
+        return any((self.words.strip(), self.pattern, self.source, self.teaches))
+
+
+def matching(samples: Sequence[Sample], filter: Wanted) -> tuple[Sample, ...]:
+    """Return the samples that contain all words, in the gallery's order.
+
+    Samples with all words in their title or name come first.
+    """
+    words = filter.words.lower().split()
+    matches = [
+        sample
+        for sample in samples
+        if _is_tagged(sample, filter) and all(word in _searched_text(sample) for word in words)
+    ]
+    return tuple(
+        sorted(
+            matches,
+            key=lambda sample: (
+                bool(words) and not all(word in _title_text(sample) for word in words)
+            ),
+        )
+    )
+
+
+def control_flow_patterns(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Return the patterns of control flow in the order of the samples."""
+    return tuple(dict.fromkeys(pattern for sample in samples for pattern in sample.patterns))
+
+
+def frameworks(samples: Sequence[Sample]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sample.source for sample in samples))
+
+
+def lessons_of(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Return what the samples teach."""
+    return tuple(dict.fromkeys(sample.teaches for sample in samples))
+
+
+def _is_tagged(sample: Sample, filter: Wanted) -> bool:
+    return (
+        (not filter.pattern or filter.pattern in sample.patterns)
+        and filter.source in ("", sample.source)
+        and filter.teaches in ("", sample.teaches)
+    )
+
+
+def _title_text(sample: Sample) -> str:
+    return f"{sample.title} {sample.name} {sample.name.replace('_', ' ')}".lower()
+
+
+def _searched_text(sample: Sample) -> str:
+    return " ".join(
+        (
+            _title_text(sample),
+            sample.card,
+            sample.origin,
+            sample.source,
+            sample.teaches,
+            *sample.patterns,
+            sample.lesson,
+        )
+    ).lower()

@@ -1,6 +1,4 @@
-"""What the page is about at the cursor: the node that the Node tab shows, and the loop or If in focus
-with its progress.
-"""
+"""The node that the Node tab shows, and the loop or If in focus with its progress at the cursor."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from loopscope.explain import ProvenanceStep, verdict
 from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
-from loopscope_app.actions import breakpoint_actions, canvas_sync, opened_operators, selection
+from loopscope_app.actions import breakpoint_actions, canvas_sync, derived_models, selection
 from loopscope_app.describe.canvas_boxes import loop_endings
 from loopscope_app.parts.inspector import origin
 from loopscope_app.state import focus
@@ -167,8 +167,8 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
         ORIGIN.show(HIDDEN)
     elif event.kind == "breakpoint":
         breakpoint_actions.switch_at(view, event.address)
-    elif event.kind == "fold" and opened_operators.has_handle(view, event.address):
-        opened_operators.switch(event.address)
+    elif event.kind == "fold" and derived_models.has_handle(view, event.address):
+        derived_models.switch_operator(event.address)
     else:
         selection.on_canvas(event)
 

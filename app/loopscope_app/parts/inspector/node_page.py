@@ -22,7 +22,6 @@ from loopscope_app.actions import (
     breakpoint_actions,
     derived_models,
     moves,
-    opened_operators,
     other_runs,
     selection,
     side_by_side,
@@ -293,7 +292,7 @@ def show_specialising(session: UserSession, place: IndexedNode) -> None:
         "Keep the branch that ran" if place.node.type == IF else "Keep the count that ran",
         icon=":material/content_cut:",
         key="inspector_specialise",
-        on_click=derived_models.preview,
+        on_click=derived_models.preview_specialised,
         args=(place.address,),
         width="stretch",
         help="Specialise: the model without what did not run. Nothing is changed here.",
@@ -317,10 +316,10 @@ def show_specialising(session: UserSession, place: IndexedNode) -> None:
 def show_loop(opened: Opened, place: IndexedNode) -> None:
     """Show the entry for an operator that is a loop, and for a loop that was opened."""
     if place.address in opened.operators:
-        words, action = "Fold", opened_operators.fold
+        words, action = "Fold", derived_models.fold_loop
         explanation = "Show the loop as one operator again"
     elif recurrence_of(place.node, opened.model.dialect) is not None:
-        words, action = "Open as a loop", opened_operators.open_loop
+        words, action = "Open as a loop", derived_models.open_loop
         explanation = "Step through the operator's iterations"
     else:
         return

@@ -19,20 +19,20 @@ from loopscope_app.describe.differences import (
 )
 from loopscope_app.parts.run_views import compared_canvas, drift_view, two_runs
 from loopscope_app.parts.widgets import lanes, markup, place_lists
-from loopscope_app.state.compare_choice import (
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.user_session import UserSession, place, widget
+from loopscope_app.state.view_choices import (
     BOTH_CANVASES,
     BY_ITERATION,
+    CANVASES,
+    COMPARE_PARTS,
+    COMPARE_SHOWN,
+    COMPARE_SIDES,
     INPUTS,
-    PARTS,
-    SHOWN,
-    SIDES,
     STRUCTURE,
     TABLE,
     VALUES,
 )
-from loopscope_app.state.open_model import Opened
-from loopscope_app.state.user_session import UserSession, place, widget
-from loopscope_app.state.view_choices import CANVASES
 
 KEY = "compare_differences"
 TITLES = ("value", "iteration", "here", "there")
@@ -59,7 +59,7 @@ def show(
     _begin_at_first(session, lines)
     shown = session.run.difference
     two_runs.show_tapes(drifted, title_of(session, opened, drifted.name), lines, shown)
-    has_structure = widget(SHOWN) == STRUCTURE and drifted.structure is not None
+    has_structure = widget(COMPARE_SHOWN) == STRUCTURE and drifted.structure is not None
     has_choice = drifted.other is not None and shown is not None and not has_structure
     both = has_choice and CANVASES.shown() == BOTH_CANVASES
     left, right = st.columns([1.25, 2] if both else [1, 1], gap="small" if both else "medium")
@@ -87,13 +87,13 @@ def _lines(
 
 def _choose_canvases() -> None:
     """Show the choice between one canvas and two."""
-    if widget(SIDES) not in CANVASES.options:
-        place(SIDES, CANVASES.shown())
+    if widget(COMPARE_SIDES) not in CANVASES.options:
+        place(COMPARE_SIDES, CANVASES.shown())
     with st.container(key="compare_canvases", horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Canvases",
             CANVASES.options,
-            key=SIDES,
+            key=COMPARE_SIDES,
             required=True,
             label_visibility="collapsed",
             width="content",
@@ -173,15 +173,15 @@ def _parts(
     *,
     with_matching: bool,
 ) -> None:
-    offered = [part for part in PARTS if part != STRUCTURE or drifted.structure is not None]
-    if widget(SHOWN) not in offered:
-        place(SHOWN, TABLE)
+    offered = [part for part in COMPARE_PARTS if part != STRUCTURE or drifted.structure is not None]
+    if widget(COMPARE_SHOWN) not in offered:
+        place(COMPARE_SHOWN, TABLE)
     with st.container(key="compare_parts", horizontal=True, vertical_alignment="center"):
         markup.show(f"<b>{'Differences' if lines else 'No difference'}</b>")
         part = st.segmented_control(
             "Show differences as",
             offered,
-            key=SHOWN,
+            key=COMPARE_SHOWN,
             required=True,
             label_visibility="collapsed",
             width="content",
