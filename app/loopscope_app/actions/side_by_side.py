@@ -16,8 +16,9 @@ from loopscope_app.actions import moves, other_runs, selection, views
 from loopscope_app.actions.moves import settled
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import new_run
-from loopscope_app.describe.both_runs import Compared, Drifted
-from loopscope_app.describe.counterparts import (
+from loopscope_app.describe.both_runs import (
+    Compared,
+    Drifted,
     at_moment,
     counterpart,
     name_here,

@@ -13,8 +13,7 @@ import loopscope
 from loopscope import builder
 from loopscope.comparison import drift
 from loopscope.peers import ComparisonReport, ValueDifference
-from loopscope_app.describe.both_runs import Drifted
-from loopscope_app.describe.counterparts import ABSENT, counterpart, name_here
+from loopscope_app.describe.both_runs import ABSENT, Drifted, counterpart, name_here
 from loopscope_app.describe.differences import headline, lines_of, same_value
 from loopscope_app.describe.loop_execution import branches, iteration_count
 from loopscope_app.describe.node_index import moment_of

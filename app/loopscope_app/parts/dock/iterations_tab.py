@@ -21,8 +21,8 @@ from loopscope_app.describe.iteration_table import (
     LoopTableColumns,
     loop_columns,
     rows,
+    tape,
 )
-from loopscope_app.describe.loop_tape import tape
 from loopscope_app.describe.matrix_chart import chart_of, words_of
 from loopscope_app.describe.node_index import IndexedNode, first_loop, places
 from loopscope_app.describe.wording import NOT_RUN, outcome

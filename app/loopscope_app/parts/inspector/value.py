@@ -17,8 +17,8 @@ from loopscope.ir import iteration_range, iteration_words, type_name
 from loopscope.ops import is_tensor
 from loopscope.view import has_nan, scalar_text, value_preview
 from loopscope_app.describe import tensor_summary
+from loopscope_app.describe.iteration_table import curve
 from loopscope_app.describe.loop_execution import PlaceInLoop, place_in_loop
-from loopscope_app.describe.loop_tape import curve
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import current
 
