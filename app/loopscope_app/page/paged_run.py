@@ -21,8 +21,7 @@ from loopscope.version import VERSION
 from loopscope.view import Folding, NodeData, without_iterations
 from loopscope_app.describe.code_moment import MOST_LINES, shown_lines
 from loopscope_app.describe.iteration_table import tape
-from loopscope_app.describe.lane_chart import message
-from loopscope_app.describe.matrix_chart import chart_of, words_of
+from loopscope_app.describe.lane_chart import matrix_chart, matrix_words, message
 from loopscope_app.page.moments import MOST_MOMENTS, Moments, moments
 from loopscope_app.page.paged_pictures import Pictures, pictures
 from loopscope_app.page.text_sections import columns_of, loops, rows_of, table, unfolding, verdicts
@@ -197,11 +196,11 @@ def _matrix(
         matrix = iteration_matrix(debugger, record.address)
     except EngineError:
         return None
-    chart, rows = chart_of(matrix)
+    chart, rows = matrix_chart(matrix)
     shown = [row for row in rows if row is not None]
     program, step_at = matrix.program, debugger.timeline.step_at
     return PagedMatrix(
-        words_of(matrix, chart),
+        matrix_words(matrix, chart),
         message(chart, f"matrix {number}"),
         tuple(step_at(program, matrix.first_row + iteration, 0) for iteration in matrix.iterations),
         _end(debugger, matrix),

@@ -23,7 +23,7 @@ from loopscope_app.describe.iteration_table import (
     rows,
     tape,
 )
-from loopscope_app.describe.matrix_chart import chart_of, words_of
+from loopscope_app.describe.lane_chart import matrix_chart, matrix_words
 from loopscope_app.describe.node_index import IndexedNode, first_loop, places
 from loopscope_app.describe.wording import NOT_RUN, outcome
 from loopscope_app.parts.dock import formula_column
@@ -229,7 +229,7 @@ def show_matrix(session: UserSession, loop: LoopInFocus | None, key: str = MATRI
         _go_to_cell(matrix, rows[pick.lane] if pick.lane >= 0 else None, pick)
 
     column = matrix.column_of(loop.current) if loop.current is not None else None
-    markup.show(words_of(matrix, chart), "quiet")
+    markup.show(matrix_words(matrix, chart), "quiet")
     lanes.show(chart, key=key, cursor=column, wide=1, on_pick=picked)
 
 
@@ -255,5 +255,5 @@ def _chart(
     debugger: loopscope.Debugger, loop: LoopInFocus
 ) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
     matrix = iteration_matrix(debugger, loop.address)
-    chart, rows = chart_of(matrix)
+    chart, rows = matrix_chart(matrix)
     return chart, matrix, rows
