@@ -230,7 +230,7 @@ def rounding_suggestion(
 
     ``path`` and ``inputs_option`` are the model and the inputs as the command line has them.
     """
-    finishing = [to for to in DEVICES if _finishes(model, inputs, to, seconds)]
+    finishing = [to for to in DEVICES if _finishes_rounded(model, inputs, to, seconds)]
     if not finishing:
         return []
     words = f" --inputs {shlex.quote(inputs_option)}" if inputs_option else ""
@@ -241,7 +241,7 @@ def rounding_suggestion(
     ]
 
 
-def _finishes(
+def _finishes_rounded(
     model: loopscope.Model, inputs: Mapping[str | int, object], to: str, seconds: float
 ) -> bool:
     try:

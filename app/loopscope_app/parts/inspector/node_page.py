@@ -237,13 +237,13 @@ def show_rounding(model: Model, node: IndexedNode) -> None:
         "Round and compare",
         icon=":material/compare_arrows:",
         key="inspector_round",
-        on_click=_round,
+        on_click=_round_and_compare,
         width="stretch",
     )
 
 
 @show_errors
-def _round() -> None:
+def _round_and_compare() -> None:
     side_by_side.round_this(
         str(widget(ROUNDED_PART) or other_runs.EVERYTHING), str(widget(ROUNDED_TYPE) or NARROWER[0])
     )
@@ -264,12 +264,12 @@ def patterns(model: Model, place: IndexedNode) -> Iterator[tuple[str, str]]:
         node = place.graph.by_id[source.layer] if source is not None else None
         if node is not None and node.constant is not None and any(map(_is_float, node.outputs)):
             yield place.beside(node.id), f"the weight {neutral(node.name, 40)}"
-    for loop in _loops(model, place):
+    for loop in _rounded_loops(model, place):
         yield f"{loop}/body/*", f"everything in {neutral(name_of(loop), 40)}"
     yield other_runs.EVERYTHING, "the whole model"
 
 
-def _loops(model: Model, place: IndexedNode) -> Iterator[str]:
+def _rounded_loops(model: Model, place: IndexedNode) -> Iterator[str]:
     """Yield the loop at a place, and those around it, innermost first."""
     address = place.address
     while address:

@@ -226,7 +226,7 @@ def show_course(debugger: loopscope.Debugger, address: str, array: np.ndarray) -
     shown = range(first, min(begun, first + MOST_ITERATIONS))
     if len(shown) < 2 or array.size * len(shown) > MOST_ELEMENTS:
         return
-    numbers = [_number(value_at(debugger, nest, iteration)) for iteration in shown]
+    numbers = [_value_or_mean(value_at(debugger, nest, iteration)) for iteration in shown]
     known = [number for number in numbers if number is not None]
     if len(known) < 2:
         return
@@ -240,7 +240,7 @@ def show_course(debugger: loopscope.Debugger, address: str, array: np.ndarray) -
     )
 
 
-def _number(array: np.ndarray | None) -> float | None:
+def _value_or_mean(array: np.ndarray | None) -> float | None:
     numbers = tensor_summary.numbers(np.asarray(array)) if array is not None else None
     if numbers is None or not numbers.size:
         return None

@@ -84,7 +84,7 @@ def show_progress() -> None:
     _show_findings(summary, opens=False)
 
 
-KEY = "many_findings"
+FINDINGS = "many_findings"
 _MAX_LINES = 12
 
 
@@ -95,13 +95,13 @@ def _show_findings(summary: SweepSummary, *, opens: bool = True) -> None:
     lines = list(findings(summary))[:_MAX_LINES]
     if lines:
         place_lists.show_list(
-            [_line(finding, opens) for finding in lines],
-            key=KEY,
-            on_pick=lambda number: _open(lines[number]),
+            [_finding_line(finding, opens) for finding in lines],
+            key=FINDINGS,
+            on_pick=lambda number: _open_finding(lines[number]),
         )
 
 
-def _line(finding: SweepFinding, opens: bool) -> place_lists.ChainLine:
+def _finding_line(finding: SweepFinding, opens: bool) -> place_lists.ChainLine:
     live = opens and finding.sample is not None
     return place_lists.ChainLine(
         finding.text,
@@ -112,7 +112,7 @@ def _line(finding: SweepFinding, opens: bool) -> place_lists.ChainLine:
     )
 
 
-def _open(finding: SweepFinding) -> None:
+def _open_finding(finding: SweepFinding) -> None:
     if finding.sample is not None:
         running_many.open_sample(finding.sample)
 
@@ -123,8 +123,8 @@ _MAX_ROWS, _LONGEST_TITLE, _TABLE_HEIGHT = 5000, 100, 240
 
 def _show_runs(session: UserSession, rows: pa.Table, threshold: Threshold | None) -> None:
     """Show the runs above the threshold, or all of them; a condition filters further."""
-    above = _above(rows, threshold)
-    part, where = _filters(session.many.generation, rows, len(above), threshold)
+    above = _places_above(rows, threshold)
+    part, where = _run_filters(session.many.generation, rows, len(above), threshold)
     refused = problem(rows, where)
     matching = places_where(rows, "" if refused else where)
     places = np.intersect1d(matching, above) if part == ABOVE else np.asarray(matching)
@@ -136,7 +136,7 @@ def _show_runs(session: UserSession, rows: pa.Table, threshold: Threshold | None
     _show_table(f"many_table_{session.many.generation}", rows, places[:_MAX_ROWS])
 
 
-def _filters(
+def _run_filters(
     generation: int, rows: pa.Table, above: int, threshold: Threshold | None
 ) -> tuple[str | None, str]:
     """Draw the choice of runs, with ``above`` above the threshold, and the field for a condition.
@@ -159,7 +159,7 @@ def _filters(
             st.text_input(
                 "Only runs where",
                 key=f"many_where_{generation}",
-                placeholder=f"Only runs where {_example(rows)} > 3 and seconds < 1",
+                placeholder=f"Only runs where {_example_column(rows)} > 3 and seconds < 1",
                 max_chars=300,
                 label_visibility="collapsed",
                 help="Comparisons of columns, joined by `and`; texts in quotes: "
@@ -189,7 +189,7 @@ def _show_table(key: str, rows: pa.Table, places: np.ndarray) -> None:
     )
 
 
-def _above(rows: pa.Table, threshold: Threshold | None) -> np.ndarray:
+def _places_above(rows: pa.Table, threshold: Threshold | None) -> np.ndarray:
     """Return the places of the runs above the threshold."""
     if threshold is None:
         return np.zeros(0, np.int64)
@@ -206,7 +206,7 @@ def _columns_with_values(rows: pa.Table) -> list[str]:
     return [name for name in rows.column_names if rows[name].null_count < len(rows)]
 
 
-def _example(rows: pa.Table) -> str:
+def _example_column(rows: pa.Table) -> str:
     return said(
         next((name for name in rows.column_names if name.startswith("iterations ")), "sample")
     )
@@ -225,12 +225,12 @@ def _show_comparison(session: UserSession, sweeping: Sweeping) -> None:
         else:
             markup.show("In another model or a narrower type:", "quiet")
         with st.popover("Compare with", key="many_compare_with"):
-            _choices(session)
+            _comparison_choices(session)
     if session.many.against is not None:
-        _outcome(session, sweeping, session.many.against)
+        _show_changes(session, sweeping, session.many.against)
 
 
-def _choices(session: UserSession) -> None:
+def _comparison_choices(session: UserSession) -> None:
     with st.container(horizontal=True):
         for to in _ROUNDINGS:
             st.button(
@@ -250,7 +250,7 @@ def _choices(session: UserSession) -> None:
     )
 
 
-def _outcome(session: UserSession, sweeping: Sweeping, against: Sweeping) -> None:
+def _show_changes(session: UserSession, sweeping: Sweeping, against: Sweeping) -> None:
     changes = _changes(against, sweeping)
     first, *rest = changes.sentences()
     chip = markup.chip("differs", "bad") if changes.changed else markup.chip("the same", "good")

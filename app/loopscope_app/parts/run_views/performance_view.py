@@ -158,7 +158,7 @@ def _fate_line(region: RuntimeFate) -> place_lists.ChainLine:
 
 CLOCK_KEY, CLOCK_COSTS = "clock", "clock_costs"
 MOST_COLUMNS, MOST_LANES, MOST_LISTED = 128, 5, 12
-_HEADER_REM = 11.0
+_CLOCK_HEADER_REM = 11.0
 """Height in rem of header, controls and a line."""
 
 
@@ -172,7 +172,7 @@ def _show_clock(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenera
         markup.show("Times of the run without values set by hand.", "quiet")
     clock = session.run.clock
     if clock is None:
-        lanes.leave_room(None, _HEADER_REM)
+        lanes.leave_room(None, _CLOCK_HEADER_REM)
         markup.show(
             "Measure runs the model again and times each operation; the boxes on the canvas are "
             "tinted by their share.",
@@ -188,13 +188,13 @@ def _show_clock(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenera
     if chosen is None:
         lanes.leave_room(None)
         return
-    chart, width = _chart(clock, chosen)
+    chart, width = _clock_chart(clock, chosen)
     lanes.leave_room(chart)
     lanes.show(
         chart,
         key=CLOCK_KEY,
         cursor=None,
-        on_pick=lambda pick: _go(debugger, clock, chosen, pick, width),
+        on_pick=lambda pick: _go_to_iteration(debugger, clock, chosen, pick, width),
     )
 
 
@@ -240,7 +240,7 @@ def inside(clock: Clock, loop: Iterations) -> list[Clocked]:
 
 
 @cache_by_object(key=lambda clock, loop: loop.address)
-def _chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
+def _clock_chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
     """Return the chart of a loop and the number of iterations per column."""
     width = -(-len(loop.times) // MOST_COLUMNS)
     rows: list[tuple[str, str, Sequence[float]]] = [(readable(loop.address), "", loop.times)]
@@ -252,11 +252,11 @@ def _chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
         )
         for operation in inside(clock, loop)
     ]
-    longest = max(max(_columns(times, width)) for _, _, times in rows[1:] or rows)
+    longest = max(max(_clock_columns(times, width)) for _, _, times in rows[1:] or rows)
     drawn = [
         lanes.Lane(
             name,
-            _blocks(times, width, longest if number else max(_columns(times, width))),
+            _clock_blocks(times, width, longest if number else max(_clock_columns(times, width))),
             strong=not number,
             note=kind,
             pick=bool(number),
@@ -278,7 +278,7 @@ def _chart(clock: Clock, loop: Iterations) -> tuple[lanes.Chart, int]:
     )
 
 
-def _columns(times: Sequence[float], width: int) -> list[float]:
+def _clock_columns(times: Sequence[float], width: int) -> list[float]:
     """Return the mean time of the iterations that share a column."""
     return [
         sum(part) / len(part)
@@ -287,9 +287,9 @@ def _columns(times: Sequence[float], width: int) -> list[float]:
     ]
 
 
-def _blocks(times: Sequence[float], width: int, longest: float) -> list[lanes.Block]:
+def _clock_blocks(times: Sequence[float], width: int, longest: float) -> list[lanes.Block]:
     blocks: list[lanes.Block] = []
-    for number, lasted in enumerate(_columns(times, width)):
+    for number, lasted in enumerate(_clock_columns(times, width)):
         begin, end = number * width, min((number + 1) * width, len(times))
         where = iteration_words(begin) if width == 1 else f"{iteration_range(begin, end - 1)}, each"
         level = round(-max(lasted / longest, 0.02), 3) if longest > 0 else 0.0
@@ -306,7 +306,7 @@ def _blocks(times: Sequence[float], width: int, longest: float) -> list[lanes.Bl
     return blocks
 
 
-def _go(
+def _go_to_iteration(
     debugger: loopscope.Debugger, clock: Clock, loop: Iterations, pick: lanes.Pick, width: int
 ) -> None:
     """Go to the beginning of an iteration, if the stepped run has reached it and has the same
@@ -339,7 +339,9 @@ def _clock_cost_table(clock: Clock) -> None:
     rows = clock.operations[:MOST_LISTED]
     total = clock.microseconds or 1.0
     lines = [_clock_line(operation, total) for operation in rows]
-    place_lists.show_list(lines, key=CLOCK_COSTS, on_pick=lambda number: _reveal(rows[number]))
+    place_lists.show_list(
+        lines, key=CLOCK_COSTS, on_pick=lambda number: _reveal_operation(rows[number])
+    )
     if len(clock.operations) > MOST_LISTED:
         markup.show(
             f"{len(clock.operations) - MOST_LISTED:,} more operations: loopscope clock --json "
@@ -361,6 +363,6 @@ def _clock_line(operation: Clocked, total: float) -> place_lists.ChainLine:
     )
 
 
-def _reveal(operation: Clocked) -> None:
+def _reveal_operation(operation: Clocked) -> None:
     if operation.address and current().model.opened is not None:
         selection.reveal_place(operation.address)
