@@ -10,10 +10,10 @@ import streamlit as st
 from loopscope.errors import EngineError, InputError, ReadError, shorten
 from loopscope_app.actions import (
     colouring,
+    derived_models,
     gradients,
     lesson_actions,
     models,
-    opened_operators,
     preparing,
     reopening,
     running_many,
@@ -21,12 +21,11 @@ from loopscope_app.actions import (
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.describe.lessons import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
-from loopscope_app.state import recent, watched
-from loopscope_app.state.compare_choice import CHOICE
+from loopscope_app.state import recent
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
 from loopscope_app.state.user_session import Message, UserSession, place
-from loopscope_app.state.view_choices import VIEWS
+from loopscope_app.state.view_choices import COMPARE_WITH, VIEWS
 
 
 def arrive(session: UserSession) -> None:
@@ -64,8 +63,8 @@ def _open(session: UserSession, link: Link, model: str) -> None:
     if isinstance(link.backward, Unreadable):
         raise InputError(link.backward.expected)
     if model == LAUNCH.link:
-        watched.note(session)
-    opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
+        session.model.note_file()
+    opened = derived_models.with_linked_loops(with_room(partial(_opened, model)), link.opened)
     with_room(partial(models.show_model, opened, link.input_set))
     session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
     if link.backward is not None:
@@ -152,7 +151,7 @@ def _show_view(session: UserSession, link: Link) -> None:
             f"the link names the view {view}, which does not exist: this is the view Debug", "info"
         )
     if link.view == "compare" and link.other_set:
-        place(CHOICE, link.other_set)
+        place(COMPARE_WITH, link.other_set)
     if link.view == "many" and link.runs:
         running_many.run_described(link.runs)
 

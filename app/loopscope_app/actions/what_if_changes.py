@@ -25,9 +25,8 @@ from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
-from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import DOCK
+from loopscope_app.state.view_choices import COMPARE_KIND, COMPARE_WITH, DOCK, INPUTS, UNCHANGED
 
 MOST_CHANGES = 8
 EDITABLE = 1024
@@ -169,8 +168,8 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
 
 def show_outcome(session: UserSession) -> None:
     """Compare the run with the run without changes, unless the run takes long."""
-    place(KIND, INPUTS)
-    place(CHOICE, UNCHANGED)
+    place(COMPARE_KIND, INPUTS)
+    place(COMPARE_WITH, UNCHANGED)
     if moves.settled(session):
         run_beside(UNCHANGED, COMPARE_SECONDS)
 

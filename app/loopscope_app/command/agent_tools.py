@@ -25,8 +25,7 @@ from loopscope.ir import ROOT, ModelGraph, OutputRef, PlacedGraph, Port, full_ad
 from loopscope.ops import CATALOGUE
 from loopscope.peers import against, fates
 from loopscope.run_file import SavedRun
-from loopscope_app.command.agent_files import AgentPages, AllowedFiles
-from loopscope_app.command.agent_runs import AgentRuns
+from loopscope_app.command.agent_files import AgentPages, AgentRuns, AllowedFiles
 from loopscope_app.command.answer_data import explain_regions, value_data, verdict_data
 from loopscope_app.command.drift import drift_data
 from loopscope_app.command.matrix import matrix_data

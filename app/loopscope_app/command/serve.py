@@ -98,9 +98,9 @@ def _serve(options: argparse.Namespace) -> int:
     if not options.no_browser:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     # Imported here because Streamlit takes most of a second, and `loopscope run` does not use it.
+    from loopscope_app.actions.report_errors import say_sorry
     from loopscope_app.actions.session_end import watching_over_sessions
     from loopscope_app.command.gate import GuardedApp, TimedRequests, headers, visitors
-    from loopscope_app.parts.frame.failure import say_sorry
 
     send_at_once()
     serve_with(headers(options.frame_origin), TimedRequests)

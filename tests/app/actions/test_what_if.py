@@ -21,11 +21,11 @@ from loopscope_app.actions import what_if_changes
 from loopscope_app.actions.canvas_sync import canvas_run
 from loopscope_app.describe.both_runs import Compared
 from loopscope_app.parts.inspector import what_if
-from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
 from loopscope_app.state.run_in_view import RunInView
 from loopscope_app.state.user_session import CanvasView, UserSession
+from loopscope_app.state.view_choices import UNCHANGED
 from tests.app import browsing
 from tests.app.browsing import LONG
 from tests.app.components import sent, tabs

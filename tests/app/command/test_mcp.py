@@ -19,8 +19,7 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import ReadError
 from loopscope_app.cli import main
-from loopscope_app.command.agent_files import AllowedFiles
-from loopscope_app.command.agent_runs import AgentRuns
+from loopscope_app.command.agent_files import AgentRuns, AllowedFiles
 from loopscope_app.command.mcp import TOOLS, UNTRUSTED, server_of
 from loopscope_samples import FOLDER, sample
 

@@ -21,8 +21,8 @@ from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import has_room
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import UNCHANGED
 
 _HELP = "Set this value by hand, and run from here with it"
 
