@@ -50,7 +50,7 @@ def show() -> None:
             if done
             else "first iterations"
             if session.run.running.debuggers
-            else "in a process of its own"
+            else ""
         )
         markup.show(
             f"<b>{session.run.running.doing}</b> &ensp;{progress_text}{rate} · {seconds:.0f} s"
