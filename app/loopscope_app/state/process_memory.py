@@ -14,7 +14,7 @@ from functools import cache
 
 from loopscope.native import trim_heap
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
 """Parameter numbers of glibc's ``mallopt``."""
 _RETAINED_BYTES = 256 * 2**20
 """Bytes of freed memory that the process retains: the size of a recording by default."""
@@ -28,10 +28,14 @@ returned to the system at once.
 def keep_freed_memory() -> None:
     """Let the process retain freed memory, which glibc would return; other C libraries are not
     changed.
+
+    All threads share one heap. ``trim_heap`` does not return the unused end of any other, and each
+    thread with a run would retain one.
     """
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_TRIM_THRESHOLD, _RETAINED_BYTES)
         mallopt(_MMAP_THRESHOLD, _LARGEST_FROM_HEAP)
+        mallopt(_ARENAS, 1)
 
 
 def leave_out_of_collections() -> None:
