@@ -29,7 +29,7 @@ from loopscope.executor.plan.plan import (
 from loopscope.executor.plan.uncomputed_values import Defaults
 from loopscope.executor.record.recording import ENDINGS
 from loopscope.ops.casting import cast
-from loopscope.sweeps.batch import Stop
+from loopscope.sweeps.job import Stop
 from loopscope.sweeps.lane_data import (
     BranchTally,
     LoopTally,

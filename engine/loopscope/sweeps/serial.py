@@ -28,8 +28,7 @@ from loopscope.executor.record.recording import ENDINGS, NOTHING, Ending, LoopTa
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.ops.bounds import at_most
 from loopscope.ops.values import is_tensor
-from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import Batch, Stop, SweepJob
 from loopscope.sweeps.margins import distances
 from loopscope.sweeps.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind, value_of
 
