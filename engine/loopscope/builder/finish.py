@@ -11,11 +11,10 @@ from loopscope.builder.structure import leaves
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.check import check
 from loopscope.errors import BuildError, shorten
-from loopscope.ir.address import encode
+from loopscope.ir.address import encode, graphs
 from loopscope.ir.model import Edge, LayerId, Model, Node, Port
 from loopscope.ir.model import ModelGraph as FinishedGraph
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import graphs
 
 
 def build_model(frame: GraphFrame, outputs: object) -> Model:

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from loopscope.debug.inputs import convert_to
 from loopscope.errors import EngineError
-from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.record.recording import ENDINGS
 from loopscope.ir.model import Signature
 from loopscope.ir.shape import DYNAMIC

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from loopscope.errors import InputError
 from loopscope.executor.machine.limits import Limits
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model, expect_model
-from loopscope.ir.walk import nodes
 from loopscope.sweeps.job import Stop
 from loopscope.sweeps.samples import Given, Samples, expect_all_inputs, samples_of
 from loopscope.sweeps.summary import SweepSummary

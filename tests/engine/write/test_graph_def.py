@@ -22,9 +22,9 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model, ModelGraph
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import nodes
 from loopscope.write.tensorflow.graph_def import graph_def
 from loopscope.write.tensorflow.translations import RULES
 from tests.engine.write.graph_def_models import MODELS

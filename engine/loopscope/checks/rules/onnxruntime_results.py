@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import backwards
-from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
+from loopscope.checks.rule import ONNXRUNTIME, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.onnx_loading import captures
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
-from loopscope.ir.walk import PlacedGraph
 from loopscope.native.host import lacks_vnni
 
 _TRANSPARENT_TYPES = frozenset({"Cast", "Div", "Identity", "Mul"})

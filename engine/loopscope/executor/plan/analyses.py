@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Plan, Program
+from loopscope.executor.plan.slots import Slot
+from loopscope.ir.address import graphs
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import SEQUENCE_MAP, Model
 from loopscope.ir.recorded_rows import is_trace
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import Catalogue
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Plan, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.ir.model import ModelGraph, Node, OutputRef
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import Known, Operation

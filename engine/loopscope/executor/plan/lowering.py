@@ -18,8 +18,8 @@ from loopscope.executor.plan.body_ports import (
     Sliced,
     Unfed,
 )
-from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import ABSENT, Branch, LoopKind, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot, TableIndex
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
     LOOP,

@@ -34,7 +34,6 @@ from loopscope.executor.plan.lowering import (
     print_fields,
     source_slot,
 )
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import (
     ABSENT,
@@ -47,11 +46,11 @@ from loopscope.executor.plan.plan import (
     Region,
     find_hidden,
 )
-from loopscope.ir.address import ROOT, labels
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
+from loopscope.ir.address import ROOT, labels, nodes
 from loopscope.ir.constant import Constant
 from loopscope.ir.memory import no_garbage_collection
 from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node
-from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.custom.verification import Agreeing
 from loopscope.ops.declare import Operation, Role, typed

@@ -1,15 +1,42 @@
-"""Conversion of a model to a GraphDef, TensorFlow's file format of a graph."""
+"""Conversion of a model to a GraphDef, TensorFlow's file format of a graph.
+
+Loop, TensorIterator and If become TensorFlow's While and If, whose bodies are functions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from loopscope.errors import WriteError
+from loopscope.ir.element_type import ElementType
 from loopscope.ir.graph_messages import MESSAGES
-from loopscope.ir.model import Model
+from loopscope.ir.model import (
+    IF,
+    LOOP,
+    TENSOR_ITERATOR,
+    Body,
+    InputMap,
+    LayerId,
+    Model,
+    Node,
+    OutputMap,
+    Port,
+)
+from loopscope.ir.rt_info import window_of
+from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.write.tensorflow.graph_nodes import declared, write_graph
-from loopscope.write.tensorflow.nodes import GraphDefNodes
-from loopscope.write.tensorflow.while_functions import write_region
+from loopscope.write.tensorflow.movement_rules import concatenate, gather, shape_of
+from loopscope.write.tensorflow.nodes import (
+    Function,
+    GraphDefNodes,
+    GraphDefTensor,
+    data_type,
+    with_port,
+)
 
 _PRODUCER = 27
 """Version of TensorFlow's graph format from which on the written graph is valid."""
@@ -50,3 +77,312 @@ def graph_def(model: Model) -> Any:
     if not message.node:
         raise WriteError("the model has no node")
     return message
+
+
+I64, BOOLEAN = ElementType.I64, ElementType.BOOLEAN
+_ITERATION, _CONDITION, _TRIP_COUNT = range(3)
+"""Indices of the first states of every loop: iteration, execution condition and trip count."""
+
+
+def write_region(
+    nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
+) -> Sequence[GraphDefTensor]:
+    """Write a node with bodies, and return its outputs.
+
+    ``WriteError`` if TensorFlow lacks its feature.
+    """
+    if node.type == IF:
+        return _write_if(nodes, node, inputs, address)
+    if node.type in (LOOP, TENSOR_ITERATOR) and not node.is_foreign:
+        return _Loop(nodes, node, inputs, address, node.body("body")).write()
+    raise WriteError(f"there is no translation of the graphs of {node.type}")
+
+
+def _write_if(
+    nodes: GraphDefNodes, node: Node, inputs: Sequence[GraphDefTensor], address: str
+) -> Sequence[GraphDefTensor]:
+    condition, *arguments = inputs
+    kinds = [tensor.element_type for tensor in arguments]
+    results = [port.element_type for port in node.outputs]
+    functions: dict[str, Any] = {}
+    stateful = False
+    for branch in ("then", "else"):
+        body = node.body("then" if branch == "then" else "else")
+
+        def write(
+            inner: GraphDefNodes, arguments: Sequence[GraphDefTensor], body: Body = body
+        ) -> list[GraphDefTensor]:
+            fed = {entry.internal: arguments[entry.external - 1] for entry in body.inputs}
+            parameters = {
+                parameter.id: with_port(fed[parameter.id], parameter.outputs[0])
+                for parameter in body.graph.parameters
+            }
+            results = write_graph(
+                body.graph, parameters, inner, f"{address}/{body.name}", write_region
+            )
+            return [results[entry.internal] for entry in body.outer_outputs]
+
+        function, inside = _write_function(nodes, f"{node.name}_{branch}", arguments, write)
+        functions[f"{branch}_branch"] = function
+        stateful |= inside
+    attributes: dict[str, Any] = {
+        "Tcond": BOOLEAN,
+        "Tin": kinds,
+        "Tout": results,
+        "output_shapes": [port.shape for port in node.outputs],
+    }
+    operands = [nodes.scalar(condition), *arguments]
+    operation = "If" if stateful else "StatelessIf"
+    return nodes.add(
+        operation,
+        operands,
+        [kind or BOOLEAN for kind in results],
+        node.name,
+        **attributes,
+        **functions,
+    )
+
+
+def _write_function(
+    nodes: GraphDefNodes,
+    name: str,
+    tensors: Sequence[GraphDefTensor],
+    write: Callable[[GraphDefNodes, list[GraphDefTensor]], Sequence[GraphDefTensor]],
+) -> tuple[Function, bool]:
+    """Write a function with arguments like ``tensors`` and the results of ``write``.
+
+    Return the function, and True if a node in it has a side effect.
+    """
+    definition, inner = nodes.function(name)
+    arguments = []
+    for index, argument in enumerate(tensors):
+        definition.signature.input_arg.add(
+            name=inner.unique_name(f"argument_{index}"), type=data_type(argument.element_type)
+        )
+        arguments.append(GraphDefTensor(f"argument_{index}", argument.element_type, argument.shape))
+    for index, result in enumerate(write(inner, arguments)):
+        definition.signature.output_arg.add(
+            name=f"result_{index}", type=data_type(result.element_type)
+        )
+        definition.ret[f"result_{index}"] = inner.add_one(
+            "Identity", [result], result.element_type, T=result.element_type
+        ).text
+    definition.signature.is_stateful = inner.stateful
+    return Function(definition.signature.name), inner.stateful
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop as a While.
+
+    Its states that change come first: iteration, condition, carried and collected values. Constant
+    states follow.
+    """
+
+    nodes: GraphDefNodes
+    node: Node
+    inputs: Sequence[GraphDefTensor]
+    address: str
+    body: Body
+    states: list[GraphDefTensor] = field(default_factory=list[GraphDefTensor])
+    carried: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
+    """State that a Parameter reads, or that stores the last value of a Result."""
+    collected: dict[LayerId, int] = field(default_factory=dict[LayerId, int])
+    outer: dict[int, int] = field(default_factory=dict[int, int])
+    """State that passes an input of the node into the body."""
+
+    def write(self) -> Sequence[GraphDefTensor]:
+        self._add_states()
+        condition, _ = _write_function(
+            self.nodes, f"{self.node.name}_cond", self.states, self._condition
+        )
+        iteration, stateful = _write_function(
+            self.nodes, f"{self.node.name}_body", self.states, self._iteration
+        )
+        kinds = [state.element_type for state in self.states]
+        attributes: dict[str, Any] = {
+            "T": kinds,
+            "cond": condition,
+            "body": iteration,
+            "output_shapes": [DYNAMIC] * len(kinds),
+        }
+        operation = "While" if stateful else "StatelessWhile"
+        window = window_of(self.node)
+        final_states = self.nodes.add(
+            operation, self.states, kinds, self.node.name, **attributes, parallel_iterations=window
+        )
+        return [final_states[self._state_of(entry)] for entry in self.body.outer_outputs]
+
+    # Initial states
+
+    def _add_states(self) -> None:
+        nodes, body = self.nodes, self.body
+        is_loop = self.node.type == LOOP
+        entries = {entry.internal: entry for entry in body.inputs}
+        trip_count = (
+            nodes.scalar(nodes.cast(self.inputs[0], I64))
+            if is_loop
+            else self._slices(list(entries.values()))
+        )
+        condition = nodes.scalar(self.inputs[1]) if is_loop else nodes.constant(np.bool_(True))
+        self.states = [nodes.constant(np.int64(0)), condition, trip_count]
+        for edge in body.back_edges:
+            entry = entries.get(edge.to_layer)
+            if entry is None or entry.external < 0:
+                raise WriteError("a carried value of the loop has no initial value")
+            self.carried[edge.to_layer] = self._add(self.inputs[entry.external])
+        for output in body.outer_outputs:
+            result = _declared_port(body, output.internal)
+            if output.axis is not None:
+                self.collected[output.internal] = self._add(
+                    self._empty(result.element_type, _empty_shape(result.shape, output.axis))
+                )
+            elif not any(edge.from_layer == output.internal for edge in body.back_edges):
+                self.carried[output.internal] = self._add(
+                    self._empty(result.element_type, result.shape)
+                )
+        for entry in entries.values():
+            if (
+                entry.external >= 0
+                and entry.internal not in self.carried
+                and entry.external not in self.outer
+            ):
+                self.outer[entry.external] = self._add(self.inputs[entry.external])
+
+    def _add(self, tensor: GraphDefTensor) -> int:
+        self.states.append(tensor)
+        return len(self.states) - 1
+
+    def _empty(self, kind: ElementType | None, shape: PartialShape) -> GraphDefTensor:
+        if kind is None or not shape.is_static:
+            raise WriteError(
+                f"an output of the loop collects parts of {kind}{shape}, "
+                "but all lengths must be known for an empty one"
+            )
+        return self.nodes.constant(np.zeros(shape.lengths, kind.dtype))
+
+    def _slices(self, entries: Sequence[InputMap]) -> GraphDefTensor:
+        """Return the number of slices that a TensorIterator iterates over."""
+        cut = next((entry for entry in entries if entry.axis is not None), None)
+        if cut is None:
+            raise WriteError("no input says how many iterations it has")
+        return self._length(self.nodes, self.inputs[cut.external], cut)
+
+    @staticmethod
+    def _length(nodes: GraphDefNodes, tensor: GraphDefTensor, entry: InputMap) -> GraphDefTensor:
+        last = nodes.constant(np.int64(entry.axis or 0))
+        return gather(nodes, shape_of(nodes, tensor), last, nodes.constant(np.int64(0)))
+
+    # Contents of its functions
+
+    def _condition(
+        self, inner: GraphDefNodes, states: Sequence[GraphDefTensor]
+    ) -> list[GraphDefTensor]:
+        zero = inner.constant(np.int64(0))
+        endless = inner.add_one("Less", [states[_TRIP_COUNT], zero], BOOLEAN, T=I64)
+        remaining = inner.add_one("Less", [states[_ITERATION], states[_TRIP_COUNT]], BOOLEAN, T=I64)
+        allowed = inner.add_one("LogicalOr", [endless, remaining], BOOLEAN)
+        return [inner.add_one("LogicalAnd", [states[_CONDITION], allowed], BOOLEAN)]
+
+    def _iteration(
+        self, inner: GraphDefNodes, states: Sequence[GraphDefTensor]
+    ) -> list[GraphDefTensor]:
+        body = self.body
+        entries = {entry.internal: entry for entry in body.inputs}
+        parameters = {
+            parameter.id: self._parameter(inner, parameter, entries, states)
+            for parameter in body.graph.parameters
+        }
+        results = write_graph(
+            body.graph, parameters, inner, f"{self.address}/{body.name}", write_region
+        )
+        next_states = list(states)
+        next_states[_ITERATION] = inner.add_one(
+            "AddV2", [states[_ITERATION], inner.constant(np.int64(1))], I64, T=I64
+        )
+        condition = next(
+            (entry.internal for entry in body.outputs if entry.purpose == "execution_condition"),
+            None,
+        )
+        if condition is not None:
+            next_states[_CONDITION] = inner.scalar(results[condition])
+        for edge in body.back_edges:
+            next_states[self.carried[edge.to_layer]] = results[edge.from_layer]
+        for output in body.outer_outputs:
+            if output.internal in self.collected and output.axis is not None:
+                index = self.collected[output.internal]
+                parts = [states[index], results[output.internal]]
+                next_states[index] = concatenate(
+                    inner, parts if _is_forward(output) else parts[::-1], output.axis
+                )
+            elif output.internal in self.carried:
+                next_states[self.carried[output.internal]] = results[output.internal]
+        return next_states
+
+    def _parameter(
+        self,
+        inner: GraphDefNodes,
+        node: Node,
+        entries: Mapping[LayerId, InputMap],
+        states: Sequence[GraphDefTensor],
+    ) -> GraphDefTensor:
+        entry = entries.get(node.id)
+        known = declared(node, "")
+        if node.id in self.carried:
+            return with_port(states[self.carried[node.id]], node.outputs[0])
+        if entry is None or entry.is_iteration_number:
+            number = inner.cast(states[_ITERATION], known.element_type)
+            return number if known.shape.rank == 0 else inner.reshape_to(number, [1])
+        tensor = states[self.outer[entry.external]]
+        if entry.axis is None:
+            return with_port(tensor, node.outputs[0])
+        number = states[_ITERATION]
+        if not _is_forward(entry):
+            last = inner.add_one(
+                "Sub", [self._length(inner, tensor, entry), inner.constant(np.int64(1))], I64, T=I64
+            )
+            number = inner.add_one("Sub", [last, number], I64, T=I64)
+        part = gather(
+            inner, tensor, inner.reshape_to(number, [1]), inner.constant(np.int64(entry.axis))
+        )
+        return with_port(part, node.outputs[0])
+
+    def _state_of(self, output: OutputMap) -> int:
+        if output.axis is not None:
+            return self.collected[output.internal]
+        carried = next(
+            (edge.to_layer for edge in self.body.back_edges if edge.from_layer == output.internal),
+            output.internal,
+        )
+        return self.carried[carried]
+
+
+def _declared_port(body: Body, result: LayerId) -> Port:
+    """Return the declared port that feeds a Result of the body."""
+    source = body.graph.sources[result][0]
+    return body.graph.by_id[result].inputs[0] if source is None else body.graph.tensor(source)
+
+
+def _is_forward(entry: InputMap | OutputMap) -> bool:
+    """Return True if the slices are traversed from first to last, False if from last to first.
+
+    ``WriteError`` for other traversals.
+    """
+    match entry.start, entry.end, entry.stride, entry.part_size:
+        case 0, -1, 1, 1:
+            return True
+        case -1, 0, -1, 1:
+            return False
+        case _:
+            raise WriteError(
+                "the loop takes slices of several elements, or does not take all of them"
+            )
+
+
+def _empty_shape(shape: PartialShape, axis: int) -> PartialShape:
+    """Return the shape of an empty collection along an axis."""
+    if not shape.is_static:
+        return shape
+    lengths = list(shape.lengths)
+    lengths[axis] = 0
+    return PartialShape.of(lengths)
