@@ -121,7 +121,7 @@ _MODULE_OF_NAME = {
     "Record": "executor.record.recording",
     "Session": "debug.session",
     "Specialised": "transform.specialise.specialising",
-    "TakenPaths": "transform.specialise.taken_paths",
+    "TakenPaths": "transform.specialise.known_facts",
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",

@@ -16,8 +16,8 @@ import numpy as np
 
 from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.analyses import LeftOut, left_out
 from loopscope.executor.plan.plan import Plan, Program
-from loopscope.executor.plan.pruning_report import LeftOut, left_out
 from loopscope.executor.record.recording import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
 from loopscope.ir.shape import DYNAMIC
