@@ -1,5 +1,5 @@
 """Comparison of gradients with central differences, which are computed without differentiation
-rules.
+rules. They are computed in f64; a new input replaces the tensor whose elements are moved.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from loopscope.builder.gradient.backward_ports import (
     Joined,
     Product,
     Products,
+    RecordRequest,
     length_of,
 )
-from loopscope.builder.gradient.forward_records import RecordRequest
 from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.node_edits import adopt
 from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, filled, zeros
