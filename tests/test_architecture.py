@@ -78,7 +78,7 @@ DRIVEN = "loopscope.executor"
 RUN = ("plan", "record", "machine", "codegen", "drive")
 """The rooms of ``DRIVEN``, lowest first: each may import from those before it."""
 
-PARTS = ("widgets", "panels", "inspector", "many_runs", "run_views", "dock", "frame", "course")
+PARTS = ("widgets", "inspector", "many_runs", "run_views", "dock", "frame", "course")
 """The folders of ``app/loopscope_app/parts``, lowest first, likewise."""
 
 APP = {
@@ -90,7 +90,6 @@ APP = {
     "page": ("describe",),
     "notebook": ("page", "describe"),
     "parts": ("page", "actions", "canvas", "links", "state", "describe"),
-    "screens": ("parts", "actions", "state"),
     "command": ("page", "actions", "parts", "links", "describe", "state"),
 }
 """For each room of app, the rooms of app that it may import from (its own apart)."""

@@ -57,7 +57,7 @@ _RUNTIMES = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0: it finished. 1: the run failed. 2: the model or the inputs are bad.
+    0: it finished. 1: the run failed. 2: the model or the inputs are bad. 130: stopped by Ctrl+C.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     bound_memory()
@@ -154,7 +154,8 @@ _EPILOG = """commands that need no browser:
  change
   gradients MODEL --of y --with-respect-to x
                                    add gradients through loops and branches
-  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.onnx, OUT.pb: others)
+  convert MODEL OUT.xml            write a model as OpenVINO IR (OUT.onnx: ONNX, OUT.pb:
+                                   a TensorFlow graph)
   specialise MODEL --set sr=16000 -o OUT.onnx
                                    fix inputs and remove the Ifs and loops they decide
   cut MODEL ADDRESS -o FOLDER      write a part with its recorded inputs and outputs

@@ -312,15 +312,17 @@ _TYPES = frozenset(str(element_type) for element_type in REAL_FLOATS)
 IR attributes have such a value only where they name an element type.
 """
 _ONNX_TYPES = frozenset({1, 10, 16})
+"""TensorProto numbers of the floats that are narrower than double."""
 _ONNX_DOUBLE = 11
-_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "stash_type"})
-"""TensorProto numbers of narrower floats and of double, and attributes for types."""
+_TYPE_ATTRIBUTES = frozenset(
+    {"to", "dtype", "stash_type", "output_dtype", "output_datatype", "softmax_precision"}
+)
+"""ONNX attributes that name an element type by its TensorProto number."""
 
 
 def in_double_precision(model: Model) -> Model:
-    """Return the model with every real float as f64.
-
-    Constants, inputs, and target types of conversions are converted.
+    """Return the model with every real float as f64: constants, inputs, and types that attributes
+    name.
     """
     converted: dict[int, ModelGraph] = {}
     for place in reversed(list(graphs(model))):

@@ -20,7 +20,7 @@ from loopscope.view.graph import GraphView
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
 from loopscope.view.tracks import tracks
-from loopscope_app.canvas.component import CanvasRun, belonging, moment
+from loopscope_app.canvas.component import CanvasRun, message_target, moment
 
 FOLDER = Path(__file__).parent / "protocol"
 _SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -69,7 +69,7 @@ def of_sample(name: str) -> Iterator[tuple[Mapping[str, object], str]]:
         yield (
             {
                 **playback_batch(debugger, view, 0, seconds=60),
-                **belonging(view, "canvas"),
+                **message_target(view, "canvas"),
                 "run": _NAME,
             },
             "Stretch",
@@ -132,7 +132,7 @@ def _run() -> CanvasRun:
 def _stretch() -> Mapping[str, object]:
     debugger, view = _opened()
     sent = playback_batch(debugger, view, debugger.cursor.step, max_steps=12, seconds=60)
-    return {**sent, "end": debugger.steps, **belonging(view, "canvas"), "run": _NAME}
+    return {**sent, "end": debugger.steps, **message_target(view, "canvas"), "run": _NAME}
 
 
 MADE: Mapping[str, Callable[[], Mapping[str, object]]] = {

@@ -44,7 +44,7 @@ def remove_breakpoint(number: int) -> None:
 
 @report_errors.clear_and_show_errors
 def switch_breakpoint(number: int, key: str) -> None:
-    """Switch a breakpoint on or off, as the widget says."""
+    """Switch a breakpoint on or off, as the widget with this key shows."""
     session = current()
     if session.run.debugger:
         session.run.debugger.breakpoints.switch(number, bool(widget(key)))
@@ -89,7 +89,10 @@ def restore(
     watches: Sequence[str | Unreadable],
     limit: int = MOST,
 ) -> None:
-    """Set the breakpoints and watches of a link as if they were typed; report the refused ones."""
+    """Set the breakpoints and watches of a link or a saved run as if they were typed.
+
+    ``limit`` bounds the breakpoints and the watches of the run. Refused ones become a message.
+    """
     debugger = session.run.debugger
     if debugger is None:
         return
@@ -106,21 +109,21 @@ def restore(
     if refused:
         count = f"{len(refused)} of {len(setters)}"
         session.message = Message(
-            f"The link's breakpoints and watches are set without {count}: {refused[0]}", "info"
+            f"The breakpoints and watches are set without {count}: {refused[0]}", "info"
         )
 
 
 def _set_breakpoint(debugger: loopscope.Debugger, pause: Pause | Unreadable, limit: int) -> None:
     if isinstance(pause, Unreadable):
         raise InputError(pause.expected)
-    if len(debugger.breakpoints) == limit:
-        raise InputError(f"a link stores at most {limit} breakpoints")
+    if len(debugger.breakpoints) >= limit:
+        raise InputError(f"at most {limit} breakpoints are restored")
     debugger.breakpoints.restore(pause)
 
 
 def _set_watch(debugger: loopscope.Debugger, watch: str | Unreadable, limit: int) -> None:
     if isinstance(watch, Unreadable):
         raise InputError(watch.expected)
-    if len(debugger.watches.items()) == limit:
-        raise InputError(f"a link stores at most {limit} watches")
+    if len(debugger.watches.items()) >= limit:
+        raise InputError(f"at most {limit} watches are restored")
     debugger.watches.add(watch)

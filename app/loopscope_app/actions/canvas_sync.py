@@ -26,11 +26,11 @@ the debugger itself runs ahead and seeks back.
 """
 
 
-def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
+def canvas_run(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
     """Return what the canvas plays. During a long run, the last known state is returned."""
     debugger = session.run.at_rest
     if debugger is not None:
-        # Prefetched steps say where breakpoints pause, so the name changes with the breakpoints.
+        # Prefetched steps contain the pauses of breakpoints, so the name changes with breakpoints.
         pausing = " ".join(str(breakpoint.id) for breakpoint in debugger.breakpoints.on)
         name = f"{session.run.generation} {id(debugger)} {id(session.model.node_data)} {pausing}"
         loop = loop_in_focus(session)
@@ -48,9 +48,9 @@ def run_of(session: UserSession, view: GraphView) -> canvas.CanvasRun | None:
         over=standing.over,
         tracks=standing.tracks,
         prefetch=lambda: _prefetched_steps(session, view),
-        on_ask=ask,
-        on_step=glide,
-        on_moves=make,
+        on_ask=request_steps,
+        on_step=seek_reached,
+        on_moves=make_moves,
         reported=session.canvas.reported,
         moved=session.canvas.moved,
         plays=session.canvas.plays,
@@ -66,17 +66,17 @@ def _prefetched_steps(session: UserSession, view: GraphView) -> Mapping[str, obj
     return session.canvas.prefetched
 
 
-def keep_picture(session: UserSession, view: GraphView, overlay: Overlay) -> None:
-    """Store the picture of this moment, to be shown during a long run."""
+def store_picture(session: UserSession, view: GraphView, overlay: Overlay) -> None:
+    """Store the picture of this moment, which is shown during a long run."""
     session.canvas.pictured = view, overlay
 
 
-def ask(step: int) -> None:
+def request_steps(step: int) -> None:
     """Request the steps from a number on; the next rerun sends them."""
     current().canvas.prefetch_from = step
 
 
-def glide(report: canvas.StepReport) -> None:
+def seek_reached(report: canvas.StepReport) -> None:
     """Seek to the step that the canvas reached while playing; the selection does not change."""
     session = current()
     session.canvas.reported, session.canvas.playing = report.number, report.playing
@@ -84,7 +84,7 @@ def glide(report: canvas.StepReport) -> None:
         _seek(session, report.step)
 
 
-def make(requests: Sequence[canvas.Move]) -> None:
+def make_moves(requests: Sequence[canvas.Move]) -> None:
     """Make the moves that the canvas requests. A long run drops the moves after it."""
     session = current()
     for move in requests:
@@ -98,7 +98,7 @@ def make(requests: Sequence[canvas.Move]) -> None:
 
 
 def _seek(session: UserSession, step: int) -> None:
-    """Seek to a step that the browser has, or may have before Python learns of it."""
+    """Seek to a step that the browser shows; it may be ahead of the steps that Python computed."""
     debugger = session.run.at_rest
     if debugger is not None:
         known = max(debugger.steps, session.run.scout.steps if session.run.scout else 0)

@@ -37,7 +37,7 @@ def by_cost(key: str) -> None:
         )
 
 
-def take_off() -> None:
+def remove_colors() -> None:
     """Remove the colors."""
     current().model.node_data = None
 

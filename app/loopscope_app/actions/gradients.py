@@ -26,7 +26,7 @@ _MAX_OPEN_PAIRS, _MAX_BODY_NODES = 2, 60
 
 
 @clear_and_show_errors
-def walk_back(target_key: str, sources_key: str) -> None:
+def build_gradient(target_key: str, sources_key: str) -> None:
     """Build the gradient of the chosen target by the chosen sources, and run it on the current
     inputs.
     """
@@ -50,8 +50,8 @@ def walk_back(target_key: str, sources_key: str) -> None:
 
 
 @clear_and_show_errors
-def leave() -> None:
-    """Open the model that the shown gradient is of again, on the same inputs."""
+def open_forward_model() -> None:
+    """Open the model of the shown gradient again, on the same inputs."""
     session = current()
     gradient = session.model.opened
     if gradient is None or gradient.forward is None:
@@ -73,7 +73,7 @@ def run() -> None:
 def begin(
     session: UserSession, opened: Opened, request: Backward, then: Callable[[Opened], None]
 ) -> None:
-    """Build a gradient in the background and wait a moment for it.
+    """Build a gradient in the background and wait ``_PATIENCE`` seconds for it.
 
     ``then`` receives the gradient if it is still requested when it is ready.
     """
@@ -92,11 +92,11 @@ def _show(
     if inputs:
         models.use_inputs(inputs)
     views.show("gradients")
-    unfold_both(session)
+    unfold_pairs(session)
     moves.go(lambda debugger: debugger.run())
 
 
-def unfold_both(session: UserSession) -> None:
+def unfold_pairs(session: UserSession) -> None:
     """Open the paired forward and backward bodies side by side, unless they are too large."""
     opened, debugger = session.model.opened, session.run.at_rest
     if opened is None or debugger is None:

@@ -25,8 +25,8 @@ from loopscope_app.describe.lessons import (
 )
 from loopscope_app.describe.signatures import signatures
 from loopscope_app.state import open_model as opening
-from loopscope_app.state.compare_choice import CHOICE, KIND, MODEL
 from loopscope_app.state.user_session import Learning, UserSession, current, place, widget
+from loopscope_app.state.view_choices import COMPARE_KIND, COMPARE_WITH, MODEL
 
 LONGEST_LIST = 64
 """Length limit of a typed list of numbers."""
@@ -72,7 +72,7 @@ def to_debugger() -> None:
 def compare_recordings() -> None:
     """Show the debugger's comparison of a trace with the other trace of its lesson."""
     to_debugger()
-    place(KIND, MODEL)
+    place(COMPARE_KIND, MODEL)
     views.show("compare")
     side_by_side.compare_with(MODEL)
 
@@ -234,6 +234,6 @@ def compare_inputs() -> None:
     moves.go(_to_the_end)
     session.canvas.selected = ""
     session.learning.first_steps = ALL_STEPS
-    place(CHOICE, OTHER_SET)
+    place(COMPARE_WITH, OTHER_SET)
     views.show("compare")
     compare_with(OTHER_SET)

@@ -27,8 +27,8 @@ NO_ROOM = "There is not enough memory for this now: try again in a minute."
 _SHARE = 0.5
 """Fraction of the machine's memory; the rest is for computations and other programs."""
 LEFT_ALONE: tuple[float, ...] = (30.0, 3.0)
-"""Seconds without use after which a run is idle. Idle runs lose their values first, then other
-runs that do not compute.
+"""Seconds since the last use after which a run may lose its values, tried in this order: runs
+unused for the longer time lose their values first. A run used more recently is never dropped.
 """
 Result = TypeVar("Result")
 
@@ -76,8 +76,8 @@ def _runs(session: UserSession) -> set[loopscope.Debugger]:
 def keep_within(limit: int) -> bool:
     """Free memory until all sessions and their shared models use at most ``limit`` bytes.
 
-    Return False if the rest is in use. In that case the largest run that computes is stopped; its
-    user can continue it later.
+    Return False if the remaining values are in use. In that case the run or sweep of the session
+    with the most memory is stopped, and its user can continue it later.
     """
     limit = max(0, limit - MODEL_CACHE.held_bytes)
     sizes = _within(limit)
@@ -94,7 +94,7 @@ def keep_within(limit: int) -> bool:
 
 
 def make_room() -> None:
-    """Drop the values of all runs that do not compute."""
+    """Drop the values of all runs that do not compute and were not used for 3 seconds."""
     _within(0)
     # Also if no run lost values: the memory of the failed work is free only now.
     return_freed_memory()
@@ -145,7 +145,7 @@ def _drop_values(session: UserSession, idle_seconds: float) -> bool:
 
 
 def report_dropped_values(session: UserSession) -> None:
-    """Tell a user once that the values of the run were dropped."""
+    """Report once that the values of the run were dropped."""
     if session.run.gave_up:
         session.run.gave_up, session.message = False, Message(GAVE_UP, "info")
 

@@ -112,8 +112,9 @@ def stop() -> None:
     """Stop what the user waits for at the next iteration; a run keeps what it did."""
     session = current()
     if isinstance(session.run.running, Comparing):
-        what = {"Comparing": "comparison", "Measuring": "measurement"}[session.run.running.doing]
-        session.message = Message(f"The {what} was stopped", "info")
+        work = {"Comparing": "comparison", "Measuring": "measurement"}
+        stopped = work.get(session.run.running.doing, "question to the runtime")
+        session.message = Message(f"The {stopped} was stopped", "info")
     if session.run.running is not None:
         session.run.running.stop()
 

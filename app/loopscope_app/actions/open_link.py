@@ -10,10 +10,10 @@ import streamlit as st
 from loopscope.errors import EngineError, InputError, ReadError, shorten
 from loopscope_app.actions import (
     colouring,
+    derived_models,
     gradients,
     lesson_actions,
     models,
-    opened_operators,
     preparing,
     reopening,
     running_many,
@@ -21,12 +21,11 @@ from loopscope_app.actions import (
 from loopscope_app.actions.memory_budget import with_room
 from loopscope_app.describe.lessons import FIRST_SAMPLE
 from loopscope_app.links.codec import SAMPLE, Link, Unreadable, read
-from loopscope_app.state import recent, watched
-from loopscope_app.state.compare_choice import CHOICE
+from loopscope_app.state import recent
 from loopscope_app.state.launch import LAUNCH, must_be_local
 from loopscope_app.state.open_model import Opened, open_path, open_sample, with_inputs
 from loopscope_app.state.user_session import Message, UserSession, place
-from loopscope_app.state.view_choices import VIEWS
+from loopscope_app.state.view_choices import COMPARE_WITH, VIEWS
 
 
 def arrive(session: UserSession) -> None:
@@ -64,8 +63,8 @@ def _open(session: UserSession, link: Link, model: str) -> None:
     if isinstance(link.backward, Unreadable):
         raise InputError(link.backward.expected)
     if model == LAUNCH.link:
-        watched.note(session)
-    opened = opened_operators.as_linked(with_room(partial(_opened, model)), link.opened)
+        session.model.note_file()
+    opened = derived_models.with_linked_loops(with_room(partial(_opened, model)), link.opened)
     with_room(partial(models.show_model, opened, link.input_set))
     session.learning.first_run = LAUNCH.first_run and model == SAMPLE + FIRST_SAMPLE
     if link.backward is not None:
@@ -75,8 +74,9 @@ def _open(session: UserSession, link: Link, model: str) -> None:
 
 
 def _show_gradient(session: UserSession, link: Link, gradient: Opened) -> None:
-    """Show the gradient that a link names in place of its model, whose picture was shown
-    meanwhile.
+    """Show the gradient that a link names.
+
+    It replaces its model, which is shown until the gradient is ready.
     """
     with_room(lambda: models.show_model(gradient, link.input_set))
     _restore_when_prepared(session, link)
@@ -96,7 +96,7 @@ def _restore(session: UserSession, link: Link) -> None:
             colouring.open_launched()
         if link.step:
             preparing.fit_now(session)
-        if session.model.opened.saved is not None and not reopening.says_more(link):
+        if session.model.opened.saved is not None and not reopening.describes_moment(link):
             reopening.restore_saved(session)
         else:
             reopening.restore(session, link)
@@ -130,13 +130,14 @@ def _launched() -> Opened:
 
 
 def _report_missing_set(session: UserSession, name: str) -> None:
-    """Report that the input set of a link does not exist: sets that a user named end with the
-    page.
+    """Report that the input set of a link does not exist.
+
+    Input sets that a user named are lost when the page is closed.
     """
     if name and session.model.input_set != name and session.message is None:
         message = (
             f"the link names the input set {shorten(repr(name), 60)}, which does not exist: "
-            "this run is on another one"
+            "this run has other inputs"
         )
         session.message = Message(message, "info")
 
@@ -145,10 +146,12 @@ def _show_view(session: UserSession, link: Link) -> None:
     if link.view in VIEWS:
         session.view = link.view
     elif link.view and session.message is None:
-        words = f"the link names the view {shorten(repr(link.view), 60)}, which does not exist: "
-        session.message = Message(f"{words}this is the view Debug", "info")
+        view = shorten(repr(link.view), 60)
+        session.message = Message(
+            f"the link names the view {view}, which does not exist: this is the view Debug", "info"
+        )
     if link.view == "compare" and link.other_set:
-        place(CHOICE, link.other_set)
+        place(COMPARE_WITH, link.other_set)
     if link.view == "many" and link.runs:
         running_many.run_described(link.runs)
 

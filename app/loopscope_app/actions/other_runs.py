@@ -1,12 +1,21 @@
-"""Actions of Compare with another model, rounded values, another runtime or the source program."""
+"""Actions of Compare with another model, rounded values, another runtime or the source program.
+
+A source program runs code of this machine, so a code that is printed in the terminal has to be
+entered in the page. A page of another origin may press the app's buttons where a rule of the server
+has a gap, but it cannot read the terminal.
+"""
 
 from __future__ import annotations
 
+import hmac
+import secrets
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 
 import loopscope
 from loopscope.comparison import COMPARED, drift, structure_diff
-from loopscope.errors import EngineError, InputError, shorten
+from loopscope.errors import EngineError, InputError, neutral, shorten
 from loopscope.ir import is_trace
 from loopscope.ops import NARROWER
 from loopscope.peers import (
@@ -27,24 +36,23 @@ from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.describe.signatures import bindings, bindings_of_other
 from loopscope_app.state import open_model as opening
 from loopscope_app.state.background_run import Comparing
-from loopscope_app.state.compare_choice import (
-    BY_ITERATION,
-    CODE,
-    KIND,
-    LOOP,
-    MODEL,
-    PATTERN,
-    ROUNDED,
-    RUNTIME,
-    SHOWN,
-    TYPE,
-    WHERE,
-)
 from loopscope_app.state.launch import must_be_local
 from loopscope_app.state.open_model import Opened
-from loopscope_app.state.source_confirmation import confirm
 from loopscope_app.state.uploads import Files, has_model
 from loopscope_app.state.user_session import PATIENCE, Message, UserSession, current, place, widget
+from loopscope_app.state.view_choices import (
+    BY_ITERATION,
+    COMPARE_KIND,
+    COMPARE_LOOP,
+    COMPARE_SHOWN,
+    MODEL,
+    ROUNDED,
+    ROUNDED_PATTERN,
+    ROUNDED_TYPE,
+    RUNTIME,
+    SOURCE_CODE,
+    SOURCE_WHERE,
+)
 
 EVERYTHING = "*"
 
@@ -85,13 +93,13 @@ def compare_with_source(session: UserSession, opened: Opened, seconds: float) ->
     machine may name one, and must confirm it with a code that the terminal shows.
     """
     must_be_local()
-    where = str(widget(WHERE) or "").strip()
+    where = str(widget(SOURCE_WHERE) or "").strip()
     if not where:
         raise InputError(
             "expected a source: a .pt2 file, the folder of a SavedModel, or module:function"
         )
     source = source_of(where)
-    confirm(where, str(widget(CODE) or ""))
+    confirm(where, str(widget(SOURCE_CODE) or ""))
     inputs = bindings(opened.model, session.model.inputs)
     run = _run(opened, inputs, seconds)
 
@@ -123,7 +131,10 @@ def compare_rounded(session: UserSession, opened: Opened, seconds: float) -> Non
     """Compare the model with itself rounded as the widgets say; values set by hand are set in
     both.
     """
-    pattern, to = str(widget(PATTERN) or EVERYTHING).strip(), str(widget(TYPE) or NARROWER[0])
+    pattern, to = (
+        str(widget(ROUNDED_PATTERN) or EVERYTHING).strip(),
+        str(widget(ROUNDED_TYPE) or NARROWER[0]),
+    )
     inputs, changes = bindings(opened.model, session.model.inputs), session.run.changes
     runs = [
         _run(opened, inputs, seconds, changes=changes),
@@ -185,7 +196,7 @@ def _begin(
 ) -> None:
     session.run.drifted = session.run.difference = None
     session.run.compared_run, session.run.compared_with = runs[0], None
-    place(LOOP, None)
+    place(COMPARE_LOOP, None)
     session.run.running = Comparing(runs, work, after=after)
     session.run.running.done(PATIENCE)
     moves.settled(session)
@@ -221,13 +232,45 @@ def _choose(other: Opened) -> None:
 
 def show_values_of(loop: str) -> None:
     """Show the errors of the values of one loop by iteration."""
-    place(LOOP, loop)
-    place(SHOWN, BY_ITERATION)
+    place(COMPARE_LOOP, loop)
+    place(COMPARE_SHOWN, BY_ITERATION)
 
 
 def show_rounded(pattern: str, to: str) -> None:
     """Set the widgets of Compare to a rounding."""
-    place(KIND, ROUNDED)
-    place(PATTERN, pattern)
-    place(TYPE, to)
+    place(COMPARE_KIND, ROUNDED)
+    place(ROUNDED_PATTERN, pattern)
+    place(ROUNDED_TYPE, to)
     views.show("compare")
+
+
+_codes_lock = Lock()
+_codes: dict[str, str] = {}
+_confirmed: set[str] = set()
+
+
+def confirm(program: str, entered: str) -> None:
+    """Return if the code of this program was entered; else print a code and raise ``InputError``.
+
+    After a wrong code, the terminal shows another one.
+    """
+    with _codes_lock:
+        if program in _confirmed:
+            return
+        code = _codes.pop(program, "")
+        if code and hmac.compare_digest(code.encode(), entered.strip().lower().encode()):
+            _confirmed.add(program)
+            return
+        keep = bool(code) and not entered.strip()
+        new = code if keep else secrets.token_hex(5)
+        _codes[program] = new
+    name = neutral(program, 200)
+    if sys.stdout is not None:
+        sys.stdout.write(f"Loopscope: to run the source program {name}, enter {new} in the page\n")
+        sys.stdout.flush()
+    wrong = "this code does not belong to the program"
+    reason = wrong if entered.strip() else "a source program runs code on this computer"
+    raise InputError(
+        f"{reason}: enter the code that Loopscope's terminal shows for {shorten(program)!r}, "
+        "then press Compare again"
+    )

@@ -12,6 +12,7 @@ from loopscope.errors import EngineError
 from loopscope.ir import ROOT
 from loopscope.run_file import MOST_PAUSES, SavedRun, as_recorded, difference_from
 from loopscope_app.actions import breakpoint_actions, moves, runs, selection, what_if_changes
+from loopscope_app.describe.input_parsing import step_or_address
 from loopscope_app.links.codec import MOST, Link, Unreadable, read
 from loopscope_app.state import view_choices
 from loopscope_app.state.launch import limits
@@ -19,7 +20,7 @@ from loopscope_app.state.open_model import AS_SAVED
 from loopscope_app.state.user_session import Message, UserSession
 
 
-def says_more(link: Link) -> bool:
+def describes_moment(link: Link) -> bool:
     """Return True if a link describes a moment, not only a model."""
     return bool(
         link.changes
@@ -36,9 +37,10 @@ def says_more(link: Link) -> bool:
 def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
     """Restore the moment of a link.
 
-    ``limit`` bounds the number of breakpoints, of watches and of values set by hand.
+    ``limit`` bounds the number of breakpoints, and that of watches. It also bounds the number of
+    values set by hand for a saved run; for a link, that number is at most ``MOST_CHANGES``.
     """
-    link = _as_recorded(session, link)
+    link = _put_recorded_run(session, link)
     if link.changes:
         what_if_changes.restore(
             session, link.changes, what_if_changes.MOST_CHANGES if limit == MOST else limit
@@ -46,7 +48,7 @@ def restore(session: UserSession, link: Link, limit: int = MOST) -> None:
     if link.body and link.body != ROOT:
         selection.open_body(link.body)
     if link.step:
-        moves.seek(int(link.step) if link.step.isdecimal() and len(link.step) < 16 else link.step)
+        moves.seek(step_or_address(link.step))
     # In a lesson a breakpoint would reveal what is to be predicted, and a run would show the
     # answer.
     if not session.learning.lesson:
@@ -74,9 +76,10 @@ def restore_saved(session: UserSession) -> None:
         restore(session, link_of(saved), MOST_PAUSES)
 
 
-def _as_recorded(session: UserSession, link: Link) -> Link:
-    """Replace the run by the recorded one if the link means that run; return the rest of the
-    link.
+def _put_recorded_run(session: UserSession, link: Link) -> Link:
+    """Replace the run by the recorded run of the open file if the link has the same changes.
+
+    Return what the link still asks for: without changes that the recorded run contains.
     """
     saved = session.model.opened.saved if session.model.opened else None
     if (
@@ -124,18 +127,18 @@ def link_of(saved: SavedRun) -> Link:
     )
 
 
-def tell_difference(session: UserSession) -> None:
-    """Report once, when the saved run ends here, how it differs from its file."""
+def report_difference(session: UserSession) -> None:
+    """Report once how the run differs from its file, when a saved run was computed to its end."""
     opened, debugger = session.model.opened, session.run.at_rest
     if (
         opened is None
         or opened.saved is None
         or debugger is None
         or debugger.state == "paused"
-        or session.run.held_against_file
+        or session.run.difference_reported
     ):
         return
-    session.run.held_against_file = True
+    session.run.difference_reported = True
     if (
         session.model.input_set != AS_SAVED
         or session.run.changes.keys() != opened.saved.changes.keys()

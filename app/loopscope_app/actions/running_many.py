@@ -90,7 +90,10 @@ def run_file(key: str) -> None:
 
 
 def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "") -> None:
-    """Start a sweep. Inputs that the samples omit have the values of the open run."""
+    """Start a sweep. Inputs that the samples omit have the values of the open run.
+
+    ``file`` is the title of an uploaded file; empty for inputs in words.
+    """
     if not opened.report.ok:
         raise InputError("the model has errors (see Problems): it cannot run")
     if not samples.count:
@@ -113,7 +116,7 @@ def _begin(session: UserSession, opened: Opened, samples: Samples, file: str = "
 
 @clear_and_show_errors
 def compare_rounded(to: str) -> None:
-    """Compare with the same inputs and every float rounded to a type."""
+    """Compare with a sweep on the same inputs in which every float is rounded to a type."""
     sweeping = current().many.sweeping
     if sweeping is not None:
         _compare(current(), sweeping, sweeping.model, f"floats in {to}", {"*": to})
@@ -121,7 +124,7 @@ def compare_rounded(to: str) -> None:
 
 @clear_and_show_errors
 def compare_model(key: str) -> None:
-    """Compare with the same inputs in an uploaded model."""
+    """Compare with a sweep of an uploaded model on the same inputs."""
     sweeping = current().many.sweeping
     files = [(file.name, file.getvalue()) for file in widget(key) or []]
     if sweeping is None or not has_model(files):
@@ -157,7 +160,10 @@ def stop() -> None:
 
 
 def is_over(session: UserSession) -> bool:
-    """Return True if no sweep is under way. An error of a sweep becomes the message."""
+    """Return True if no sweep is under way.
+
+    An ``EngineError`` of a sweep becomes the message; any other error is raised.
+    """
     if session.many.under_way is not None:
         return False
     for sweep in session.many.sweeps:

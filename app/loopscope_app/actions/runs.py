@@ -70,7 +70,7 @@ def put(session: UserSession, debugger: loopscope.Debugger) -> None:
 def _forget(session: UserSession) -> None:
     """Drop what the session knows about its run, because another run replaces it."""
     session.run.generation += 1
-    session.run.held_against_file = False
+    session.run.difference_reported = False
     session.canvas.playing, session.run.compared, session.run.other_runtime = False, None, None
     session.run.source = session.run.compared_run = session.run.compared_with = None
     session.run.drifted = session.run.difference = session.run.clock = None

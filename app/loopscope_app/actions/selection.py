@@ -115,10 +115,10 @@ def is_new_act(session: UserSession, number: int) -> bool:
     return new
 
 
-def choose_found(address: str, number: int) -> None:
+def show_found(address: str, number: int) -> None:
     """Show the node that was chosen in the finder.
 
-    ``number`` tells a new choice from a repeated message of the browser.
+    ``number`` distinguishes a new choice from a repeated message of the browser.
     """
     session = current()
     if (
@@ -131,8 +131,8 @@ def choose_found(address: str, number: int) -> None:
         DOCK.show("Node")
 
 
-def check_for(titles: Iterable[str]) -> None:
-    """Set the runtimes whose findings Problems lists."""
+def set_checked_runtimes(titles: Iterable[str]) -> None:
+    """Set the runtimes whose findings the tab Problems lists, by title."""
     current().model.checked_for = frozenset(
         runtime for runtime in Runtime if runtime.title in titles
     )
@@ -156,7 +156,7 @@ def fold_more() -> None:
         )
 
 
-def ask(question: str) -> None:
+def store_question(question: str) -> None:
     """Store the formula for the trace, as it was typed or chosen."""
     current().run.asked = question
 
@@ -170,7 +170,7 @@ def unroll(session: UserSession, address: str) -> None:
         session.model.opened.model, canvas.folding, canvas.root, address, session.run.at_rest
     )
     if session.canvas.folding.window(without_iterations(address)) is None:
-        # The selection names a copy, which is not drawn any more.
+        # The selection names a copy of the body that is no longer drawn.
         session.canvas.selected = without_iterations(session.canvas.selected)
 
 

@@ -16,8 +16,9 @@ from loopscope_app.actions import moves, other_runs, selection, views
 from loopscope_app.actions.moves import settled
 from loopscope_app.actions.report_errors import clear_and_show_errors, show_errors
 from loopscope_app.actions.runs import new_run
-from loopscope_app.describe.both_runs import Compared, Drifted
-from loopscope_app.describe.counterparts import (
+from loopscope_app.describe.both_runs import (
+    Compared,
+    Drifted,
     at_moment,
     counterpart,
     name_here,
@@ -27,27 +28,28 @@ from loopscope_app.describe.input_words import input_words
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.state.background_run import Comparing
-from loopscope_app.state.compare_choice import (
-    BEFORE,
-    BOTH_CANVASES,
-    CHOICE,
-    INPUTS,
-    KIND,
-    MODEL,
-    ROUNDED,
-    RUNTIME,
-    SHOWN,
-    SOURCE,
-    TABLE,
-    UNCHANGED,
-    VALUES,
-)
 from loopscope_app.state.launch import LAUNCH
 from loopscope_app.state.model_in_use import Agreement
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.run_in_view import ShownDifference, ShownStructure
 from loopscope_app.state.user_session import PATIENCE, UserSession, current, place, widget
-from loopscope_app.state.view_choices import CANVASES, DEBUG
+from loopscope_app.state.view_choices import (
+    BEFORE,
+    BOTH_CANVASES,
+    CANVASES,
+    COMPARE_KIND,
+    COMPARE_SHOWN,
+    COMPARE_WITH,
+    DEBUG,
+    INPUTS,
+    MODEL,
+    ROUNDED,
+    RUNTIME,
+    SOURCE,
+    TABLE,
+    UNCHANGED,
+    VALUES,
+)
 
 MOST_SECONDS = 20.0
 """Time limit of each of the two runs."""
@@ -64,13 +66,13 @@ _KINDS: Mapping[str, Callable[[UserSession, Opened, float], None]] = {
 @clear_and_show_errors
 def compare() -> None:
     """Compare the current inputs and changes with the run that the widgets of Compare choose."""
-    compare_with(str(widget(KIND)))
+    compare_with(str(widget(COMPARE_KIND)))
 
 
 @clear_and_show_errors
 def choose_kind() -> None:
     """Compare at once with a chosen runtime that has no result yet: it needs no other choice."""
-    if widget(KIND) == RUNTIME and current().run.other_runtime is None:
+    if widget(COMPARE_KIND) == RUNTIME and current().run.other_runtime is None:
         compare_with(RUNTIME)
 
 
@@ -84,7 +86,7 @@ def compare_with(kind: str) -> None:
     if kind in _KINDS:
         _KINDS[kind](session, opened, MOST_SECONDS if LAUNCH.server else _DRIFT_SECONDS)
     else:
-        _compare_inputs(session, opened, str(widget(CHOICE) or ""))
+        _compare_inputs(session, opened, str(widget(COMPARE_WITH) or ""))
 
 
 @show_errors
@@ -159,7 +161,7 @@ def words_here(session: UserSession, opened: Opened) -> str:
     """Return the description of the current inputs beside the chosen other inputs."""
     if session.run.changes:
         return "with what was set by hand"
-    chosen = str(widget(CHOICE) or "")
+    chosen = str(widget(COMPARE_WITH) or "")
     others = session.model.before if chosen == BEFORE else opened.sets.get(chosen, {})
     words = input_words(opened.model, session.model.inputs, others or {})
     name = session.model.input_set
@@ -249,12 +251,12 @@ def on_canvas_there(event: canvas.CanvasEvent) -> None:
 def show_cell(address: str, step: int, spot: Spot) -> None:
     """Show one value of one iteration with both sides."""
     show_difference(address, step, spot)
-    place(SHOWN, VALUES)
+    place(COMPARE_SHOWN, VALUES)
 
 
 def show_table() -> None:
     """Show the table of first differences."""
-    place(SHOWN, TABLE)
+    place(COMPARE_SHOWN, TABLE)
 
 
 @show_errors
@@ -318,7 +320,7 @@ def begin_agreement(session: UserSession) -> None:
 @show_errors
 def show_comparison() -> None:
     """Show the view Compare with the model's runtime."""
-    place(KIND, RUNTIME)
+    place(COMPARE_KIND, RUNTIME)
     views.show("compare")
     compare_with(RUNTIME)
 

@@ -57,6 +57,6 @@ def ask_runtime() -> None:
             opened.model, seconds=MOST_SECONDS, document=opened.document, stopped=stopped
         )
 
-    session.run.running = Comparing([], work, doing="Measuring")
+    session.run.running = Comparing([], work, doing="Asking the runtime")
     session.run.running.done(PATIENCE)
     settled(session)

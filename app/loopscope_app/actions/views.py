@@ -12,7 +12,7 @@ BAR = "view_bar"
 
 @show_errors
 def show(view: str) -> None:
-    """Show a view, given its word. Its state is that of the last visit."""
+    """Show a view by its name in links. Its state is that of the last visit."""
     session = current()
     session.canvas.playing, session.message = False, None
     session.view = view if view in VIEWS and view != DEBUG else ""

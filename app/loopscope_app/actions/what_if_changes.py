@@ -25,9 +25,8 @@ from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.signatures import bindings
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import Unreadable
-from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND, UNCHANGED
 from loopscope_app.state.user_session import Message, UserSession, current, place, widget
-from loopscope_app.state.view_choices import DOCK
+from loopscope_app.state.view_choices import COMPARE_KIND, COMPARE_WITH, DOCK, INPUTS, UNCHANGED
 
 MOST_CHANGES = 8
 EDITABLE = 1024
@@ -36,7 +35,7 @@ COMPARE_SECONDS = 5.0
 """Time limit of each run of a comparison that starts by itself."""
 
 
-def opener() -> str:
+def editor_key() -> str:
     """Return the key that opens the editor when it is set to True."""
     return f"what_if_at_{current().run.generation}"
 
@@ -44,7 +43,7 @@ def opener() -> str:
 def open_editor() -> None:
     """Show the node in view, with the editor of its value open."""
     DOCK.show("Node")
-    place(opener(), True)
+    place(editor_key(), True)
 
 
 def refusal(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> str:
@@ -80,7 +79,7 @@ def _inputs(debugger: loopscope.Debugger) -> set[str]:
 
 @report_errors.clear_and_show_errors
 def set_value(address: str, key: str) -> None:
-    """Start a run in which the value at an address is the editor's, and seek to that value."""
+    """Start a run with the editor's value at an address, and seek to that address."""
     session = current()
     debugger = session.run.debugger
     if debugger is None or not moves.settled(session):
@@ -169,8 +168,8 @@ def _run_with(session: UserSession, changes: Mapping[str, Any], limit: int = MOS
 
 def show_outcome(session: UserSession) -> None:
     """Compare the run with the run without changes, unless the run takes long."""
-    place(KIND, INPUTS)
-    place(CHOICE, UNCHANGED)
+    place(COMPARE_KIND, INPUTS)
+    place(COMPARE_WITH, UNCHANGED)
     if moves.settled(session):
         run_beside(UNCHANGED, COMPARE_SECONDS)
 
@@ -181,7 +180,9 @@ def restore(
     """Set the changes of a link or of a saved run."""
     if isinstance(changes, Unreadable):
         session.message = Message(
-            "The link's what-if cannot be read: this is the run without it", "info"
+            "The values of the link that were set by hand cannot be read: this is the run without "
+            "them",
+            "info",
         )
         return
     try:
@@ -255,7 +256,7 @@ def with_copies(session: UserSession, changes: Mapping[str, V]) -> dict[str, V]:
     return result
 
 
-def is_on_the_way_back(plan: Plan, address: str) -> bool:
+def is_in_backward_pass(plan: Plan, address: str) -> bool:
     """Return True if an address is inside a backward loop or branch."""
     static = Address.parse(address).static
     return any(static.startswith(f"{pair.backward_address}/") for pair in ties(plan))

@@ -1,9 +1,9 @@
-"""The canvas as Streamlit components: one carries the layout library, one the structure, one the
-overlay of the moment.
+"""The canvas as four Streamlit components.
 
-They travel apart because Streamlit sends a message whole when anything in it changed, and replaces
-it by a short reference when nothing did: a step sends the overlay only. In the browser they meet in
-one table per page.
+One sends the layout library, one the structure of a picture, one the overlay of the moment, and one
+the prefetched steps. They are separate because Streamlit sends a message whole if anything in it
+changed, and as a short reference if nothing did: a step sends the overlay only. In the browser they
+share one table per page.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ class CanvasRun:
     """True if no further step can be computed."""
     tracks: tuple[Track, ...]
     prefetch: Callable[[], Mapping[str, object] | None]
-    """Function that returns the stretch of ``loopscope.view.playback_batch`` that the canvas
-    requested.
-    """
+    """Function that returns the requested steps as ``loopscope.view.playback_batch`` does."""
     on_ask: Callable[[int], None]
     """Receives the first step that should be sent ahead."""
     on_step: Callable[[StepReport], None]
@@ -118,9 +116,10 @@ def show(
 ) -> None:
     """Draw a view at a moment, on a page that ``prepare`` began.
 
-    ``focus``: address to bring into sight, once per change; static, or with iterations of unrolled
-    loops. Zoom and place are kept for each ``subject``, such as a model. ``file``: what a picture
-    of it is called on disk. ``traced``: the name of the value whose origins the overlay lights up.
+    ``focus`` is the address to scroll to, once per change: static, or with iterations of unrolled
+    loops. The browser restores zoom and position for each ``subject``, such as a model. ``file`` is
+    the name of a saved picture without its ending. ``traced`` is the name of the value whose
+    origins the overlay highlights. ``acted`` is the number of the last event that was received.
     """
     missing = "" if LIBRARY.is_file() else _MISSING
     with st.container(gap=None, key=f"{key}_parts"):
@@ -139,12 +138,12 @@ def show(
                 "file": file,
             },
             height=height,
-            on_acts_change=partial(_tell_acts, key, view, on_acts),
-            on_step_change=partial(_tell_step, key, run),
-            on_moves_change=partial(_tell_moves, key, run),
+            on_acts_change=partial(_report_acts, key, view, on_acts),
+            on_step_change=partial(_report_step, key, run),
+            on_moves_change=partial(_report_moves, key, run),
         )
         if run is not None:
-            _send_prefetched(run, f"{key}_prefetch", belonging(view, key) | {"run": run.name})
+            _send_prefetched(run, f"{key}_prefetch", message_target(view, key) | {"run": run.name})
 
 
 def moment(
@@ -162,14 +161,14 @@ def moment(
     """
     now = (
         overlay.as_data()
-        | belonging(view, key)
+        | message_target(view, key)
         | {"focus": _id_of(view, focus), "traced": traced, "acted": acted}
     )
     return now if run is None else now | run.as_data()
 
 
-def belonging(view: GraphView, key: str) -> dict[str, object]:
-    """Return the canvas and the picture that a message is for."""
+def message_target(view: GraphView, key: str) -> dict[str, object]:
+    """Return the fields that name the canvas and the picture of a message."""
     return {"key": key, "hash": _structure_of(view)["hash"]}
 
 
@@ -179,13 +178,13 @@ def _id_of(view: GraphView, address: str) -> str:
     return shown.id if shown is not None else ""
 
 
-def _tell_acts(key: str, view: GraphView, on_acts: Callable[[tuple[Act, ...]], None]) -> None:
+def _report_acts(key: str, view: GraphView, on_acts: Callable[[tuple[Act, ...]], None]) -> None:
     acts = read_acts(getattr(widget(key), "acts", None), view)
     if acts:
         on_acts(acts)
 
 
-def _tell_step(key: str, run: CanvasRun | None) -> None:
+def _report_step(key: str, run: CanvasRun | None) -> None:
     if run is None:
         return
     report = read_report(getattr(widget(key), "step", None), run.name)
@@ -193,7 +192,7 @@ def _tell_step(key: str, run: CanvasRun | None) -> None:
         run.on_step(report)
 
 
-def _tell_moves(key: str, run: CanvasRun | None) -> None:
+def _report_moves(key: str, run: CanvasRun | None) -> None:
     if run is None:
         return
     moves = read_moves(getattr(widget(key), "moves", None), run.name)
@@ -202,18 +201,16 @@ def _tell_moves(key: str, run: CanvasRun | None) -> None:
 
 
 @st.fragment
-def _send_prefetched(run: CanvasRun, key: str, belonging: Mapping[str, object]) -> None:
-    """Send the requested stretch from a fragment of its own, so that nothing else is drawn
-    again.
-    """
+def _send_prefetched(run: CanvasRun, key: str, target: Mapping[str, object]) -> None:
+    """Send the requested steps from a fragment of its own, so that nothing else is drawn again."""
     _prefetch(
         key=key,
-        data={**(run.prefetch() or {}), **belonging},
-        on_ask_change=partial(_tell_ask, key, run),
+        data={**(run.prefetch() or {}), **target},
+        on_ask_change=partial(_report_ask, key, run),
     )
 
 
-def _tell_ask(key: str, run: CanvasRun) -> None:
+def _report_ask(key: str, run: CanvasRun) -> None:
     step = read_ask(getattr(widget(key), "ask", None), run.name)
     if step is not None:
         run.on_ask(step)

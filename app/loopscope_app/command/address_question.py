@@ -15,6 +15,7 @@ from loopscope.run_file import SavedRun, difference_from, is_run_file, read_run,
 from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
     FINISHED,
+    MODEL_HELP,
     SCHEMA,
     add_json,
     add_limits,
@@ -106,7 +107,7 @@ def address_parser(
     )
     add_model(
         parser,
-        help="an OpenVINO .xml, an .onnx file, a model that OpenVINO converts, or a saved run",
+        help=f"{MODEL_HELP}, or a saved run",
     )
     parser.add_argument(
         "address",

@@ -13,17 +13,24 @@ from typing import Any
 import loopscope
 from loopscope.checks import check, own_runtimes, text
 from loopscope.errors import AddressError, InputError
-from loopscope.explain import NotFinite, first_infinity, first_nan, iteration_matrix, verdict
+from loopscope.explain import (
+    NotFinite,
+    executions,
+    first_infinity,
+    first_nan,
+    iteration_matrix,
+    verdict,
+)
 from loopscope.ir import ROOT, ModelGraph, OutputRef, PlacedGraph, Port, full_address, graphs
 from loopscope.ops import CATALOGUE
 from loopscope.peers import against, fates
 from loopscope.run_file import SavedRun
-from loopscope_app.command.agent_files import AgentPages, AllowedFiles
-from loopscope_app.command.agent_runs import AgentRuns
+from loopscope_app.command.agent_files import AgentPages, AgentRuns, AllowedFiles
 from loopscope_app.command.answer_data import explain_regions, value_data, verdict_data
 from loopscope_app.command.drift import drift_data
 from loopscope_app.command.matrix import matrix_data
 from loopscope_app.command.report import describe
+from loopscope_app.describe.input_parsing import step_or_address
 
 _NODES = 200
 """Nodes of a graph in one answer."""
@@ -39,7 +46,7 @@ _REGIONS = 40
 class AgentTools:
     """The tools of an agent.
 
-    A path names a model or a saved run (.loopscope), absolute or relative to a given folder.
+    A path names a model or a saved run (.loopscope), absolute or relative to an allowed folder.
     ``inputs`` is the path of an .npz file, values as text, or empty if the model needs none or the
     run is saved. ``values`` maps input names to numbers or lists and overrides ``inputs``.
     """
@@ -126,8 +133,8 @@ class AgentTools:
     def run(
         self, model: str, inputs: str = "", values: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Run a model and return its outputs. Explain each loop and If: how often it ran, why it
-        ended or which branch it took, and which operation decided with which operands.
+        """Run a model and return its outputs. Explain the loops and Ifs, at most 40: how often each
+        ran, why it ended or which branch it took, and which operation decided with which operands.
         """
         debugger = self._runs.run(model, inputs, values)
         state = {
@@ -148,6 +155,7 @@ class AgentTools:
             **state,
             "outputs": [describe(signature, value) for signature, value in outputs],
             "explained": regions,
+            "explained_left_out": sum(1 for _ in executions(debugger)) - len(regions),
         }
 
     def why(
@@ -257,7 +265,11 @@ class AgentTools:
         """Report what the model's own runtime runs in place of each of its loops and branches."""
         named = self._runs.named(model)
         result = fates(named.model, seconds=self._runs.seconds, document=named.document)
-        return {**asdict(result), "regions": [asdict(region) for region in result.regions[:_NODES]]}
+        return {
+            **asdict(result),
+            "regions": [asdict(region) for region in result.regions[:_NODES]],
+            "regions_left_out": max(0, len(result.regions) - _NODES),
+        }
 
     def page(
         self,
@@ -275,7 +287,7 @@ class AgentTools:
         assert self._pages is not None
         debugger = self._runs.run(model, inputs, values)
         step = self._runs.saved_step
-        debugger.seek(int(at) if at.isdecimal() and len(at) < 16 else at or step)
+        debugger.seek(step_or_address(at) if at else step)
         result = self._pages.write(debugger, Path(model).stem, note, with_values=True)
         debugger.seek(debugger.steps)
         return result

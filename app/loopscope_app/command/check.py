@@ -21,7 +21,12 @@ from loopscope.errors import EngineError, shorten
 from loopscope.ops import CATALOGUE
 from loopscope.transform import REPAIRABLE
 from loopscope_app.command import progress
-from loopscope_app.command.command_line import add_json, command_parser, refuse_as_json
+from loopscope_app.command.command_line import (
+    MODEL_HELP,
+    add_json,
+    command_parser,
+    refuse_as_json,
+)
 
 FINE, SUSPICIOUS, BAD = 0, 1, 2
 
@@ -118,7 +123,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "model",
         metavar="MODEL",
         nargs="?",
-        help="an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts",
+        help=MODEL_HELP,
     )
     subject.add_argument(
         "--explain",

@@ -16,7 +16,10 @@ FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 """Exit codes: done; a run failed or a result differs; model or inputs are bad; Ctrl+C."""
 SCHEMA = 1
 """Version of the JSON answers; ``answers.schema.json`` describes them."""
-_MODEL = "an OpenVINO .xml, an .onnx file, or a model that OpenVINO converts"
+MODEL_HELP = (
+    "an OpenVINO .xml, an .onnx or .tflite file, a TensorFlow or PaddlePaddle model, or a PyTorch "
+    "exported program"
+)
 
 
 def command_parser(
@@ -37,7 +40,9 @@ def command_parser(
     )
 
 
-def add_model(parser: argparse.ArgumentParser, metavar: str = "MODEL", help: str = _MODEL) -> None:
+def add_model(
+    parser: argparse.ArgumentParser, metavar: str = "MODEL", help: str = MODEL_HELP
+) -> None:
     """Add the argument ``model``."""
     parser.add_argument("model", metavar=metavar, help=help)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -38,8 +39,8 @@ from loopscope_app.command.command_line import (
     print_lines,
     refuse_as_json,
 )
-from loopscope_app.command.device_precision import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
+from loopscope_app.describe.wording import DEVICES
 
 
 def main(words: Sequence[str]) -> int:
@@ -216,3 +217,42 @@ def _source_lines(report: SourceReport) -> Iterator[str]:
                 yield f"  {region.source}: {value.name} {kind} {value.left_out}"
     for region in report.regions:
         yield f"  {region.source} is beside {region.address} by {region.how}"
+
+
+def rounding_suggestion(
+    path: str,
+    inputs_option: str,
+    model: loopscope.Model,
+    inputs: Mapping[str | int, object],
+    seconds: float,
+) -> list[str]:
+    """Return a line with such a command, or nothing if no rounded run finishes within ``seconds``.
+
+    ``path`` and ``inputs_option`` are the model and the inputs as the command line has them.
+    """
+    finishing = [to for to in DEVICES if _finishes_rounded(model, inputs, to, seconds)]
+    if not finishing:
+        return []
+    words = f" --inputs {shlex.quote(inputs_option)}" if inputs_option else ""
+    command = f"loopscope drift {shlex.quote(path)}{words} --round '*={finishing[0]}'"
+    reason = "Narrower floats often make a loop run another number of times."
+    return [
+        f"  {reason} To run it here with the device's precision ({', '.join(finishing)}): {command}"
+    ]
+
+
+def _finishes_rounded(
+    model: loopscope.Model, inputs: Mapping[str | int, object], to: str, seconds: float
+) -> bool:
+    try:
+        debugger = loopscope.Debugger(
+            model,
+            inputs,
+            limits=loopscope.Limits(seconds=seconds),
+            record=COMPARED,
+            rounding={"*": to},
+        )
+    except EngineError:
+        return False
+    debugger.run()
+    return debugger.state == "finished"

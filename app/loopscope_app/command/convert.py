@@ -44,7 +44,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "branches as While and If. A model that was read from ONNX is written as ONNX only: its "
         "operations differ from OpenVINO's.",
     )
-    add_model(parser, help="an OpenVINO .xml, an .onnx, or a model that OpenVINO converts")
+    add_model(parser)
     parser.add_argument(
         "output",
         metavar="OUT",

@@ -42,7 +42,7 @@ from loopscope_app.command.command_line import (
     refuse_unwritable,
     tolerance,
 )
-from loopscope_app.command.device_precision import rounding_suggestion
+from loopscope_app.command.compare import rounding_suggestion
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.command.junit import drift_suite, write_junit
 

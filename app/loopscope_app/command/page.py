@@ -26,6 +26,7 @@ from loopscope_app.command.command_line import (
 )
 from loopscope_app.command.given_inputs import add_inputs, read_inputs
 from loopscope_app.describe.canvas_boxes import at_window
+from loopscope_app.describe.input_parsing import step_or_address
 from loopscope_app.links.codec import Link, Window, read
 from loopscope_app.page import page_of, shared_assets
 
@@ -42,9 +43,7 @@ def main(words: Sequence[str]) -> int:
     refuse_unwritable(options.output)
     debugger, look = _run_file(options) if is_run_file(options.model) else (_run(options), Link())
     if options.at:
-        debugger.seek(
-            int(options.at) if options.at.isdecimal() and len(options.at) < 16 else options.at
-        )
+        debugger.seek(step_or_address(options.at))
     bodies = [place.address for place in graphs(debugger.model)]
     body = options.body or (look.body if look.body in bodies else "main")
     if body not in bodies:

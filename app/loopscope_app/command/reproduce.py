@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loopscope.cases import (
     FILES,
+    RUNTIMES,
     Difference,
     Fault,
     NotANumber,
@@ -48,8 +49,6 @@ from loopscope_app.command.loop_tests.failing_test import (
 )
 from loopscope_app.command.loop_tests.file import NAME
 
-_RUNTIMES: dict[str, RuntimeName] = {"onnx": "onnxruntime", "openvino": "openvino"}
-
 
 def main(words: Sequence[str]) -> int:
     """Reduce the model, write the folder, and return the exit code.
@@ -85,8 +84,11 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _runtime(options: argparse.Namespace, model: Model) -> RuntimeName:
-    """Return the runtime that shows the fault; raise ``EngineError`` if it cannot read it."""
-    runtime: RuntimeName = options.differs or options.runtime or _RUNTIMES[model.dialect]
+    """Return the runtime that shows the fault.
+
+    Raise ``EngineError`` if the runtime cannot read the model.
+    """
+    runtime: RuntimeName = options.differs or options.runtime or RUNTIMES[model.dialect]
     if runtime == "onnxruntime" and model.dialect != "onnx":
         raise EngineError("ONNX Runtime runs ONNX models only: this model needs openvino")
     return runtime
@@ -154,10 +156,10 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "of the runtime, or a failing test. Operations, bodies, iterations, carried values, "
         "lengths and weights are removed one after the other, and each smaller model runs in the "
         "runtime's own process.",
-        "The folder is ready for a bug report: the model, inputs.npz, expected.npz, README.md, "
-        "and run.py, which shows the fault without Loopscope. Ctrl+C writes the smallest model so "
-        "far. Exit code: 0 the folder is written, 130 it is written after Ctrl+C, 2 the model does "
-        "not show the fault.",
+        "The folder is ready for a bug report: the model, inputs.npz, README.md, and run.py, which "
+        "shows the fault without Loopscope. --differs and --test add expected.npz, and --test "
+        "adds the failing test. Ctrl+C writes the smallest model so far. Exit code: 0 the folder "
+        "is written, 130 it is written after Ctrl+C, 2 the model does not show the fault.",
     )
     add_model(parser)
     add_inputs(parser)

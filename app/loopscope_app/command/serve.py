@@ -32,7 +32,8 @@ _SERVER_UPLOAD_MEGABYTES = 100
 def main(options: argparse.Namespace) -> int:
     """Serve the app until interrupted.
 
-    Raise ``OSError`` if the model's file does not exist or no port is free.
+    Raise ``InputError`` for options that do not fit together and for a model that does not exist,
+    and ``OSError`` if a file of inputs or colors does not exist or no port is free.
     """
     for option in ("inputs", "overlay", "watch"):
         if getattr(options, option) and not options.model:
@@ -69,7 +70,7 @@ def _downloaded(options: argparse.Namespace, folder: Path) -> str:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Serve the app with a model that exists."""
+    """Serve the app with a model that exists, or without a model."""
     if options.frame_origin and options.server:
         raise InputError(
             "--frame-origin applies to this machine: it cannot be combined with --server"
@@ -97,9 +98,9 @@ def _serve(options: argparse.Namespace) -> int:
     if not options.no_browser:
         threading.Thread(target=_open_when_ready, args=(port, url), daemon=True).start()
     # Imported here because Streamlit takes most of a second, and `loopscope run` does not use it.
+    from loopscope_app.actions.report_errors import say_sorry
     from loopscope_app.actions.session_end import watching_over_sessions
     from loopscope_app.command.gate import GuardedApp, TimedRequests, headers, visitors
-    from loopscope_app.parts.frame.failure import say_sorry
 
     send_at_once()
     serve_with(headers(options.frame_origin), TimedRequests)
@@ -158,7 +159,7 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def free_port(address: str, requested: int = 0) -> int:
-    """Return the requested port, or the first free one from 8501 on.
+    """Return the requested port, or the first free one of ``PORTS_TRIED`` from 8501 on.
 
     Raise ``OSError`` if the requested port is in use, or all of them are.
     """

@@ -208,9 +208,9 @@ def _data(
 def _options(words: Sequence[str]) -> argparse.Namespace:
     parser = command_parser(
         "specialise",
-        "Write a model for fixed inputs: what becomes constant is computed, an If becomes its "
-        "branch, and dead parts go. The result is run beside the original, and the installed "
-        "runtimes are asked whether they load it.",
+        "Write a model for fixed inputs: constant values are computed, an If becomes its branch, "
+        "and unused parts are removed. The outputs of the result are compared with those of the "
+        "original, and the result is loaded in the installed runtimes.",
     )
     add_model(parser)
     parser.add_argument(
@@ -247,7 +247,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         const=True,
         default=False,
         metavar="N",
-        help="copy the body of loops whose count is known, up to N iterations (default: 64)",
+        help="copy the body of loops whose count is known, up to N iterations (without N: up to "
+        "64; without the option, only loops of no iterations are removed)",
     )
     parser.add_argument(
         "-o",

@@ -1,17 +1,20 @@
-"""``loopscope sweep``: run a model once for each of many inputs, without a browser."""
+"""``loopscope sweep``: run a model once for each of many inputs, without a browser.
+
+``--against`` lists inputs whose control flow differs in another model.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import loopscope
-from loopscope.errors import InputError, MissingInput, in_one_line
-from loopscope.sweeps import Samples, Sweep, completed, samples_of
-from loopscope_app.command import progress, sweep_comparison
+from loopscope.errors import InputError, MissingInput, in_one_line, neutral
+from loopscope.sweeps import Change, Changes, Samples, Sweep, changes, completed, samples_of
+from loopscope_app.command import progress
 from loopscope_app.command.command_line import (
     FAILED,
     FINISHED,
@@ -22,9 +25,9 @@ from loopscope_app.command.command_line import (
     command_parser,
     whole_number,
 )
+from loopscope_app.command.drift import parse_rounding
 from loopscope_app.command.given_inputs import read_inputs
 from loopscope_app.command.run import interruptible
-from loopscope_app.command.sweep_comparison import plain
 
 _PRINTED_ROWS = 10
 
@@ -45,9 +48,7 @@ def main(words: Sequence[str]) -> int:
             "--scheduler-tls secures the connections to a cluster: expected --scheduler ADDRESS"
         )
     if options.against or options.round:
-        return sweep_comparison.main(
-            lambda model, rounding: _sweep(options, model, rounding), options
-        )
+        return _compare_sweeps(lambda model, rounding: _sweep(options, model, rounding), options)
     sweep = _sweep(options, options.model, {})
     with interruptible(sweep.stop):
         _as_json(sweep, options) if options.json else _as_text(sweep, options)
@@ -105,12 +106,12 @@ def _as_text(sweep: Sweep, options: argparse.Namespace) -> None:
             for name, value in row.items()
             if value is not None and name not in ("sample", "seconds")
         )
-        print(f"{row['sample']}: {plain(fields)}")
+        print(f"{row['sample']}: {_one_line(fields)}")
     if not options.out and sweep.summary.rows > len(first):
         more = sweep.summary.rows - len(first)
         print(f"... {more:,} more; --out runs.parquet stores all of them")
     for sentence in sweep.summary.sentences():
-        print(plain(sentence))
+        print(_one_line(sentence))
     if not sweep.is_complete:
         advice = f"; --resume continues with {options.out}" if options.out else ""
         print(f"stopped after {sweep.summary.rows:,} of {sweep.count:,} runs{advice}")
@@ -149,6 +150,81 @@ def _as_json(sweep: Sweep, options: argparse.Namespace) -> None:
 def _chunks(sweep: Sweep) -> Iterator[Any]:
     with progress.sweeping(sweep):
         yield from sweep.batches()
+
+
+_LISTED_CHANGES = 10
+
+
+def _compare_sweeps(
+    begin: Callable[[str, Mapping[str, str]], Sweep], options: argparse.Namespace
+) -> int:
+    """Compare two sweeps while they run, and return the exit code of a sweep.
+
+    ``begin`` starts a sweep of a model. It takes the path of the model, and types to round to by
+    address pattern.
+    """
+    if options.out:
+        raise loopscope.EngineError(
+            "--against compares the runs and stores no rows: to store rows, sweep each model with "
+            "its own --out"
+        )
+    sweep = begin(options.model, {})
+    other_sweep = begin(options.against or options.model, parse_rounding(options.round))
+
+    def stop() -> None:
+        sweep.stop()
+        other_sweep.stop()
+
+    with interruptible(stop), progress.sweeping(sweep):
+        comparison = changes(sweep, other_sweep)
+    complete = comparison.samples == sweep.count
+    print(
+        _comparison_as_json(comparison, sweep, other_sweep, options, complete=complete)
+        if options.json
+        else "\n".join(_comparison_lines(comparison, sweep, complete=complete))
+    )
+    if not complete:
+        return STOPPED
+    return FAILED if sweep.summary.failed or other_sweep.summary.failed else FINISHED
+
+
+def _comparison_as_json(
+    comparison: Changes,
+    sweep: Sweep,
+    other_sweep: Sweep,
+    options: argparse.Namespace,
+    *,
+    complete: bool,
+) -> str:
+    answer = {
+        "model": options.model,
+        "against": options.against or options.model,
+        "round": options.round,
+        "complete": complete,
+        "changes": comparison.plain(),
+        "summary": sweep.summary.plain(),
+        "summary_against": other_sweep.summary.plain(),
+    }
+    return json.dumps(answer)
+
+
+def _comparison_lines(comparison: Changes, sweep: Sweep, *, complete: bool) -> Iterable[str]:
+    yield from (_one_line(sentence) for sentence in comparison.sentences())
+    yield from (_one_line(_change_line(change)) for change in comparison.listed[:_LISTED_CHANGES])
+    if len(comparison.listed) > _LISTED_CHANGES:
+        yield "... --json lists more of them"
+    if not complete:
+        yield f"stopped after {comparison.samples:,} of {sweep.count:,} inputs"
+
+
+def _change_line(change: Change) -> str:
+    return f"sample {change.sample}: {change.column} {change.one} -> {change.other}"
+
+
+def _one_line(text: str) -> str:
+    """Return a text as one line without control characters: names in a model may contain any."""
+    line = in_one_line(text)
+    return neutral(line, len(line))
 
 
 def _limits(options: argparse.Namespace) -> loopscope.Limits:

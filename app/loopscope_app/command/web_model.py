@@ -70,12 +70,12 @@ class Download:
 
     def _chunks(self, address: str, deadline: float) -> Iterator[bytes]:
         """Yield the bytes of an address; follow redirects."""
-        named = _host(_parts(address))
+        named_host = _host(_parts(address))
         for _ in range(_MAX_REDIRECTS + 1):
             parts = _parts(address)
             connection: http.client.HTTPConnection | None = None
             try:
-                connection = self._connected(parts, is_named=_host(parts) == named)
+                connection = self._connected(parts, is_named=_host(parts) == named_host)
                 target = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
                 with _shut_down_at(deadline, connection):
                     connection.request("GET", target, headers={"User-Agent": "loopscope"})
@@ -104,7 +104,11 @@ class Download:
     def _bounded(
         self, response: http.client.HTTPResponse, address: str, deadline: float
     ) -> Iterator[bytes]:
-        """Yield the bytes of a response. Raise ``HTTPException`` if it is not complete."""
+        """Yield the bytes of a response.
+
+        Raise ``HTTPException`` if it is not complete at the deadline, and ``EngineError`` for a
+        status other than 200 or too many bytes.
+        """
         if response.status != 200:
             raise EngineError(
                 f"{shorten(address, 200)}: the server answers {response.status} "
@@ -123,7 +127,10 @@ class Download:
             raise http.client.HTTPException(f"it ends after {size:,} bytes")
 
     def _connected(self, parts: SplitResult, *, is_named: bool) -> http.client.HTTPConnection:
-        """Return a connection to a host whose address was checked."""
+        """Return a connection to a host whose address was checked.
+
+        ``is_named``: the user named this host; a redirect may lead to another one.
+        """
         host, port = _host(parts), parts.port or _DEFAULT_PORTS[parts.scheme]
         try:
             answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -180,7 +187,10 @@ def _parts(address: str) -> SplitResult:
             f"{shorten(address, 200)} is not an address, expected https://HOST/PATH without a user"
         )
     if re.search(r"[\s\x00-\x1f\x7f]", address):
-        raise EngineError(f"{shorten(repr(address), 200)}: an address has no spaces")
+        raise EngineError(
+            f"{shorten(repr(address), 200)}: expected an address without spaces and control "
+            "characters"
+        )
     return parts
 
 
@@ -189,7 +199,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _is_address(host: str) -> bool:
-    """Return True for an IP address and for localhost: both name the machine itself."""
+    """Return True for an IP address and for localhost, which a user cannot name by mistake."""
     if host == "localhost":
         return True
     try:

@@ -15,7 +15,7 @@ from loopscope_app.describe.wording import SHORT_REASONS, times
 MOST_BOXES = 420
 """Limit of boxes, which reduces the number of copies."""
 LATEST = 2**40
-"""Last first iteration of a window in a link or a file."""
+"""Largest number of the first iteration of a window, in a link or a file."""
 
 
 def unrolled(
@@ -26,6 +26,7 @@ def unrolled(
     debugger: loopscope.Debugger | None,
 ) -> Folding:
     """Return the folding with a loop as copies of its body, or folded again if it was unrolled."""
+    # The number of copies is reduced until the picture has at most MOST_BOXES boxes.
     folding = before
     for count in range(COPIES, 0, -1):
         folding = unrolling.unroll(model, before, address, debugger, count)
@@ -61,7 +62,7 @@ def at_window(
 
 
 def loop_endings(debugger: loopscope.Debugger | None, view: GraphView) -> dict[str, str]:
-    """Return the texts by static address, for loops that ran."""
+    """Return iteration count and ending as a text, by static address, for the loops that ran."""
     texts: dict[str, str] = {}
     if debugger is None:
         return texts

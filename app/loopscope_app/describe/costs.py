@@ -36,7 +36,7 @@ class CostRow:
     name: str
     type: str
     cost: ComputeCost
-    """Cost of one execution, for an operation in a body: of one iteration."""
+    """Cost of one execution; of an operation in a loop, the cost in one iteration."""
     runs: int
     """Number of executions in the run so far."""
 
@@ -88,12 +88,16 @@ class CostTable:
 
     @property
     def _unknown(self) -> str:
-        count = sum(row.cost.macs is None for row in self.rows)
-        if not count:
+        unknown = [row for row in self.rows if row.cost.macs is None]
+        if not unknown:
             return ""
         has_run = any(row.runs for row in self.rows)
-        reason = "they did not run" if has_run else "their shapes depend on the run"
-        return f" MACs of {counted(count, 'operation')} are unknown, because {reason}."
+        reason = (
+            "they did not run"
+            if has_run and not any(row.runs for row in unknown)
+            else "their shapes depend on the run"
+        )
+        return f" MACs of {counted(len(unknown), 'operation')} are unknown, because {reason}."
 
 
 @cache_by_object(key=lambda debugger, inputs: debugger.steps, newest_only=True)
@@ -149,8 +153,8 @@ def by_measure(
 ) -> dict[str, dict[str, int]]:
     """Return the cost of one execution by measure and address, to colour a picture.
 
-    Loops have the cost of one iteration. Zeros and unknown costs are left out, and measures that
-    have nothing else.
+    Loops have the cost of one iteration. Zeros and unknown costs are left out, and so are measures
+    without any other cost.
     """
     table = cost_table(debugger, inputs)
     if table is None:

@@ -39,10 +39,13 @@ class DifferenceLine:
     spot: Spot | None = None
     """Value and row of the difference; None for loops, branches and outputs."""
     hint: str = ""
+    """Tooltip: the readable address with the relative difference, or a sentence."""
 
     @property
     def inside(self) -> str:
-        """Address in a loop: for an iteration count, the last iteration that both runs have."""
+        """Address of the difference; for an iteration count, the body in the last iteration that
+        both runs executed.
+        """
         if not self.name.endswith("(iterations)"):
             return self.address
         counts = [
@@ -140,7 +143,7 @@ def _texts(left: np.ndarray, right: np.ndarray) -> tuple[str, str]:
 
 
 def parting_line(parting: Divergence | RunDifference) -> DifferenceLine:
-    """Return a loop with another iteration count, or an If that takes another branch."""
+    """Return the line of a loop with another iteration count, or of an If with another branch."""
     nested, name = place_in_loop(parting.address), _name(parting.address)
     if parting.kind == "iterations":
         left, right = (_without_noun(text) for text in (parting.one, parting.other))

@@ -153,6 +153,15 @@ def typed_place(model: Model, text: str) -> str:
     return full_address(model, text) if text.strip() else text
 
 
+def step_or_address(text: str) -> int | str:
+    """Return the step number that a text is, else the text, which is an address.
+
+    >>> step_or_address("12"), step_or_address("main/loop[2]/body/Add")
+    (12, 'main/loop[2]/body/Add')
+    """
+    return int(text) if text.isdecimal() and len(text) < 16 else text
+
+
 def typed_expression(model: Model, text: str) -> str:
     """Return an expression in the expression language: a single address gets backticks.
 

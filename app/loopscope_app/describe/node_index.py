@@ -62,6 +62,10 @@ def _nodes_of(place: PlacedGraph) -> list[IndexedNode]:
     ]
 
 
+def first_loop(model: Model) -> IndexedNode | None:
+    return next((entry for entry in places(model).values() if entry.node.is_loop), None)
+
+
 def with_output(address: str, output: int) -> str:
     return f"{address}:{output}" if output else address
 

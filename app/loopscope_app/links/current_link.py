@@ -6,8 +6,8 @@ import loopscope
 from loopscope.debug import Pause
 from loopscope_app.links.codec import Link, Window, has_room_for, written
 from loopscope_app.state import view_choices
-from loopscope_app.state.compare_choice import CHOICE, INPUTS, KIND
 from loopscope_app.state.user_session import UserSession, widget
+from loopscope_app.state.view_choices import COMPARE_KIND, COMPARE_WITH, INPUTS
 
 
 def current_link(session: UserSession) -> Link | None:
@@ -79,8 +79,8 @@ def _link(session: UserSession, model: str) -> Link:
 
 def _other_set(session: UserSession) -> str:
     """Return the input set of the other run while Compare shows one."""
-    opened, chosen = session.model.opened, str(widget(CHOICE) or "")
-    is_shown = session.view == "compare" and widget(KIND) == INPUTS and opened is not None
+    opened, chosen = session.model.opened, str(widget(COMPARE_WITH) or "")
+    is_shown = session.view == "compare" and widget(COMPARE_KIND) == INPUTS and opened is not None
     return chosen if is_shown and opened is not None and chosen in opened.sets else ""
 
 

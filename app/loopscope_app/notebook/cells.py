@@ -23,7 +23,7 @@ from loopscope.view import NodeData, default_folding, graph_view, render
 from loopscope_app.page.text_sections import tables, text, verdicts
 
 if TYPE_CHECKING:
-    from loopscope_app.notebook.graph_widget import GraphWidget
+    from loopscope_app.notebook.widgets import GraphWidget
 
 
 _WIDGETS: WeakKeyDictionary[object, GraphWidget] = WeakKeyDictionary()
@@ -36,7 +36,7 @@ def cell_of_model(
     model: loopscope.Model, summary: str, node_data: NodeData | None = None
 ) -> Mapping[str, Any]:
     """Return the bundle of a graph that folds, unrolls and opens, coloured by ``node_data``."""
-    from loopscope_app.notebook.graph_widget import (
+    from loopscope_app.notebook.widgets import (
         GraphWidget,  # only here: the still of a run needs no anywidget
     )
 
@@ -53,7 +53,7 @@ def cell_of_run(
     """Return the bundle of a run: the graph at its moment, transport, verdicts and tables. It
     follows the debugger and moves it.
     """
-    from loopscope_app.notebook.run_widget import RunWidget
+    from loopscope_app.notebook.widgets import RunWidget
 
     key = node_data or debugger
     widget = _WIDGETS.get(key)

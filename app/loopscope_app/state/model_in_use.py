@@ -1,4 +1,6 @@
-"""The open model of a session, its inputs, and its background comparison with its runtime."""
+"""The open model of a session: its inputs, its file, which may be watched for changes, and its
+background comparison with its runtime.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +20,8 @@ from loopscope.ir import graphs
 from loopscope.peers import ComparisonReport, Fates, against, runtime_of
 from loopscope.view import NodeData
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.state.model_cache import Age
+from loopscope_app.state.launch import LAUNCH
+from loopscope_app.state.model_cache import Age, age_of
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.uploads import Uploads
 
@@ -28,6 +32,8 @@ MOST_BYTES = 64 << 20
 """Largest model that is compared without a request, in nodes and in bytes of its constants."""
 OWN_LIMITS = loopscope.Limits(seconds=3.0, memory_bytes=1 << 28)
 RUNTIME_SECONDS = 20.0
+REST = 0.5
+"""Seconds without a change after which a watched file is opened again."""
 _one_at_a_time = threading.Lock()
 
 
@@ -138,6 +144,24 @@ class ModelInUse:
     refused: dict[str, str] = field(default_factory=dict[str, str])
     """Errors of typed inputs by input name; nothing runs until they are corrected."""
 
+    def note_file(self) -> None:
+        """Note the age of the watched file before it is opened."""
+        self.watched = _age_of_launched_file()
+
+    def file_has_changed(self) -> bool:
+        """Return True if the watched file differs from the one that was opened, and is not being
+        written.
+
+        A file that is being written changes from call to call, and is opened when it rests.
+        """
+        age, now = _age_of_launched_file(), time.monotonic()
+        if age != self.resting:
+            self.resting, self.rests_since = age, now
+        if self.watched is None:  # the same file was opened by another door
+            self.watched = age
+        rests = now - self.rests_since >= REST
+        return bool(age) and rests and age != self.watched
+
     @property
     def badges(self) -> dict[str, str]:
         """Short fates of loops and branches by static address; empty until they are known."""
@@ -149,3 +173,10 @@ class ModelInUse:
             for region in self.fates.regions
             if region.became != "not told"
         }
+
+
+def _age_of_launched_file() -> Age:
+    try:
+        return age_of(Path(LAUNCH.model))
+    except OSError:  # a writer replaces the file at this moment
+        return ()

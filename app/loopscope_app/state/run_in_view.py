@@ -95,7 +95,7 @@ class RunInView:
     """The last formula for the trace."""
     generation: int = 0
     """Part of the keys of widgets that start again with another model or input set."""
-    held_against_file: bool = False
+    difference_reported: bool = False
     """True once the finished run was compared with the file of its saved run."""
     gave_up: bool = False
     """True if the values were dropped and the user was not told yet."""

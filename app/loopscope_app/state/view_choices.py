@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from loopscope.ir import is_trace
 from loopscope_app.describe.gradients import has_gradient
-from loopscope_app.state import compare_choice
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import place, widget
 
@@ -82,6 +81,54 @@ class Look:
         return int(widget(f"{self.key}_shows") or 0)
 
 
+COMPARE_KIND = "compare_kind"
+"""The widget for the kind of the other run."""
+INPUTS, RUNTIME, ROUNDED, MODEL, SOURCE = COMPARE_KINDS = (
+    "inputs",
+    "runtime",
+    "precision",
+    "model",
+    "source",
+)
+"""Other inputs, the model's runtime, lower precision, another model, the source program."""
+COMPARE_WITH = "compare_with"
+"""The widget for the inputs of the other run: the name of a set, or a value below."""
+BEFORE, UNCHANGED = "", "\n"
+"""The previous inputs, and the current inputs without values set by hand; both are not names."""
+ROUNDED_PATTERN, ROUNDED_TYPE = "compare_round_what", "compare_round_to"
+"""The widgets for the rounded values and for their type."""
+SOURCE_WHERE = "compare_source_where"
+"""The widget for the location of the source program."""
+SOURCE_CODE = "compare_source_code"
+"""The widget for the code that confirms that the source program may run."""
+COMPARE_SHOWN = "compare_shown"
+"""The widget for the part of the differences that is shown."""
+TABLE, BY_ITERATION, VALUES, STRUCTURE = COMPARE_PARTS = (
+    "Table",
+    "By iteration",
+    "Both values",
+    "Structure",
+)
+"""The parts: first differences, errors of all iterations, both sides of a value, operations that
+only one of two models has.
+"""
+COMPARE_SIDES = "compare_sides"
+"""The widget for the number of canvases."""
+ONE_CANVAS, BOTH_CANVASES = "One canvas", "Side by side"
+COMPARE_LOOP = "compare_drift_of"
+"""The widget for the loop whose values the picture of a drift shows."""
+COMPARE_WIDGETS = (
+    COMPARE_KIND,
+    COMPARE_WITH,
+    ROUNDED_PATTERN,
+    ROUNDED_TYPE,
+    SOURCE_WHERE,
+    COMPARE_SHOWN,
+    COMPARE_SIDES,
+    COMPARE_LOOP,
+)
+"""Widgets that keep their values while another view or a long run is shown."""
+
 HIDDEN, SHOWN = "", "shown"
 DOCK = Look("tab", "dock_tab", ("Iterations", "Node", "Code", "Setup"))
 """Tabs of the dock."""
@@ -98,13 +145,11 @@ FORMULA = Look("formula", "formula_shown", (HIDDEN, SHOWN))
 ORIGIN = Look("origin", "origin_shown", (HIDDEN, SHOWN))
 """The origin of the value on the page of a node."""
 TIMELINE = Look("timeline", "timeline_of", ("Steps", "Schedule", "Clock", "Cost"))
-COMPARED = Look("with", compare_choice.KIND, compare_choice.KINDS)
+COMPARED = Look("with", COMPARE_KIND, COMPARE_KINDS)
 """Kinds of the other run in Compare."""
-DIFFERENCES = Look("differences", compare_choice.SHOWN, compare_choice.PARTS)
+DIFFERENCES = Look("differences", COMPARE_SHOWN, COMPARE_PARTS)
 """Parts of the differences in Compare."""
-CANVASES = Look(
-    "canvases", compare_choice.SIDES, (compare_choice.ONE_CANVAS, compare_choice.BOTH_CANVASES)
-)
+CANVASES = Look("canvases", COMPARE_SIDES, (ONE_CANVAS, BOTH_CANVASES))
 """Canvases of Compare: the run here, or both runs."""
 CLOCK_OF = "clock_of"
 """The widget for the source of times: the model's runtime, or our steps."""
@@ -122,7 +167,7 @@ LOOKS = (
     CANVASES,
 )
 
-KEPT = (*(look.key for look in LOOKS), *compare_choice.WIDGETS, CLOCK_OF)
+KEPT = (*(look.key for look in LOOKS), *COMPARE_WIDGETS, CLOCK_OF)
 """Keys of widgets that keep their values while another view or a long run hides them."""
 
 

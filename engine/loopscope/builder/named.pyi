@@ -1,5 +1,5 @@
 # Written by `python -m loopscope.builder.stub` from the catalogue of operations; not by hand.
-"""One method per operation; what each takes and gives."""
+"""One method per operation, with its inputs, attributes and outputs."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -12,7 +12,7 @@ from loopscope.builder.tensor import Tensor
 from loopscope.ir.shape import Dimension, PartialShape
 
 Value = Tensor | ArrayLike
-"""A tensor of the graph, or what becomes a constant: numbers, lists, arrays."""
+"""A tensor of the graph, or numbers, lists and arrays, which become a constant."""
 Shape = PartialShape | str | Iterable[int | Dimension | None]
 
 class NamedOperations(Operations):

@@ -94,7 +94,8 @@ def align_leaves(like: Any, structure: Any, what: str) -> list[Leaf]:
     """Return the leaves of ``structure``, in the order and with the paths of ``like``. A leaf of
     ``like`` may be any structure in ``structure``.
 
-    ``BuildError`` if the structures differ. Lists and tuples are interchangeable.
+    ``BuildError`` if the structures differ; ``what`` names ``structure`` in its message. Lists and
+    tuples are interchangeable.
     """
     result: list[Leaf] = []
     _align(like, structure, "", what, result)
@@ -136,9 +137,7 @@ def pair_parts(
 
 
 def matches(like: Any, structure: Any) -> bool:
-    """Return True if two structures are equal down to the leaves of the first, and these are leaves
-    in the second.
-    """
+    """Return True if both structures have the same parts, down to the same leaves."""
     try:
         return all(_parts(leaf.value) is None for leaf in align_leaves(like, structure, ""))
     except BuildError:
@@ -182,7 +181,7 @@ def check_signature(count: int, values: str, caller: str, **arguments: object) -
     for name, function in arguments.items():
         try:
             signature = inspect.signature(function)  # type: ignore[arg-type]  # it is callable
-        except (TypeError, ValueError):  # those of C need not say
+        except (TypeError, ValueError):  # functions written in C may have no signature
             continue
         try:
             signature.bind(*range(count))
@@ -207,7 +206,7 @@ def call(function: Callable[..., Any], structure: Any, values: Any) -> Any:
 
 def argument_names(structure: Any, function: Callable[..., Any], skip: int = 0) -> list[str]:
     """Return names for the values of a structure, from the function's argument names and the fields
-    below them.
+    below them. The first ``skip`` arguments of the function are not for the structure.
     """
     try:
         arguments = [

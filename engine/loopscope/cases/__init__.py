@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loopscope.cases.case import (
     FILES,
+    RUNTIMES,
     Case,
     code_span,
     cut_folder,
@@ -30,6 +31,7 @@ from loopscope.cases.runner_script import Goal
 
 __all__ = [
     "FILES",
+    "RUNTIMES",
     "Candidate",
     "Case",
     "Difference",

@@ -36,6 +36,7 @@ from loopscope.ops import stored
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Role
 from loopscope.ops.dialect import catalogue_for
+from loopscope.peers.other_runtimes import PACKAGES
 from loopscope.replaced_file import replaced_file
 from loopscope.transform.cut import addresses, part_of, with_iterations
 from loopscope.transform.extract import with_values
@@ -163,10 +164,8 @@ def _in_iteration(model: Model, prefix: str, iteration: int) -> str:
 
 FILES = {"onnx": "model.onnx", "openvino": "model.xml"}
 """Name of the model file in a folder, by dialect."""
-RUNTIMES: Mapping[str, Literal["onnxruntime", "openvino"]] = {
-    "onnx": "onnxruntime",
-    "openvino": "openvino",
-}
+RUNTIMES = PACKAGES
+"""Runtime that runs the model of a folder, by dialect."""
 _VALUES_MODULE = "onnxruntime_values.py"
 _TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
@@ -191,11 +190,12 @@ def write_case(
     tolerance: float = peers.TOLERANCE,
     runtime: Literal["onnxruntime", "openvino"] | None = None,
 ) -> list[Path]:
-    """Write ``model.onnx`` (or ``model.xml`` and ``model.bin``), ``inputs.npz``, ``expected.npz``,
-    ``run.py`` and ``README.md``; return the files.
+    """Write ``model.onnx`` (or ``model.xml`` and ``model.bin``), ``inputs.npz``, ``run.py`` and
+    ``README.md``; return the files.
 
-    The folder is created. ``runtime`` is that of the script; by default ONNX Runtime for ONNX and
-    OpenVINO for IR. Raise ``WriteError`` if the model cannot be written.
+    ``expected.npz`` is written if ``goal`` is ``compare`` or ``test``. The folder is created.
+    ``runtime`` is that of the script; by default ONNX Runtime for ONNX and OpenVINO for IR. Raise
+    ``WriteError`` if the model cannot be written.
     """
     refuse_folder(folder, case.model)
     path = Path(folder)

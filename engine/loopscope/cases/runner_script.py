@@ -84,11 +84,15 @@ TOLERANCE = {tolerance!r}
 def difference(expected, actual):
     """Return a description of the first difference; empty if the values agree."""
     if isinstance(expected, list):
-        if not isinstance(actual, list) or len(expected) != len(actual):
-            return "another number of elements"
+        if not isinstance(actual, list):
+            return f"expected a list of {{len(expected)}} elements, got a {{type(actual).__name__}}"
+        if len(expected) != len(actual):
+            return f"expected {{len(expected)}} elements, got {{len(actual)}}"
         return next(filter(None, map(difference, expected, actual)), "")
     if expected is None or actual is None:
-        return "" if expected is actual else "only one of them has a value"
+        if expected is actual:
+            return ""
+        return "expected no value, got one" if expected is None else "expected a value, got none"
     expected, actual = np.asarray(expected), np.asarray(actual)
     if expected.shape != actual.shape:
         return f"expected shape {{list(expected.shape)}}, got {{list(actual.shape)}}"
@@ -153,9 +157,10 @@ def script(
 ) -> str:
     """Return a Python script that runs a model file with ``inputs.npz``.
 
-    The script contains no name of the model. It exits with 1 if an output differs from
-    ``expected.npz``, contains NaN, or if the model fails. ``has_special_values`` uses the module
-    ``onnxruntime_values`` beside the script for values that numpy has no type for.
+    No name inside the model becomes part of the script. ``goal`` decides when it exits with 1: if
+    an output differs from ``expected.npz``, contains NaN, or if the model fails.
+    ``has_special_values`` uses the module ``onnxruntime_values`` beside the script for values that
+    numpy has no type for.
     """
     head = _HEAD.format(title=title, package=runtime)
     if runtime == "openvino":

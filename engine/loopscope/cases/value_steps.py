@@ -22,7 +22,10 @@ _SEED = 0
 
 
 def shorten_axes(search: ReductionSearch) -> None:
-    """Shorten all axes of one length together, the longest first: to 1, 2, half the length."""
+    """Shorten all axes of one length together, the longest first.
+
+    The lengths 1, 2, 3 and half the length are tried in ascending order.
+    """
     lengths = sorted(_lengths(search.best), reverse=True)
     for length in lengths:
         for shorter in sorted({1, 2, 3, length // 2} - {0}):
@@ -97,7 +100,10 @@ def _with_constant(model: Model, node: Node, array: np.ndarray) -> Node:
 
 
 def randomise_weights(search: ReductionSearch) -> None:
-    """Replace float constants by random numbers of the same magnitude: all, or else each."""
+    """Replace float constants by random numbers of the same magnitude.
+
+    All are replaced together if the fault remains, else one after the other.
+    """
     weights = {
         (place.address, node.id): node
         for place in graphs(search.best.model)

@@ -75,7 +75,7 @@ def bindings(
         }
     if before is None:
         return known
-    reset_layers = given_anew(body)
+    reset_layers = per_iteration_parameters(body)
     for edge in {edge.to_layer: edge for edge in reversed(body.back_edges)}.values():
         if (
             edge.to_layer in known
@@ -86,7 +86,7 @@ def bindings(
     return {layer: widen(before.parameters[layer], new) for layer, new in known.items()}
 
 
-def given_anew(body: Body) -> frozenset[LayerId]:
+def per_iteration_parameters(body: Body) -> frozenset[LayerId]:
     """Return the Parameters that receive a slice or the iteration number in every iteration. A back
     edge to such a Parameter has no effect.
     """

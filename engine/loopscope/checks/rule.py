@@ -13,7 +13,7 @@ from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, Runtime, Severity
 from loopscope.checks.known import scalar_value
 from loopscope.checks.order import backwards
 from loopscope.checks.propagate import Propagated, propagate
-from loopscope.checks.region import given_anew, iterations, with_absent
+from loopscope.checks.region import iterations, per_iteration_parameters, with_absent
 from loopscope.errors import Where
 from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.constant import Constant
@@ -112,8 +112,8 @@ class CheckedRegion:
     """Graph that contains the node."""
     node: Node
     body: Body
-    within: PlacedGraph
-    """Graph of the body."""
+    body_place: PlacedGraph
+    """Graph of the body, with its place."""
 
     @property
     def part(self) -> str:
@@ -131,9 +131,9 @@ class CheckedRegion:
         return {entry.internal: entry for entry in reversed(self.body.inputs)}
 
     @cached_property
-    def given_anew(self) -> frozenset[LayerId]:
+    def per_iteration_parameters(self) -> frozenset[LayerId]:
         """Parameters that receive a slice or the iteration number in every iteration."""
-        return given_anew(self.body)
+        return per_iteration_parameters(self.body)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +214,7 @@ class Subject:
         )
 
     def constant(self, place: PlacedGraph, source: OutputRef | None) -> Constant | None:
-        """Return the constant that a tensor is a copy of, also through Convert and unchanged into
-        bodies.
+        """Return the constant of which a tensor is a copy, also through Convert and into bodies.
 
         The result is None for tensors that are computed, sliced or carried.
         """
@@ -236,23 +235,23 @@ class Subject:
         region = self._region_of.get(id(place.graph))
         if node is None or node.constant is not None or node.type != "Parameter" or region is None:
             return node
-        fed = [
+        entries = [
             entry
             for entry in region.body.inputs
             if entry.internal == node.id and entry.axis is None
         ]
         carried = any(edge.to_layer == node.id for edge in region.body.back_edges)
         outer = region.place.graph.sources.get(region.node.id, ())
-        handed = (
-            outer[fed[0].external]
-            if len(fed) == 1 and not carried and 0 <= fed[0].external < len(outer)
+        outer_source = (
+            outer[entries[0].external]
+            if len(entries) == 1 and not carried and 0 <= entries[0].external < len(outer)
             else None
         )
-        return self.origin(region.place, handed, types)
+        return self.origin(region.place, outer_source, types)
 
     @cached_property
     def _region_of(self) -> Mapping[int, CheckedRegion]:
-        return {id(region.within.graph): region for region in self.regions}
+        return {id(region.body_place.graph): region for region in self.regions}
 
     @cached_property
     def loops(self) -> tuple[CheckedRegion, ...]:
@@ -292,7 +291,7 @@ class Subject:
         addresses: set[str] = set()
         for region in self.regions:
             if region.place.address in addresses or self._is_dead(region):
-                addresses.add(region.within.address)
+                addresses.add(region.body_place.address)
         return frozenset(addresses)
 
     def _is_dead(self, region: CheckedRegion) -> bool:
@@ -330,4 +329,4 @@ class Subject:
 
     def parameter(self, region: CheckedRegion, layer: LayerId) -> Known:
         """Return the knowledge about a Parameter or Result of a body, over all its iterations."""
-        return self.propagated.output(region.within.address, layer)
+        return self.propagated.output(region.body_place.address, layer)

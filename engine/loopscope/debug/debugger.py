@@ -211,7 +211,7 @@ class Debugger(Run):
 
     def previous_iteration(self) -> Cursor:
         """Move to the beginning of the previous iteration; from the first iteration, to the loop
-        itself.
+        itself. Outside of loops, go back one step.
         """
         inner = next(
             (level for level in reversed(self.moment) if level.iteration is not None), None
@@ -266,7 +266,7 @@ class Debugger(Run):
         self._forward(lambda: self._is_at(target), target=target)
         if self.state in ("finished", "failed") and not self._is_at(target):
             raise AddressError(
-                f"the run never comes to {place}: it {self.state} after {self.steps:,} steps"
+                f"the run never reaches {place}: it {self.state} after {self.steps:,} steps"
             )
         return self.cursor
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.evaluate import BINARY, COMPARE, FUNCTIONS, UNARY, Evaluation, is_true
-from loopscope.errors import ExpressionError, shorten
+from loopscope.errors import ExpressionError, counted, shorten
 
 _MAX_CHARACTERS = 500
 _MAX_NODES = 200
@@ -82,9 +82,9 @@ class Expression:
             raise ExpressionError(f"{shorten(self.text)!r} has no value here: {error}") from error
 
     def over(self, counter: str) -> Expression:
-        """Return the expression with indexing by a counter replaced by other names.
+        """Return the expression with each name that is indexed by a counter replaced.
 
-        For the counter ``i``, ``total[i]`` looks up ``total``, ``total[i - 1]`` looks up
+        For the counter ``i``, ``total[i]`` looks up ``total``, and ``total[i - 1]`` looks up
         ``total@-1``. Other indices are unchanged.
         """
         transformer = _ShiftedNames(counter, list(self._quoted))
@@ -93,9 +93,7 @@ class Expression:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Return the names that an expression looks up; ``ExpressionError`` if it is outside the
-    language.
-    """
+    """Return the names that an expression looks up; ``ExpressionError`` if it does not parse."""
     return parse(text).names
 
 
@@ -134,9 +132,7 @@ class _ShiftedNames(ast.NodeTransformer):
 
 
 def parse(text: str) -> Expression:
-    """Return the expression of a typed text; ``ExpressionError`` names what is outside the
-    language.
-    """
+    """Return the expression of a typed text; ``ExpressionError`` names the unsupported part."""
     if len(text) > _MAX_CHARACTERS:
         raise ExpressionError(
             f"the expression has {len(text)} characters, at most {_MAX_CHARACTERS} are allowed"
@@ -201,18 +197,21 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
                     else "1 or 2 values"
                 )
                 hint = (
-                    f": {name}imum(one, other) takes two"
-                    if name in ("max", "min") and arguments
-                    else ""
+                    f": {name}imum(x, y) takes two" if name in ("max", "min") and arguments else ""
                 )
                 raise ExpressionError(
-                    f"{shorten(text)!r} gives {name} {len(arguments)} values, "
-                    f"and it takes {takes}{hint}"
+                    f"{shorten(text)!r} passes {counted(len(arguments), 'value')} to {name}, "
+                    f"expected {takes}{hint}"
                 )
+        case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
+            raise ExpressionError(
+                f"{shorten(text)!r} names an argument of {name}: expected {name}(x), "
+                "because functions apply to all elements"
+            )
         case ast.Call():
             raise ExpressionError(
-                f"{shorten(text)!r} calls what is not a function of the language: "
-                f"there are {', '.join(sorted(FUNCTIONS))}"
+                f"{shorten(text)!r} calls an unknown function: "
+                f"expected one of {', '.join(sorted(FUNCTIONS))}, such as max(x)"
             )
         case ast.Attribute(attr=name) if name in _ATTRIBUTES:
             return
@@ -225,7 +224,6 @@ def _allow(node: ast.AST, text: str, quoted: int) -> None:
             return
         case _:
             raise ExpressionError(
-                f"{shorten(text)!r} is outside the language: "
-                "it takes numbers, names, arithmetic, comparisons, and, or, not, "
-                "indexing and functions"
+                f"{shorten(text)!r} is not supported: expected numbers, names, arithmetic, "
+                "comparisons, and, or, not, indexing and functions"
             )

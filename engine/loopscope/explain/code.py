@@ -1,7 +1,7 @@
 """A model as code: a graph with all loops and branches as readable Python, with the node of each
 line.
 
-The text runs: with ``runnable_code`` it computes the same numbers. Only identifiers of letters,
+``runnable_code`` returns a file that computes the same numbers. Only identifiers of letters,
 digits and ``_``, numbers and quoted text from the model enter the code.
 """
 
@@ -61,17 +61,17 @@ def listing(plan: Plan, static: str = "main") -> Listing:
 
 
 def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray] = ()) -> Listing:
-    """Return the code as a complete Python file; it reads ``WEIGHTS`` from ``weights.npz``, which
-    stores ``weights``.
+    """Return the code as a complete Python file.
 
-    With ``inputs``, the file calls its function with them and prints the results. Raise
+    The file reads ``WEIGHTS`` from ``weights.npz``, to which the caller writes ``weights`` of the
+    result. With ``inputs``, the file calls its function with them and prints the results. Raise
     ``EngineError`` if bodies are nested too deeply for one function.
     """
     writer = _Writer(plan)
     body = writer.listing(static)
     if not body.complete:
         raise EngineError(
-            f"bodies of {static} lie more than {_MAX_DEPTH} deep: write them one by one"
+            f"bodies of {static} are nested more than {_MAX_DEPTH} deep: write them one by one"
         )
     named_inputs = {f"input_{number}": value for number, value in enumerate(inputs)}
     weights = {
@@ -100,9 +100,10 @@ def runnable_code(plan: Plan, static: str = "main", inputs: Sequence[np.ndarray]
 
 
 class _Writer:
-    """Writer of a graph's lines, as generators of lines and nested generators.
+    """Writer of the code of one graph.
 
-    An explicit stack of generators supports bodies deeper than Python's recursion limit.
+    Its methods yield lines, and generators of the lines of nested graphs. An explicit stack of
+    generators supports bodies deeper than Python's recursion limit.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -133,13 +134,13 @@ class _Writer:
         )
 
     def _function(self, program: Program) -> Iterator[_Lines]:
-        self.operands.meet(program)
-        name = self.operands.identifiers.give("_".join(program.address.split("/")[-2:]))
+        self.operands.add_graph(program)
+        name = self.operands.identifiers.unique("_".join(program.address.split("/")[-2:]))
         parameters = [self.operands.new(slot) for slot in program.parameters.values()]
         yield CodeLine(f"def {name}({', '.join(parameters)}):")
         for slot in self.plan.states:
             if slot in program.hidden:
-                self.operands.names[slot] = self.operands.identifiers.give("state")
+                self.operands.names[slot] = self.operands.identifiers.unique("state")
                 yield CodeLine(
                     f"    {self.operands.names[slot]} = {self.plan.fresh_values(0)[slot]}"
                 )
@@ -153,7 +154,7 @@ class _Writer:
         yield CodeLine(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
 
     def _graph(self, program: Program, depth: int) -> Iterator[_Lines]:
-        self.operands.meet(program)
+        self.operands.add_graph(program)
         for instruction in program.instructions:
             address = f"{program.address}/{instruction.label}"
             match instruction.region:
@@ -184,7 +185,7 @@ class _Writer:
         )
         symbol = instruction.symbol or (instruction.float_symbol if floats else "")
         if symbol:
-            return f"{targets[0]} = {symbol.format(*self.operands.of(instruction))}"
+            return f"{targets[0]} = {symbol.format(*self.operands.operand_texts(instruction))}"
         arguments = [self.operands.read(slot) for slot in instruction.inputs]
         keywords = (
             self._onnx_keywords(instruction) if self.is_onnx else _kernel_keywords(instruction)
@@ -211,7 +212,7 @@ class _Writer:
             f"onnx_kernel({node.type!r}, {node.opset!r})" if self.is_onnx else f"kernel({title!r})"
         )
         if expression not in self.kernels:
-            self.kernels[expression] = self.operands.identifiers.give(title)
+            self.kernels[expression] = self.operands.identifiers.unique(title)
         return self.kernels[expression]
 
     def _onnx_keywords(self, instruction: Instruction) -> dict[str, Any]:
@@ -250,7 +251,7 @@ class _Writer:
     def _branch(
         self, branch: Branch, outputs: tuple[Slot, ...], address: str, depth: int
     ) -> Iterator[_Lines]:
-        self.operands.meet(branch.program)
+        self.operands.add_graph(branch.program)
         pad = "    " * depth
         for parameter, source in branch.bindings:
             self.operands.names[parameter] = self.operands.read(source)
@@ -268,7 +269,7 @@ class _Writer:
     def _loop(self, region: LoopRegion, address: str, depth: int) -> Iterator[_Lines]:
         if region.kind == SEQUENCE_MAP:
             raise EngineError(f"{address}: a SequenceMap is not written as code")
-        self.operands.meet(region.program)
+        self.operands.add_graph(region.program)
         code = LoopCode(self.operands, region, address, depth)
         yield from code.opening()
         yield self._graph(region.program, depth + 1)

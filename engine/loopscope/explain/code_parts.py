@@ -98,16 +98,16 @@ class Identifiers:
             set(reserved) | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
         )
 
-    def give(self, name: str) -> str:
+    def unique(self, name: str) -> str:
         """Return a new identifier for a name in address spelling; long names are cut to their last
         words.
 
         >>> names = Identifiers()
-        >>> names.give("while/Add_3"), names.give("while.Add_3")
+        >>> names.unique("while/Add_3"), names.unique("while.Add_3")
         ('while_add_3', 'while_add_3_2')
-        >>> names.give("3 × x\\n"), names.give("if")
+        >>> names.unique("3 × x\\n"), names.unique("if")
         ('v_3_x', 'if_2')
-        >>> names.give("If_0_then_branch__Inline_0__%2Fdecoder%2Frnn%2FGather_2")
+        >>> names.unique("If_0_then_branch__Inline_0__%2Fdecoder%2Frnn%2FGather_2")
         'branch_inline_0_decoder_rnn_gather_2'
         """
         words = _NON_IDENTIFIER.sub("_", decode(name)[: 4 * _MAX_LENGTH]).strip("_").lower()
@@ -139,7 +139,7 @@ class Operands:
     def defaults(self) -> Defaults:
         return Defaults(self.plan)
 
-    def meet(self, program: Program) -> None:
+    def add_graph(self, program: Program) -> None:
         """Store label, address and type of every slot of a graph."""
         labels = {layer: label for label, layer in program.layer_of_label.items()}
         for (layer, output), slot in program.slots.items():
@@ -153,7 +153,7 @@ class Operands:
     def new(self, slot: Slot) -> str:
         """Return the identifier that a slot is assigned to."""
         if slot not in self.names:
-            self.names[slot] = self.identifiers.give(self.labels.get(slot, "value"))
+            self.names[slot] = self.identifiers.unique(self.labels.get(slot, "value"))
         return self.names[slot]
 
     def read(self, slot: Slot) -> str:
@@ -170,7 +170,7 @@ class Operands:
             )
         return self.new(slot)
 
-    def of(self, instruction: Instruction) -> list[str]:
+    def operand_texts(self, instruction: Instruction) -> list[str]:
         """Return the operands of an expression.
 
         Small constants become plain numbers if another operand determines their type.
@@ -192,7 +192,7 @@ class Operands:
         """Return the code for an attribute; a large tensor becomes a weight."""
         if not isinstance(value, np.ndarray) or fits_in_code(value):
             return attribute_text(value)
-        name = self.identifiers.give("value")
+        name = self.identifiers.unique("value")
         self.weights[name] = stored(value)
         return array_text(name, value)
 

@@ -47,9 +47,9 @@ class LoopCode:
         region, operands = self.region, self.operands
         for text in (*self._invariants(), *self._initial_values()):
             yield self._line(self.pad, text)
-        number = operands.identifiers.give("i")
+        number = operands.identifiers.unique("i")
         if region.condition is not None and not self._is_true(region.condition):
-            self._condition = operands.identifiers.give("go")
+            self._condition = operands.identifiers.unique("go")
             yield self._line(self.pad, f"{self._condition} = {operands.read(region.condition)}")
         counts = (
             region.counters or region.sliced or region.kind != LOOP or self._trips() != UNLIMITED
@@ -136,7 +136,7 @@ class LoopCode:
                 )
                 yield f"{name} = {initial}"
             else:
-                self._part_lists[number] = self.operands.identifiers.give(f"all_{name}")
+                self._part_lists[number] = self.operands.identifiers.unique(f"all_{name}")
                 yield f"{self._part_lists[number]} = []"
 
     def _iteration_source(self) -> str:
@@ -251,7 +251,7 @@ class LoopCode:
         """
         again = self.region.condition_result
         if again is not None and any(carried.parameter == again for carried in self.region.carried):
-            self._saved_condition = self.operands.identifiers.give("again")
+            self._saved_condition = self.operands.identifiers.unique("again")
             yield f"{self._saved_condition} = {self.operands.read(again)}"
         pairs = [
             (self.operands.new(carried.parameter), self.operands.read(carried.result))

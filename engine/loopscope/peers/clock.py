@@ -17,6 +17,7 @@ from loopscope.debug.inputs import Inputs, bind
 from loopscope.errors import EngineError
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.limits import Limits
+from loopscope.executor.machine.state import Failure
 from loopscope.executor.plan.plan import Program
 from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
@@ -53,12 +54,13 @@ def clock(
 
     The default is the model's own runtime, or our executor if that is not installed. Other runtimes
     run in a separate process, on one thread, twice; the second run counts. Raise ``EngineError`` if
-    the runtime is not installed, does not support the model, fails, or exceeds the time.
+    the runtime is not installed, does not support the model, fails, or exceeds ``seconds``. Our
+    executor times the steps that it runs in that time.
     """
     own: Runtime = "onnxruntime" if model.dialect == "onnx" else "openvino"
     chosen = runtime or (own if runtime_of(model) else "loopscope")
     if chosen == "loopscope":
-        return _clock_loopscope(model, inputs, stopped)
+        return _clock_loopscope(model, inputs, seconds, stopped)
     if chosen != own:
         raise EngineError(
             f"{chosen} does not run this model: {CALLED[model.dialect]} does, "
@@ -112,7 +114,7 @@ def _clock_openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]
             float(row["lasted"])
         )
     note = (
-        "OpenVINO tells nothing of what is inside loops and branches."
+        "OpenVINO does not report operations inside loops and branches."
         if any(node.bodies for node in place.graph.nodes)
         else ""
     )
@@ -123,17 +125,21 @@ def _clock_openvino(model: Model, runtime: str, rows: Sequence[Mapping[str, Any]
 # -- ours
 
 
-def _clock_loopscope(model: Model, inputs: Inputs, stopped: Callable[[], bool]) -> Clock:
+def _clock_loopscope(
+    model: Model, inputs: Inputs, seconds: float, stopped: Callable[[], bool]
+) -> Clock:
     """Return the time of each operation in a stepped run; an unwatched run executes loops
     faster.
     """
     # Warm up: the first run is slow, because it reads weights.
-    Debugger(model, inputs, limits=Limits(seconds=_WARM_SECONDS)).run()
+    warm_seconds = min(_WARM_SECONDS, seconds)
+    Debugger(model, inputs, limits=Limits(seconds=warm_seconds)).run()
     machine, steps = Debugger(model, inputs).machine, 0
+    deadline = time.perf_counter() + seconds
     rows: dict[str, Clocked] = {}
     iterations = _IterationTimes()
     with computing():
-        while machine.state == "paused" and steps < MOST_STEPS:
+        while machine.state == "paused" and steps < MOST_STEPS and time.perf_counter() < deadline:
             if steps % _STOP_CHECK_INTERVAL == 0 and stopped():
                 raise EngineError("the clock was stopped")
             frame = machine.frames[-1]
@@ -144,7 +150,10 @@ def _clock_loopscope(model: Model, inputs: Inputs, stopped: Callable[[], bool]) 
                 if open_frame.region is not None
             ]
             began = time.perf_counter()
-            machine.step()
+            try:
+                machine.step()
+            except Failure as failure:
+                raise EngineError(f"the run fails: {failure}") from None
             lasted = (time.perf_counter() - began) * 1e6
             steps += 1
             iterations.add(bodies, lasted)
@@ -159,7 +168,7 @@ def _clock_loopscope(model: Model, inputs: Inputs, stopped: Callable[[], bool]) 
                 ).add(lasted)
     note = "Times of stepping: unwatched, loops run faster here."
     if machine.state == "paused":
-        note = f"Only the first {MOST_STEPS:,} steps were timed. {note}"
+        note = f"Only the first {steps:,} steps were timed. {note}"
     return Clock(
         "Loopscope",
         sum(row.microseconds for row in rows.values()),

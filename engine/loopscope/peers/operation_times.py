@@ -117,7 +117,7 @@ class Clock:
         """
         first = max(self.operations, key=self._own, default=None)
         if first is None:
-            return f"{self.runtime} told of no operation."
+            return f"{self.runtime} reported no operation."
         own = self._own(first)
         part = f", {own / self.microseconds:.0%} of the run" if self.microseconds else ""
         times = f"in {first.runs:,} runs" if first.runs != 1 else "in one run"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,10 @@ from loopscope.peers.probes import Probe, ProbeCandidate
 from loopscope.write import write_model
 
 _PREFIX = "loopscope probe "
-PACKAGES = {"openvino": "openvino", "onnx": "onnxruntime"}
+PACKAGES: Mapping[str, Literal["onnxruntime", "openvino"]] = {
+    "openvino": "openvino",
+    "onnx": "onnxruntime",
+}
 """Python package of the runtime, by dialect."""
 CALLED = {"openvino": "OpenVINO", "onnx": "ONNX Runtime"}
 

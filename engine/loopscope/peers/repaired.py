@@ -14,9 +14,9 @@ from loopscope.ir.model import Model
 from loopscope.native.run_once import never
 from loopscope.peers.comparing import apart, counted, not_compared
 from loopscope.peers.differ import TOLERANCE
-from loopscope.peers.runtime_process import RuntimeName, RuntimeProcess, expect_installed
+from loopscope.peers.other_runtimes import PACKAGES
+from loopscope.peers.runtime_process import RuntimeProcess, expect_installed
 
-_RUNTIMES: dict[str, RuntimeName] = {"onnx": "onnxruntime", "openvino": "openvino"}
 _SEED = 1
 
 
@@ -68,9 +68,11 @@ def compare_repair(
 ) -> RepairComparison:
     """Run a model and its repaired form in Loopscope and in the runtime of its format.
 
-    Raise ``EngineError`` if one of them does not finish, or if the runtime is not installed.
+    ``seconds`` limits each run, and ``tolerance`` is relative to the largest magnitude of an
+    output. The runtime's process ends when ``stopped`` returns True. Raise ``EngineError`` if one
+    of them does not finish, or if the runtime is not installed.
     """
-    runtime = _RUNTIMES[before.dialect]
+    runtime = PACKAGES[before.dialect]
     expect_installed(runtime)
     limits = Limits(seconds=seconds)
     own = [_outputs(model, inputs, limits) for model in (before, after)]

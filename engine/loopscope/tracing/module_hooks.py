@@ -28,9 +28,11 @@ def trace_module(
 
     Each call of the submodule ``steps`` is one iteration of the loop ``loop``; ``auto`` is the
     module itself. The outputs of the submodules and the buffers whose names match one of
-    ``patterns``, such as ``layers.*.state``, are recorded. The default is the elements of all
-    module lists, such as the layers of a language model, or else the children of the module. With
-    ``generate`` of transformers, an iteration is a token. ``InputError`` if a name matches nothing.
+    ``patterns``, such as ``layers.*.state``, are recorded. The names of buffers are relative to
+    ``steps``. The default is the elements of the outermost module lists, such as the layers of a
+    language model, or else the children of the module. With ``generate`` of transformers, an
+    iteration is a token. ``InputError`` if ``steps`` is not a submodule, or if no submodule and no
+    buffer matches any of the patterns.
     """
     return ModuleTrace(module, steps, patterns, loop)
 
@@ -82,7 +84,8 @@ class ModuleTrace:
             )
         self._handles: list[Any] = []
         self._recorder: Recorder | IdleTrace = trace()
-        self._turn: Any = None
+        self._iteration: Any = None
+        """Context of the iteration that is open; None outside a call of the stepped module."""
 
     def __enter__(self) -> Self:
         self._recorder = trace()
@@ -106,8 +109,8 @@ class ModuleTrace:
         self._handles.clear()
 
     def _begin(self, module: Any, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> None:
-        self._turn = self._recorder.loop(self._loop)
-        self._turn.__enter__()
+        self._iteration = self._recorder.loop(self._loop)
+        self._iteration.__enter__()
         for name in _INPUTS:
             if _is_tensor(keywords.get(name)):
                 self._recorder.record(**{name: keywords[name]})
@@ -115,18 +118,18 @@ class ModuleTrace:
             self._recorder.record(input=inputs[0])
 
     def _end(self, module: Any, inputs: Any, output: Any) -> None:
-        if self._turn is None:
+        if self._iteration is None:
             return
         self._record("output", output)
         if self._buffers:
             buffers = dict(module.named_buffers())
             self._recorder.record(**{name: buffers[name] for name in self._buffers})
-        self._turn.__exit__(None, None, None)
-        self._turn = None
+        self._iteration.__exit__(None, None, None)
+        self._iteration = None
 
     def _hook(self, name: str) -> Callable[[Any, Any, Any], None]:
         def record(module: Any, inputs: Any, output: Any) -> None:
-            if self._turn is not None and module is not self._stepped:
+            if self._iteration is not None and module is not self._stepped:
                 self._record(name, output)
 
         return record

@@ -67,14 +67,14 @@ def repair(model: Model, codes: Collection[str] = REPAIRABLE) -> tuple[Model, tu
 
 
 def _same_region(model: Model, region: CheckedRegion) -> CheckedRegion:
-    return _loop_at(model, region.within.address.rpartition("/")[0])
+    return _loop_at(model, region.body_place.address.rpartition("/")[0])
 
 
 def _loop_at(model: Model, address: str) -> CheckedRegion:
     return next(
         region
         for region in Subject(model, CATALOGUE).iterating
-        if region.within.address.rpartition("/")[0] == address
+        if region.body_place.address.rpartition("/")[0] == address
     )
 
 
@@ -94,7 +94,7 @@ def _identity_repair(region: CheckedRegion) -> Repair:
     ]
     return Repair(
         OVERWRITTEN,
-        region.within.address.rpartition("/")[0],
+        region.body_place.address.rpartition("/")[0],
         f"An Identity is put between {', '.join(names)}.",
         "OpenVINO's CPU overwrites the first value before it copies it to the second.",
     )
@@ -128,7 +128,7 @@ def with_identities(model: Model, region: CheckedRegion) -> Model:
     results = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
     for parameter in overwritten_parameters(region):
         graph = _with_identity(graph, results[parameter])
-    return with_graph(model, region.within.address, graph)
+    return with_graph(model, region.body_place.address, graph)
 
 
 def _with_identity(graph: ModelGraph, result: LayerId) -> ModelGraph:

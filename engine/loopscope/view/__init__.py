@@ -3,7 +3,7 @@
 From a model to a picture::
 
     folding = default_folding(model)                # loopscope.view.folding: one box or several
-    view = graph_view(model, folding, root="main")  # loopscope.view.graph: nodes, frames and edges
+    view = graph_view(model, folding, root="main")  # loopscope.view.build: nodes, frames and edges
     dot = dot_text(view)                            # loopscope.view.dot: text for Graphviz
     overlay = overlay_at(run, view)                 # loopscope.view.overlay: moment of a run
     render(view, "svg")                             # loopscope.view.dot: a file through `dot`

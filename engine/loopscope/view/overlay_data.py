@@ -1,7 +1,8 @@
 """Data of an overlay, which restyles a picture at one moment of a run, and painters of marks.
 
 The data consists of statuses and marks. A painter returns the overlay with one kind of mark added.
-The cursor is at the box or frame that runs next; another one is in focus.
+The cursor is at the box or frame that runs next. The canvas scrolls to it, and at the end of the
+run to the one that ran last.
 """
 
 from __future__ import annotations
@@ -188,20 +189,18 @@ def breakpoint_boxes(view: GraphView, patterns: Collection[str]) -> list[ViewNod
 
 
 def time_heat(view: GraphView, times: Mapping[str, float]) -> dict[str, int]:
-    """Return the heat level of each box, 1 to ``HOTTEST``, by its share of the time of the slowest
-    box.
+    """Return the heat level of each box, 1 to ``HOTTEST``, relative to the slowest box.
 
-    Boxes that round to level 0 are left out.
+    ``times`` are shares of the run time by static address. Boxes that round to level 0 are left
+    out.
     """
-    seconds: dict[str, float] = {}
-    for address, duration in times.items():
+    shares: dict[str, float] = {}
+    for address, share in times.items():
         box = view.showing(address)
         if box is not None:
-            seconds[box.id] = seconds.get(box.id, 0.0) + duration
-    longest = max(seconds.values(), default=0.0)
-    levels = {
-        id: round(HOTTEST * duration / longest) for id, duration in seconds.items() if longest > 0
-    }
+            shares[box.id] = shares.get(box.id, 0.0) + share
+    largest = max(shares.values(), default=0.0)
+    levels = {id: round(HOTTEST * share / largest) for id, share in shares.items() if largest > 0}
     return {id: level for id, level in levels.items() if level}
 
 
@@ -219,10 +218,9 @@ def headers_with_badges(
 
 
 def cursor_boxes(run: Run, view: GraphView) -> tuple[str, str]:
-    """Return the ids of the next box or frame (empty at the end of the run) and of the one in
-    focus.
+    """Return two ids: the box or frame that runs next, and the one to which the canvas scrolls.
 
-    The one in focus is the next one, or at the end of the run the last one.
+    At the end of the run, the first is empty and the second is the box or frame that ran last.
     """
     next_id = _next(run, view)
     return next_id, next_id or _last(run, view)
@@ -240,9 +238,9 @@ def _next(run: Run, view: GraphView) -> str:
     static = view.place_of(cursor.address)
     if cursor.kind == "end":
         static, _, body = static.rpartition("/")
-        handed_out = view.node_of.get(f"{static}:0")
-        if body != "body" and handed_out is not None:
-            return handed_out.id
+        output_box = view.node_of.get(f"{static}:0")
+        if body != "body" and output_box is not None:
+            return output_box.id
     frame = view.frame_of.get(static)
     box = view.node_of.get(static) if frame is not None else view.showing(static)
     return box.id if box is not None else frame or ""

@@ -7,7 +7,7 @@ import pytest
 
 import loopscope
 from loopscope.view.build import graph_view
-from loopscope_app.actions.canvas_sync import LONGEST_SCOUT, run_of
+from loopscope_app.actions.canvas_sync import LONGEST_SCOUT, canvas_run
 from loopscope_app.canvas_event import MOST_WORDS, Move, StepReport, read_moves, read_report
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
@@ -26,7 +26,7 @@ def test_what_nobody_has_seen_yet_is_sent_ahead_and_the_user_stays(step: int) ->
         RunInView(stepped=debugger),
         CanvasView(prefetch_from=step + 1),
     )
-    run = run_of(session, graph_view(opened.model))
+    run = canvas_run(session, graph_view(opened.model))
     assert run is not None
     ahead = run.prefetch()
     assert ahead is not None

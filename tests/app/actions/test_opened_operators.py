@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
 from loopscope.ir.rt_info import opened_operators
-from loopscope_app.actions import opened_operators as opened_operators_actions
+from loopscope_app.actions import derived_models as opened_operators_actions
 from loopscope_app.state.user_session import UserSession
 from tests.app.browsing import open_address, place
 from tests.engine.transform.test_open_as_loop import document, stacked
@@ -98,4 +98,4 @@ def test_the_handle_of_a_box_opens_the_loop_in_place_and_folds_it(
 )
 def test_a_moment_inside_a_folded_loop_is_the_operator(moment: str, expected: str) -> None:
     model = stacked("first", "second")
-    assert opened_operators_actions._around(model, moment, "main/first") == expected
+    assert opened_operators_actions._moment_or_operator(model, moment, "main/first") == expected

@@ -16,7 +16,7 @@ import loopscope
 from loopscope.explain import iteration_matrix
 from loopscope.ops import NOT_KEPT
 from loopscope.run_file import saving
-from loopscope_app.describe.matrix_chart import chart_of
+from loopscope_app.describe.lane_chart import matrix_chart
 from loopscope_samples import sample
 from tests.app.components import sent, tabs
 from tests.engine.run_file.test_without_weights import dense
@@ -131,6 +131,6 @@ def test_what_is_not_kept_has_no_shape_in_a_matrix(
     assert any(
         cell is not None and cell.value is NOT_KEPT for row in found.rows for cell in row.cells
     )
-    assert not [lane.name for lane in chart_of(found)[0].lanes if lane.name == "shape"], (
+    assert not [lane.name for lane in matrix_chart(found)[0].lanes if lane.name == "shape"], (
         "every value keeps its shape"
     )

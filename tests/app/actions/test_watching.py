@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from loopscope.ir import graphs
 from loopscope.read import WeightsFile
 from loopscope_app.cli import main
-from loopscope_app.state import watched
+from loopscope_app.state import model_in_use
 from loopscope_app.state.launch import LAUNCH
 from loopscope_samples import FOLDER
 from tests.app.components import sent
@@ -28,7 +28,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(LAUNCH, "model", str(tmp_path / "model.xml"))
     monkeypatch.setattr(LAUNCH, "watch", True)
     monkeypatch.setattr(WeightsFile, "maps", False)
-    monkeypatch.setattr(watched, "REST", 0.0)
+    monkeypatch.setattr(model_in_use, "REST", 0.0)
     return tmp_path / "model.xml"
 
 
@@ -101,7 +101,7 @@ def test_shortened_weights_are_a_sentence_and_not_the_end_of_the_process(
 def test_a_file_that_still_changes_is_not_opened(
     opened: Visit, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "REST", 60.0)
+    monkeypatch.setattr(model_in_use, "REST", 60.0)
     app = opened()
     first = app.session_state["loopscope"].model.opened
     write(model, model.read_text("utf-8") + " ")

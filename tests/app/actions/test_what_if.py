@@ -18,14 +18,14 @@ import loopscope
 from loopscope.errors import InputError
 from loopscope.view.build import graph_view
 from loopscope_app.actions import what_if_changes
-from loopscope_app.actions.canvas_sync import run_of
+from loopscope_app.actions.canvas_sync import canvas_run
 from loopscope_app.describe.both_runs import Compared
 from loopscope_app.parts.inspector import what_if
-from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.open_model import open_sample
 from loopscope_app.state.run_in_view import RunInView
 from loopscope_app.state.user_session import CanvasView, UserSession
+from loopscope_app.state.view_choices import UNCHANGED
 from tests.app import browsing
 from tests.app.browsing import LONG
 from tests.app.components import sent, tabs
@@ -275,7 +275,7 @@ def test_what_is_sent_ahead_is_of_the_changed_run() -> None:
         RunInView(stepped=debugger, changes=changes),
         CanvasView(prefetch_from=5),
     )
-    run = run_of(session, graph_view(opened.model))
+    run = canvas_run(session, graph_view(opened.model))
     assert run is not None
     assert run.prefetch() is not None
     assert session.run.scout is not None

@@ -16,7 +16,7 @@ import pytest
 from loopscope.peers import against, drift_from_runtime
 from loopscope_app import cli
 from loopscope_app.command import compare, drift
-from loopscope_app.command.device_precision import rounding_suggestion
+from loopscope_app.command.compare import rounding_suggestion
 from tests.benchmarks import loop_models
 from tests.engine.read.onnx_models import read
 

@@ -151,6 +151,15 @@ MALFORMED = [
     ("[[test]]\nmodel = 'm'\ndrift = 0.1", "is not a drift"),
     ("[[test]]\nmodel = 'm'\ndrift = { at_most = 1 }", "is not a drift"),
     ("[[test]]\nmodel = 'm'\ndrift = { against = 'a', at_most = nan }", "is not a drift"),
+    ("[[test]]\nmodel = 'm'\ndrift = { round = 5, at_most = 1 }", "is not a drift"),
+    (
+        f"[[test]]\nmodel = 'm'\ndrift = {{ against = 'a', at_most = 1{'0' * 400} }}",
+        "is not a drift",
+    ),
+    (
+        f"[[test]]\nmodel = 'm'\niterations.x = 1{'0' * 400}",
+        "is not a bound, expected a whole number",
+    ),
     ("[[test]]\nmodel = 'm'\ncheck = 'fine'", "'fine' is not a level"),
     ("[[test]]\nmodel = 'm'\nfinite = false", "expected true"),
     ("[[test]]\nmodel = 7\nfinite = true", "expected a text"),

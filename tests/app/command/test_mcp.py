@@ -19,8 +19,7 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import ReadError
 from loopscope_app.cli import main
-from loopscope_app.command.agent_files import AllowedFiles
-from loopscope_app.command.agent_runs import AgentRuns
+from loopscope_app.command.agent_files import AgentRuns, AllowedFiles
 from loopscope_app.command.mcp import TOOLS, UNTRUSTED, server_of
 from loopscope_samples import FOLDER, sample
 
@@ -283,6 +282,7 @@ def test_a_run_ends_at_the_server_s_bounds(folder: Path) -> None:
             client, "run", model="endless/model.xml", inputs=f"endless/inputs/{name}"
         )
         assert told["state"] == "limit"
+        assert told["explained_left_out"] == 0
         first = told["explained"][0]["verdicts"][0]
         assert first["iterations"] <= 100
 

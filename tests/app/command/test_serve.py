@@ -49,7 +49,7 @@ def test_the_first_picture_waits_for_no_table_and_no_other_screen() -> None:
     code = (
         "import sys; from loopscope_app import visit; from loopscope_app.command import gate\n"
         "print(sorted({'pandas', 'scipy.special', 'openvino', 'onnxruntime', 'torch'} & "
-        "{*sys.modules}), [name for name in sys.modules if 'compare_screen' in name])"
+        "{*sys.modules}), [name for name in sys.modules if 'compare_view' in name])"
     )
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     result = subprocess.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import loopscope
@@ -69,6 +71,20 @@ def test_a_branch_that_did_not_run_is_not_counted() -> None:
     assert table is not None
     assert "18 MACs so far" in table.sentence
     assert sum(row.macs_in_run or 0 for row in table.rows) == 18
+
+
+def test_unknown_macs_have_their_own_reason() -> None:
+    debugger = loopscope.Debugger(looped(None), {"x": np.ones((5, 3), np.float32)})
+    table = cost_table(debugger, {})
+    assert table is not None
+    (row,) = (row for row in table.rows if row.name == "product")
+    reasons = {0: "they did not run", 4: "their shapes depend on the run"}
+    for runs, reason in reasons.items():
+        known, unknown = (replace(row.cost, macs=macs) for macs in (45, None))
+        rows = (replace(row, cost=known, runs=1), replace(row, cost=unknown, runs=runs))
+        assert replace(table, rows=rows).sentence.endswith(
+            f"MACs of 1 operation are unknown, because {reason}."
+        )
 
 
 def test_a_model_without_products_says_so() -> None:

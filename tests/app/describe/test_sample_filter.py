@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
+from loopscope_app.parts.gallery import (
+    Wanted,
+    control_flow_patterns,
+    frameworks,
+    lessons_of,
+    matching,
+)
 from loopscope_samples import samples
 
 ALL = samples()
@@ -46,12 +52,12 @@ def test_nothing_has_everything() -> None:
 
 
 def test_every_choice_leads_to_a_sample_and_no_choice_to_one_alone() -> None:
-    for pattern in patterns(ALL):
+    for pattern in control_flow_patterns(ALL):
         assert len(names(Wanted(pattern=pattern))) >= 1
-    for source in sources(ALL):
+    for source in frameworks(ALL):
         assert len(names(Wanted(source=source))) >= 2
     for lesson in lessons_of(ALL):
         assert len(names(Wanted(teaches=lesson))) >= 2
-    assert max(len(patterns(ALL)), len(sources(ALL)), len(lessons_of(ALL))) <= 10, (
+    assert max(len(control_flow_patterns(ALL)), len(frameworks(ALL)), len(lessons_of(ALL))) <= 10, (
         "a list that is read at a glance"
     )

@@ -14,8 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import loopscope
 from loopscope.view import overlay_at
-from loopscope_app.notebook.graph_widget import GraphWidget
-from loopscope_app.notebook.run_widget import RunWidget
+from loopscope_app.notebook.widgets import GraphWidget, RunWidget
 from loopscope_samples import sample
 
 HOST = """<!doctype html><head>{head}</head>

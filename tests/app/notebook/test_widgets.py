@@ -16,8 +16,7 @@ import pytest
 
 import loopscope
 from loopscope.debug.debugger import Listeners
-from loopscope_app.notebook.graph_widget import GraphWidget
-from loopscope_app.notebook.run_widget import RunWidget
+from loopscope_app.notebook.widgets import GraphWidget, RunWidget
 from loopscope_samples import sample
 from tests.app import hostile
 
@@ -144,7 +143,7 @@ def test_a_dot_switches_its_breakpoints(shown: RunWidget) -> None:
 def test_what_was_not_computed_is_sent_ahead_without_computing_it_in_the_debugger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("loopscope_app.notebook.run_widget.SECONDS", 10.0)  # on a busy machine
+    monkeypatch.setattr("loopscope_app.notebook.widgets.SECONDS", 10.0)  # on a busy machine
     debugger = loopscope.Debugger(collatz(), [3])
     widget = RunWidget(debugger)
     sent: list[Any] = []

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope.view import search
 from loopscope_app.describe import input_parsing
-from loopscope_app.parts.frame import finder
+from loopscope_app.parts.frame import header
 from loopscope_app.state import open_model
 from tests.app.browsing import open_sample
 from tests.app.components import sent
@@ -138,7 +138,7 @@ def test_search_finds_what_any_form_means_first(form: str) -> None:
 
 
 def test_the_finder_says_where_in_words() -> None:
-    row = finder._row(search(MODEL, STATE)[0], "")
+    row = header._hit_row(search(MODEL, STATE)[0], "")
     assert (row["where"], row["why"]) == ("layers.1/mamba › for_each_token", "by address")
 
 

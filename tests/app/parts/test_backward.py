@@ -19,7 +19,7 @@ from loopscope_app.actions import gradients
 from loopscope_app.describe.gradients import Backward, sources, targets, usual_sources
 from loopscope_app.links.codec import written
 from loopscope_app.links.current_link import current_link
-from loopscope_app.parts.run_views.adjoint_view import chart_of
+from loopscope_app.parts.run_views.gradients_view import chart_of
 from loopscope_app.state.background_run import Differentiating, Running
 from loopscope_app.state.open_model import Opened, open_sample, with_gradient
 from loopscope_app.state.user_session import UserSession

@@ -37,7 +37,7 @@ def test_the_runtime_is_measured_and_a_strip_goes_to_its_iteration(page: Page, s
         page, server, "linear_attention", step="9999", view="performance", timeline="clock"
     )
     page.locator(".st-key-clock_measure button").first.click()
-    expect(page.get_by_text("OpenVINO tells nothing of what is inside loops")).to_be_visible(
+    expect(page.get_by_text("OpenVINO does not report operations inside loops")).to_be_visible(
         timeout=LONG
     )
     page.locator(".st-key-clock_of").click()

@@ -13,14 +13,13 @@ import loopscope
 from loopscope import builder
 from loopscope.comparison import drift
 from loopscope.peers import ComparisonReport, ValueDifference
-from loopscope_app.describe.both_runs import Drifted
-from loopscope_app.describe.counterparts import ABSENT, counterpart, name_here
+from loopscope_app.describe.both_runs import ABSENT, Drifted, counterpart, name_here
 from loopscope_app.describe.differences import headline, lines_of, same_value
 from loopscope_app.describe.loop_execution import branches, iteration_count
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.describe.tape_pair import MOST_COLUMNS, chart_of, column_of
-from loopscope_app.state.compare_choice import INPUTS, RUNTIME
 from loopscope_app.state.model_in_use import Agreement
+from loopscope_app.state.view_choices import INPUTS, RUNTIME
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 

@@ -14,8 +14,8 @@ from loopscope import builder
 from loopscope.comparison import Spot
 from loopscope.transform.rounding import rounded
 from loopscope_app.describe.node_index import places
-from loopscope_app.parts.inspector.node_menu import patterns
-from loopscope_app.state.compare_choice import MODEL, ROUNDED, RUNTIME
+from loopscope_app.parts.inspector.node_page import patterns
+from loopscope_app.state.view_choices import MODEL, ROUNDED, RUNTIME
 from loopscope_samples import FOLDER
 from tests.app.browsing import LONG, open_sample, place
 from tests.app.components import sent

@@ -12,7 +12,7 @@ import loopscope
 from loopscope import Debugger, builder
 from loopscope.builder import ops
 from loopscope_app.describe.signatures import bindings
-from loopscope_app.parts.frame import finder
+from loopscope_app.parts.frame import header
 from loopscope_app.state import open_model
 from loopscope_app.state.model_in_use import ModelInUse
 from loopscope_app.state.run_in_view import RunInView
@@ -30,11 +30,16 @@ def session() -> UserSession:
 
 
 def found(session: UserSession, asked: str | None) -> list[dict[str, str]]:
-    return cast(list[dict[str, str]], finder.message(session, asked)["hits"])
+    return cast(list[dict[str, str]], header.finder_message(session, asked)["hits"])
 
 
 def test_a_closed_finder_computes_nothing(session: UserSession) -> None:
-    assert finder.message(session, None) == {"hits": [], "foot": "", "asked": None, "picked": 0}
+    assert header.finder_message(session, None) == {
+        "hits": [],
+        "foot": "",
+        "asked": None,
+        "picked": 0,
+    }
 
 
 def test_before_typing_all_control_flow_is_listed(session: UserSession) -> None:
@@ -74,7 +79,7 @@ def test_nodes_are_found(session: UserSession, asked: str, address: str, why: st
 
 
 def test_nothing_found_is_a_sentence(session: UserSession) -> None:
-    told = finder.message(session, "zebra")
+    told = header.finder_message(session, "zebra")
     assert told["hits"] == []
     assert "zebra" in str(told["foot"])
 
@@ -86,7 +91,7 @@ def test_numbers_in_names_are_in_their_order_and_all_that_was_found_is_counted()
         value = ops.relu(value)
     model = graph.model({"y": value})
     opened = open_model.Opened("", "chain", model, loopscope.check(model), {})
-    told = finder.message(UserSession(ModelInUse(opened=opened)), "relu")
+    told = header.finder_message(UserSession(ModelInUse(opened=opened)), "relu")
     assert [one["name"] for one in cast(list[dict[str, str]], told["hits"])][:4] == [
         "ReLU",
         "ReLU_1",
@@ -101,7 +106,7 @@ def test_numbers_in_names_are_in_their_order_and_all_that_was_found_is_counted()
     [None, 3, {}, {"open": True}, {"open": True, "text": 5}, {"open": False, "text": "word"}],
 )
 def test_what_the_browser_sends_is_not_trusted(data: object) -> None:
-    assert finder.read_ask(data) is None
+    assert header.read_finder_text(data) is None
 
 
 @pytest.mark.parametrize(
@@ -117,8 +122,8 @@ def test_what_the_browser_sends_is_not_trusted(data: object) -> None:
     ],
 )
 def test_nor_is_what_it_has_chosen(data: object) -> None:
-    assert finder.read_pick(data) is None
+    assert header.read_finder_pick(data) is None
 
 
 def test_a_long_text_is_cut() -> None:
-    assert len(finder.read_ask({"open": True, "text": "x" * 10_000}) or "") == 200
+    assert len(header.read_finder_text({"open": True, "text": "x" * 10_000}) or "") == 200

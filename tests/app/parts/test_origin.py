@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from loopscope.explain.provenance import provenance
 from loopscope_app.describe.node_index import moment_of
-from loopscope_app.parts.inspector import origin, value_history
+from loopscope_app.parts.inspector import origin, value
 from tests.app.components import sent
 from tests.engine.explain.runs import finished
 
@@ -110,4 +110,4 @@ def test_the_inspector_tells_the_difference_to_another_iteration(opened: Visit) 
     ],
 )
 def test_the_largest_changes(before: np.ndarray, now: np.ndarray, expected: list[object]) -> None:
-    assert value_history.largest(before, now) == expected
+    assert value.largest_changes(before, now) == expected

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import loopscope
 from loopscope.peers.source.program import SourceRun
-from loopscope_app.state.compare_choice import SOURCE
+from loopscope_app.state.view_choices import SOURCE
 from tests.app.components import sent
 from tests.app.screens.test_debugger import page_text
 from tests.engine.peers.sources.cases import TORCH, Case

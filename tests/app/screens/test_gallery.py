@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
-from loopscope_app.parts.panels import sample_cards
+from loopscope_app.parts import gallery
 from loopscope_app.state.launch import LAUNCH
 from loopscope_samples import FOLDER, SECTIONS, sample_traces, samples
 from tests.app.browsing import LONG
@@ -210,7 +210,7 @@ def test_a_choice_leaves_the_samples_that_have_it(opened: Visit) -> None:
     "data", [None, 3, {"text": 3, "emptied": 0}, {"text": "x"}, {"text": "x", "emptied": 1}]
 )
 def test_what_the_browser_sends_is_looked_at(data: object) -> None:
-    assert sample_cards.read_words(data, 0) == ""
+    assert gallery.read_words(data, 0) == ""
 
 
 @pytest.mark.browser

@@ -272,5 +272,5 @@ def test_breakpoints_and_watches_see_what_was_set() -> None:
     debugger.run()
     assert debugger.seek(0).step == 0
     assert debugger.run().address == "main/outer[1]/body/above"
-    with pytest.raises(EngineError, match="never comes to"):
+    with pytest.raises(EngineError, match="never reaches"):
         debugger.seek("main/outer[9]/body/above")

@@ -154,7 +154,7 @@ def test_seek_by_number_and_address() -> None:
     assert d.seek(10**6).kind == "finished"
     with pytest.raises(AddressError, match="before the beginning"):
         d.seek(-1)
-    with pytest.raises(AddressError, match=r"never comes to main/outer\[7\]/body/above"):
+    with pytest.raises(AddressError, match=r"never reaches main/outer\[7\]/body/above"):
         d.seek("main/outer[7]/body/above")
     with pytest.raises(AddressError, match=r"no 'abuve'.*'above'"):
         d.seek("main/outer[0]/body/abuve")

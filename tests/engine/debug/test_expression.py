@@ -402,11 +402,13 @@ def test_no_expression_makes_an_array_that_is_much_larger_than_what_it_reads() -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("max()", r"gives max 0 values, and it takes 1 value$"),
-        ("max(v, 0)", r"gives max 2 values, and it takes 1 value: maximum\(one, other\) takes two"),
-        ("abs(1, 2, 3)", "gives abs 3 values, and it takes 1 value$"),
-        ("maximum(v)", "gives maximum 1 values, and it takes 2 values"),
-        ("round(s, 1, 2)", "gives round 3 values, and it takes 1 or 2 values"),
+        ("max()", r"passes 0 values to max, expected 1 value$"),
+        ("max(v, 0)", r"passes 2 values to max, expected 1 value: maximum\(x, y\) takes two"),
+        ("abs(1, 2, 3)", "passes 3 values to abs, expected 1 value$"),
+        ("maximum(v)", "passes 1 value to maximum, expected 2 values"),
+        ("round(s, 1, 2)", "passes 3 values to round, expected 1 or 2 values"),
+        ("max(v, axis=0)", r"names an argument of max: expected max\(x\)"),
+        ("v.sum()", "calls an unknown function: expected one of abs, "),
     ],
 )
 def test_functions_say_how_many_values_they_take(text: str, message: str) -> None:

@@ -125,7 +125,7 @@ REFUSED = {
     ),
     "a word beyond the table": (
         Case("EmbedLayerNormalization", [WORDS + 3, None, *TABLES[:2], None, ROW, ROW]),
-        "the table has 5 rows",
+        "expected 0 to 4",
     ),
     "a gamma of another length than the tables": (
         Case("EmbedLayerNormalization", [WORDS, None, *TABLES[:2], None, reals(7), reals(7)]),
@@ -133,7 +133,7 @@ REFUSED = {
     ),
     "segments without a table": (
         Case("EmbedLayerNormalization", [WORDS, SEGMENTS, *TABLES[:2], None, ROW, ROW]),
-        "segments come with their table",
+        "segments with their table or neither",
     ),
 }
 

@@ -11,6 +11,10 @@ import pytest
 
 import loopscope
 from loopscope.errors import EngineError
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.declare import Known
+from loopscope.ops.microsoft.quantized_products import infer_q_gemm
 from tests.engine.ops.microsoft_nodes import Case
 from tests.engine.ops.quantized_nodes import Dice, number
 
@@ -258,7 +262,7 @@ REFUSED = {
             "QGemm",
             [ROWS, ONE, number(0, np.uint8), COLUMNS, ONE, number(0, np.int8), _DICE.sums(3)],
         ),
-        r"the third shape is \[3\]",
+        r"the third matrix has shape \[3\]",
     ),
     "weights of another size": (
         Case(
@@ -285,3 +289,28 @@ REFUSED = {
 def test_what_does_not_fit_is_told(case: Case, problem: str) -> None:
     with pytest.raises(EngineError, match=problem):
         case.here()
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "expected"),
+    [
+        (None, None, ElementType.F32),
+        (ElementType.F32, None, ElementType.F32),
+        (ElementType.F32, ElementType.U8, ElementType.U8),
+        (None, ElementType.U8, None),
+    ],
+)
+def test_the_type_of_a_gemm(
+    scale: ElementType | None, zero: ElementType | None, expected: ElementType | None
+) -> None:
+    matrix, single = PartialShape.of((3, 3)), PartialShape.of(())
+    inputs = [
+        Known(ElementType.U8, matrix),
+        Known(ElementType.F32, single),
+        Known(ElementType.U8, single),
+    ] * 2
+    optional = [Known(), Known(scale, single), Known(zero, single)]
+    while optional and optional[-1].element_type is None:
+        optional.pop()
+    (product,) = infer_q_gemm([*inputs, *optional], {"transA": 0, "transB": 0})
+    assert (product.element_type, product.shape) == (expected, matrix)

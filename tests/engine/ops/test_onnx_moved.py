@@ -448,7 +448,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "a filling for another batch": (
         ("Attention", 24, [*_heads(3, 3, 4, 6), None, None, None, np.array([4, 6, 1])], {}, 1),
-        "nonpad_kv_seqlen counts the keys of 2 batches",
+        r"nonpad_kv_seqlen: expected shape \[2\] and no past",
     ),
     "a region without corners": (
         (

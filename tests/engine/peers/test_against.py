@@ -228,7 +228,7 @@ def test_what_cannot_be_compared_says_why(monkeypatch: pytest.MonkeyPatch) -> No
         nest(), feed, changes={"main/while[1]/body/Subtract": np.array([3, 3], np.float32)}
     )
     changed.run()
-    with pytest.raises(loopscope.EngineError, match="set by hand"):
+    with pytest.raises(loopscope.EngineError, match="whose values were edited"):
         against(changed, feed)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(loopscope.EngineError, match="install openvino: pip install openvino"):

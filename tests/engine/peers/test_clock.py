@@ -13,6 +13,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import loopscope
+from loopscope import builder
 from loopscope.errors import EngineError
 from loopscope.peers import clock, operation_times
 from loopscope.peers.operation_times import Clock, Clocked, Iterations
@@ -146,8 +147,19 @@ def test_the_time_of_a_loop_is_shared_out_where_it_is_known_of_what() -> None:
 def test_openvino_has_a_row_for_a_loop() -> None:
     found = clock(loopscope.read_model(FOLDER / "collatz" / "model.xml"), [27])
     assert found.operations[0].address == "main/while_not_one"
-    assert found.note == "OpenVINO tells nothing of what is inside loops and branches."
+    assert found.note == "OpenVINO does not report operations inside loops and branches."
     assert found.loops == ()
+
+
+def test_our_executor_stops_at_the_time_limit_and_reports_failures(nested: Path) -> None:
+    found = clock(loopscope.read_model(nested), INPUTS, runtime="loopscope", seconds=0.0)
+    assert found.note.startswith("Only the first 0 steps were timed.")
+    graph = builder.Graph("failing")
+    x, shape = graph.parameter("x", "f32", [3]), graph.parameter("shape", "i64", [2])
+    model = graph.model({"y": builder.ops.reshape(x, shape, special_zero=False)})
+    inputs = {"x": np.ones(3, np.float32), "shape": np.array([2, 2])}
+    with pytest.raises(EngineError, match="the run fails: "):
+        clock(model, inputs, runtime="loopscope")
 
 
 def test_our_executor_is_timed_step_by_step() -> None:

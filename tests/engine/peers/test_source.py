@@ -402,7 +402,7 @@ def test_a_framework_that_is_not_there_is_named_with_its_extra(
         ("import no_such_package\n", "No module named 'no_such_package'"),
         (
             "def make():\n    return 3\n",
-            "named_program:make gives a value of type int, which is not a program of torch or TensorFlow",
+            "named_program:make is a value of type int, expected a program of torch or TensorFlow",
         ),
         ("other = 1\n", "the module 'named_program' has no 'make'"),
         ("import torch_that_is_gone\n", "torch_that_is_gone"),

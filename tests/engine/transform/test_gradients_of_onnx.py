@@ -13,6 +13,7 @@ from onnx import parser
 
 import loopscope
 from loopscope.explain import walks_of
+from loopscope.finite_differences import in_double_precision
 from tests.engine.read.documents import NESTED_WEIGHTS, nested_loops
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
@@ -236,3 +237,20 @@ def test_axes_of_the_graph_around_a_scan(step: str, around: str) -> None:
     inputs = [np.random.default_rng(2).uniform(0.2, 0.9, (4, 3)).astype(np.float32), W]
     found = loopscope.check_gradient(_scan(step, around), inputs, "loss", ["x", "s0"])
     assert found.ok, found
+
+
+def test_finite_differences_compute_attention_in_f64() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (float[1,1,3,4] q, float[1,1,3,4] k, float[1,1,3,4] v) => (float[1,1,3,4] y) {
+            y = Attention<softmax_precision = 1>(q, k, v)
+        }
+    """
+    model = loopscope.read_model(parser.parse_model(text).SerializeToString())
+    random = np.random.default_rng(5)
+    q, k, v = random.standard_normal((3, 1, 1, 3, 4))
+    (found,) = loopscope.run(in_double_precision(model), {"q": q, "k": k, "v": v}).outputs
+    weights = np.exp(q @ k.swapaxes(-1, -2) / 2)
+    weights /= weights.sum(-1, keepdims=True)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, weights @ v, rtol=1e-14)

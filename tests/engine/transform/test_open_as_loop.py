@@ -207,3 +207,33 @@ def test_an_operator_without_a_derivative_is_advised_to_be_opened() -> None:
         loopscope.gradients(model, "y", "x")
     opened = loopscope.gradients(loopscope.open_as_loop(model), "y", "x")
     assert len(opened.outputs) == len(model.outputs) + 1
+
+
+def test_each_direction_has_its_own_alpha() -> None:
+    random = np.random.default_rng(3)
+    weights = [
+        numpy_helper.from_array(random.standard_normal((2, SIZE, SIZE)).astype(np.float32), name)
+        for name in ("w", "r")
+    ]
+    layer = helper.make_node(
+        "RNN",
+        ["x", "w", "r"],
+        ["y"],
+        name="layer",
+        hidden_size=SIZE,
+        direction="bidirectional",
+        activations=["LeakyRelu", "LeakyRelu"],
+        activation_alpha=[0.1, 0.7],
+    )
+    graph = helper.make_graph(
+        [layer],
+        "directions",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 1, SIZE])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 2, 1, SIZE])],
+        weights,
+    )
+    document = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+    model = loopscope.read_model(document.SerializeToString())
+    (expected,) = loopscope.run(model, X).outputs
+    (found,) = loopscope.run(loopscope.open_as_loop(model), X).outputs
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -210,7 +210,7 @@ def test_inputs_that_do_not_fit_are_refused(arguments: dict[str, Any], words: st
 
 
 def test_paths_of_another_model_are_refused() -> None:
-    with pytest.raises(AddressError, match="the runs are of another"):
+    with pytest.raises(AddressError, match="expected runs of this model"):
         specialise(onnx_model(RATES), taken=TakenPaths(1, {"main/no_if": True}))
 
 

@@ -142,6 +142,8 @@ def _movements(x: builder.Tensor) -> Mapping[str, Any]:
     }
     made |= {
         "one_updated": ops.scatter_update(x, 0, x[1], 0),
+        "last_updated": ops.scatter_update(x, [-1], x[:1] * 5, 0),
+        "computed_updated": ops.scatter_update(x, ops.shape_of(x)[:1] - 3, x[:1] * 5, 0),
         "column": ops.scatter_update(x, [1], x[:, :1], 1),
         "everywhere": ops.broadcast(2.5, [2, 2]),
     }

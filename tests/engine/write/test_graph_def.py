@@ -23,10 +23,14 @@ from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
 from loopscope.ir.address import nodes
-from loopscope.ir.model import Model, ModelGraph
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
+from loopscope.ir.shape import PartialShape
+from loopscope.transform.graph_edits import with_every_node
 from loopscope.write.tensorflow.graph_def import graph_def
 from loopscope.write.tensorflow.translations import RULES
+from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, branch, loop
 from tests.engine.write.graph_def_models import MODELS
 
 
@@ -68,6 +72,129 @@ def test_what_was_written_computes_the_same(name: str, ending: str, tmp_path: Pa
 def test_every_rule_is_in_a_model_here() -> None:
     there = {node.type for make in MODELS.values() for _, node in nodes(make()[0])}
     assert set(RULES) - there == {"Print", "After"}, "what shows or waits has tests of its own"
+
+
+def test_no_index_into_a_shape_is_negative() -> None:
+    """TensorFlow refuses a negative index of GatherV2, which OpenVINO accepts."""
+    graph = builder.Graph("negative")
+    x, indices = graph.parameter("x", "f32", [2, 3]), graph.parameter("indices", "i64", [2])
+    message = graph_def(graph.model({"y": ops.gather(x, indices, -1)}))
+    by_node = {node.name: node for node in message.node}
+    indexed = [node for node in message.node if node.op == "GatherV2" and "Shape" in node.input[0]]
+    places = [by_node[node.input[1].partition(":")[0]].attr["value"].tensor for node in indexed]
+    assert [np.frombuffer(place.tensor_content, np.int64).tolist() for place in places] == [[1]]
+
+
+def _declare_f32(node: Node) -> Node:
+    return _declare(node, F32)
+
+
+def _declare(node: Node, kind: ElementType) -> Node:
+    outputs = (replace(port, element_type=port.element_type or kind) for port in node.outputs)
+    return replace(node, outputs=tuple(outputs))
+
+
+@pytest.mark.parametrize(("repeats", "rank"), [([2], 3), ([3, 2, 1], 3), ([2, 1, 1, 1], 4)])
+def test_a_tile_has_a_repeat_for_each_axis(repeats: list[int], rank: int, tmp_path: Path) -> None:
+    """TensorFlow refuses another number of repeats, which OpenVINO accepts."""
+    values = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    graph = builder.Graph("tiled")
+    model = graph.model({"y": ops.tile(graph.parameter("x", "f32", values.shape), repeats)})
+    by_node = {node.name: node for node in graph_def(model).node}
+    (tile,) = (node for node in by_node.values() if node.op == "Tile")
+    multiples = by_node[tile.input[1].partition(":")[0]].attr["value"].tensor
+    assert multiples.tensor_shape.dim[0].size == rank
+    expected, written = (
+        by_name(model, {"x": values}),
+        by_name(again(model, tmp_path), {"x": values}),
+    )
+    np.testing.assert_array_equal(written["y"], expected["y"])
+
+
+def test_an_empty_order_reverses_the_axes(tmp_path: Path) -> None:
+    values = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    graph = builder.Graph("reversed")
+    x = graph.parameter("x", "f32", values.shape)
+    model = graph.model({"y": ops.transpose(x, np.zeros(0, np.int64))})
+    written = by_name(again(model, tmp_path), {"x": values})
+    np.testing.assert_array_equal(written["y"], values.T)
+
+
+def test_a_result_is_collected_in_both_directions(tmp_path: Path) -> None:
+    draft, body = Draft(), Draft()
+    state = body.parameter("state", F32, (1,))
+    doubled = body.result(body.op("Add", state, state))
+    loop(
+        draft,
+        body,
+        draft.const(3, I64),
+        draft.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(draft.parameter("x", F32, (1,)), state, doubled)],
+        joined=[(doubled, {}), (doubled, {"start": -1, "end": 0, "stride": -1})],
+    )
+    region = draft.nodes[-1]
+    for output in range(2):
+        draft.result(Ref(region.id, output), f"y{output}")
+
+    def declare(node: Node) -> Node:
+        typed = _declare_f32(node)
+        if node.type != "Add":
+            return typed
+        (port,) = typed.outputs
+        return replace(typed, outputs=(replace(port, shape=PartialShape.of([1])),))
+
+    model = with_every_node(draft.model(), declare)
+    feeds = {"x": np.ones(1, np.float32)}
+    expected, written = by_name(model, feeds), by_name(again(model, tmp_path), feeds)
+    for name in ("y0", "y1"):
+        np.testing.assert_array_equal(written[name], expected[name])
+
+
+def test_a_branch_may_read_the_condition(tmp_path: Path) -> None:
+    draft, then, otherwise = Draft(), Draft(), Draft()
+    condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", BOOL, ())
+    same, other = then.parameter("p", BOOL, ()), otherwise.parameter("p", BOOL, ())
+    branches = (
+        branch("then", then, [(0, same)], [then.result(same)]),
+        branch("else", otherwise, [(1, other)], [otherwise.result(other)]),
+    )
+    draft.result(draft.region("If", [condition, x], branches, 1, name="if", opset=8), "y")
+    model = with_every_node(draft.model(), lambda node: _declare(node, BOOL))
+    feeds = {"c": np.bool_(True), "x": np.bool_(False)}
+    assert by_name(again(model, tmp_path), feeds)["y"] == by_name(model, feeds)["y"]
+
+
+def test_a_parameter_without_input_is_zeros(tmp_path: Path) -> None:
+    draft, then, otherwise, body = Draft(), Draft(), Draft(), Draft()
+    condition, x = draft.parameter("c", BOOL, ()), draft.parameter("x", F32, (2,))
+    alone, passed = then.parameter("p", F32, (2,)), otherwise.parameter("p", F32, (2,))
+    branches = (
+        branch("then", then, [], [then.result(alone)]),
+        branch("else", otherwise, [(1, passed)], [otherwise.result(passed)]),
+    )
+    draft.result(draft.region("If", [condition, x], branches, 1, name="if", opset=8), "chosen")
+    state, lonely = body.parameter("s", F32, (2,)), body.parameter("lonely", F32, (2,))
+    added = body.result(body.op("Add", state, lonely))
+    iterated = loop(
+        draft,
+        body,
+        draft.const(3, I64),
+        draft.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(x, state, added)],
+        last=[added],
+    )
+    draft.result(iterated, "iterated")
+    with pytest.raises(WriteError, match="output of the If is not known"):
+        loopscope.write_model(draft.model(), tmp_path / "m.pb")
+    model = with_every_node(draft.model(), _declare_f32)
+    found = again(model, tmp_path)
+    for choice in (True, False):
+        feeds = {"c": np.bool_(choice), "x": np.array([1, 2], np.float32)}
+        expected, written = by_name(model, feeds), by_name(found, feeds)
+        for name in ("chosen", "iterated"):
+            np.testing.assert_array_equal(written[name], expected[name])
 
 
 def test_loops_and_branches_are_functions() -> None:
@@ -240,8 +367,8 @@ REFUSED: dict[str, tuple[Callable[[Path], Model], str]] = {
     "lengths": (
         lambda _: function_of(lambda x: builder.map_fn(lambda row: row + 1, x), [None, None]),
         (
-            "an output of the loop collects parts of f32.*, "
-            "but all lengths must be known for an empty one"
+            "an output of the loop has parts of f32.*: expected known lengths, "
+            "because TensorFlow needs an initial value"
         ),
     ),
     "smallest": (

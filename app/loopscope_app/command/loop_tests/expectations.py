@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -35,6 +34,8 @@ _BOUND = re.compile(rf"(<=|>=|<|>|==|=|)\s*({_NUMBER})\s*(%?)")
 _SPAN = re.compile(rf"({_NUMBER})\s*(%?)\s*\.\.\s*({_NUMBER})\s*(%?)")
 _TAPE = re.compile(r"([TE]+)(\.\.\.)?")
 _DRIFT_OPTIONS = ("match", "align")
+_LARGEST = 1 << 63
+"""Magnitude from which numbers are refused: a whole number of any length may not fit a float."""
 _CODE = re.compile(r"no (LS\d{3})")
 
 
@@ -59,7 +60,7 @@ def parse_bound(value: object, where: str) -> NumberBound:
     >>> parse_bound("3..9", "").holds(9), parse_bound("> 2 and < 4", "").holds(4)
     (True, False)
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST:
         return NumberBound(f"= {value}", (("=", float(value)),))
     text = value.strip() if isinstance(value, str) else ""
     tests: list[tuple[str, float]] = []
@@ -78,7 +79,7 @@ def parse_bound(value: object, where: str) -> NumberBound:
             break
     if not tests or len(percents) != 1:
         raise InputError(
-            f"{where}: {_shown(value)} is not a bound, expected a number or a text such as "
+            f"{where}: {_shown(value)} is not a bound, expected a whole number or a text such as "
             "'<= 64', '3..9' or '>= 3 and < 9'"
         )
     return NumberBound(text, tuple(tests), percents.pop())
@@ -243,14 +244,14 @@ def parse_drift(value: object) -> ExpectedDrift:
     table = value if isinstance(value, dict) else {}
     unknown = set(table) - {"against", "round", "at_most", *_DRIFT_OPTIONS}
     rounding = table.get("round", ())
-    rounding = (rounding,) if isinstance(rounding, str) else tuple(rounding)
+    rounding = tuple(rounding) if isinstance(rounding, list | tuple) else (rounding,)
     at_most = table.get("at_most")
     against = table.get("against", "")
     if (
         unknown
         or not isinstance(at_most, int | float)
         or isinstance(at_most, bool)
-        or not (math.isfinite(at_most) and at_most >= 0)
+        or not 0 <= at_most < _LARGEST
         or not isinstance(against, str)
         or bool(against) == bool(rounding)
         or not all(isinstance(pattern, str) for pattern in rounding)

@@ -212,7 +212,7 @@ def _show_node_colours(session: UserSession, opened: Opened, debugger: loopscope
                 "Remove colours",
                 icon=":material/format_color_reset:",
                 key="node_colours_off",
-                on_click=colouring.take_off,
+                on_click=colouring.remove_colors,
             )
         st.download_button(
             "How often each operation ran",

@@ -109,11 +109,11 @@ def _answered(
 
 
 def _remember() -> None:
-    selection.ask(str(widget(KEY) or ""))
+    selection.store_question(str(widget(KEY) or ""))
 
 
 def _try(example: str) -> None:
-    selection.ask(example)
+    selection.store_question(example)
     put(KEY, example)
 
 

@@ -21,14 +21,13 @@ from loopscope_app.describe.iteration_table import (
     LoopTableColumns,
     loop_columns,
     rows,
+    tape,
 )
-from loopscope_app.describe.loop_tape import tape
-from loopscope_app.describe.matrix_chart import chart_of, words_of
-from loopscope_app.describe.node_index import IndexedNode, places
+from loopscope_app.describe.lane_chart import matrix_chart, matrix_words
+from loopscope_app.describe.node_index import IndexedNode, first_loop, places
 from loopscope_app.describe.wording import NOT_RUN, outcome
 from loopscope_app.parts.dock import formula_column
 from loopscope_app.parts.dock.formula_column import FormulaCells
-from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import lanes, markup, place_lists
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
@@ -92,7 +91,7 @@ def _without_rows(debugger: loopscope.Debugger, loop: LoopInFocus | None) -> Non
     """Show the columns of the first loop of the model, the Ifs of a model without loops, or the
     reason for an empty table.
     """
-    first = until_a_loop_runs.first_loop(debugger.model)
+    first = first_loop(debugger.model)
     if first is None:
         _show_branches(debugger)
         return
@@ -215,7 +214,7 @@ MATRIX_KEY = "matrix"
 def show_matrix(session: UserSession, loop: LoopInFocus | None, key: str = MATRIX_KEY) -> None:
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(
+        lanes.show_before_a_loop_runs(
             session,
             "its values are laid out here: a row for each value, a column for each iteration.",
         )
@@ -230,7 +229,7 @@ def show_matrix(session: UserSession, loop: LoopInFocus | None, key: str = MATRI
         _go_to_cell(matrix, rows[pick.lane] if pick.lane >= 0 else None, pick)
 
     column = matrix.column_of(loop.current) if loop.current is not None else None
-    markup.show(words_of(matrix, chart), "quiet")
+    markup.show(matrix_words(matrix, chart), "quiet")
     lanes.show(chart, key=key, cursor=column, wide=1, on_pick=picked)
 
 
@@ -256,5 +255,5 @@ def _chart(
     debugger: loopscope.Debugger, loop: LoopInFocus
 ) -> tuple[lanes.Chart, Matrix, list[MatrixRow | None]]:
     matrix = iteration_matrix(debugger, loop.address)
-    chart, rows = chart_of(matrix)
+    chart, rows = matrix_chart(matrix)
     return chart, matrix, rows

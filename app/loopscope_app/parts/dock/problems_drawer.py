@@ -1,5 +1,5 @@
-"""Problems that the check reports: for each rule its places and what to do. Also what a run
-prunes.
+"""Problems that the check reports: for each rule its places, what to do, and the repair. Also
+what a run prunes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from loopscope.executor import Plan, left_out_for_outputs
 from loopscope.explain import FragileDecision, fragile
 from loopscope.ir import decode, readable, significant
 from loopscope.object_cache import cache_by_object
-from loopscope_app.actions import moves, report_errors, selection
-from loopscope_app.parts.panels import repair_offer
+from loopscope.transform import REPAIRABLE, Repair, repair
+from loopscope_app.actions import derived_models, moves, report_errors, selection
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import Opened
 from loopscope_app.state.user_session import UserSession, widget
@@ -108,7 +108,7 @@ def _choose(session: UserSession) -> None:
         selection_mode="multi",
         default=[runtime.title for runtime in Runtime if runtime in session.model.checked_for],
         key=key,
-        on_change=lambda: selection.check_for(widget(key) or ()),
+        on_change=lambda: selection.set_checked_runtimes(widget(key) or ()),
         help="Models that OpenVINO or ONNX Runtime refuses or runs differently: listed only for "
         "the runtimes chosen here.",
     )
@@ -143,7 +143,7 @@ def _show_group(group: Group, opened: Opened) -> None:
         )
         if rows or line:
             markup.show(markup.facts([*rows, *([("in", markup.text(line))] if line else [])]))
-        repair_offer.show(opened, first.code)
+        show_repair(opened, first.code)
         buttons = [
             (number, place, "" if place.message == first.message else place.message)
             for number, place in enumerate(places)
@@ -173,3 +173,41 @@ def _show_place(number: int, problem: Diagnostic, message: str) -> None:
         )
     if message:
         markup.show(markup.text(message, 300), "quiet")
+
+
+def show_repair(opened: Opened, code: str) -> None:
+    """Show the repair of one kind of problem, if there is one."""
+    if code not in REPAIRABLE:
+        return
+    with st.popover("Repair", icon=":material/build:", key=f"problem_repair_{code}"):
+        _, repairs = repair(opened.model, [code])
+        for each in repairs:
+            _show_repair_change(each)
+        if all(each.refused for each in repairs):
+            return
+        st.button(
+            "Compare before and after",
+            icon=":material/compare_arrows:",
+            key=f"problem_compare_{code}",
+            on_click=derived_models.compare_before_and_after,
+            args=(code,),
+            help="Runs both models in their runtime with the current inputs",
+        )
+        st.download_button(
+            "Download the repaired model",
+            lambda: derived_models.repaired_model(opened.model, code),
+            file_name=f"{opened.file_name()}-repaired.zip",
+            icon=":material/download:",
+            key=f"problem_repaired_{code}",
+            on_click="ignore",
+            help="The opened model does not change",
+        )
+
+
+def _show_repair_change(each: Repair) -> None:
+    place = f"<b>{markup.text(readable(each.address), 120)}</b>"
+    if each.refused:
+        markup.show(f"{place}: not repaired. {markup.text(each.refused, 300)}", "quiet")
+        return
+    markup.show(f"{place}: {markup.text(each.change, 300)}")
+    markup.show(markup.text(each.reason, 300), "quiet")

@@ -16,9 +16,10 @@ from loopscope.explain import ProvenanceStep, verdict
 from loopscope.ir import Address, Model, readable
 from loopscope.view import Folding, GraphView, Marks, Overlay, graph_view, overlay_at
 from loopscope_app import canvas
-from loopscope_app.actions import breakpoint_actions, canvas_sync, opened_operators, selection
+from loopscope_app.actions import breakpoint_actions, canvas_sync, derived_models, selection
 from loopscope_app.describe.canvas_boxes import loop_endings
-from loopscope_app.parts.inspector import node_in_view, origin
+from loopscope_app.parts.inspector import origin
+from loopscope_app.state import focus
 from loopscope_app.state.focus import decided_in_focus, loop_in_focus
 from loopscope_app.state.user_session import UserSession, current
 from loopscope_app.state.view_choices import DOCK, HIDDEN, ORIGIN, SHOWN
@@ -72,7 +73,7 @@ def show(session: UserSession) -> None:
         focus=session.canvas.selected or _deciding(session, debugger),
         subject=_subject(session),
         file=session.model.opened.file_name(session.canvas.root),
-        run=canvas_sync.run_of(session, view),
+        run=canvas_sync.canvas_run(session, view),
     )
 
 
@@ -131,7 +132,7 @@ def _overlay(
         previews=session.canvas.previews,
     )
     if session.run.running is None:
-        canvas_sync.keep_picture(session, view, overlay)
+        canvas_sync.store_picture(session, view, overlay)
     return overlay
 
 
@@ -146,7 +147,7 @@ def _traced(
 ) -> tuple[ProvenanceStep, ...]:
     """Return the provenance of the value whose origin the dock shows, else an empty tuple."""
     is_open = ORIGIN.shown() == SHOWN and DOCK.shown() == "Node" and not session.learning.lesson
-    address = node_in_view.shown_value(session) if is_open else ""
+    address = focus.shown_value(session) if is_open else ""
     try:
         return origin.steps_to(debugger, address) if debugger is not None and address else ()
     except EngineError:
@@ -166,8 +167,8 @@ def _on_event(view: GraphView, event: canvas.CanvasEvent) -> None:
         ORIGIN.show(HIDDEN)
     elif event.kind == "breakpoint":
         breakpoint_actions.switch_at(view, event.address)
-    elif event.kind == "fold" and opened_operators.has_handle(view, event.address):
-        opened_operators.switch(event.address)
+    elif event.kind == "fold" and derived_models.has_handle(view, event.address):
+        derived_models.switch_operator(event.address)
     else:
         selection.on_canvas(event)
 

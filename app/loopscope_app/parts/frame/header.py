@@ -1,20 +1,30 @@
-"""The header: the open model, its inputs, the row of views, badges, and the menu at its end."""
+"""The header: the open model, its inputs, the row of views, the finder, badges, and the menu at its
+end.
+
+The finder searches names, operations, shapes, element types and values in all bodies.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
 
 import numpy as np
 import streamlit as st
 
-from loopscope.errors import shorten
-from loopscope.ir import is_trace
-from loopscope.view import short_name, value_preview
-from loopscope_app.actions import models, side_by_side, views
+import loopscope
+from loopscope.errors import neutral, shorten
+from loopscope.ir import Model, is_trace, readable
+from loopscope.view import Hit, family_of, search, short_name, value_preview
+from loopscope_app.actions import models, selection, side_by_side, views
+from loopscope_app.components import component
+from loopscope_app.describe.code_moment import values_at
 from loopscope_app.describe.input_words import generated_words, varying_first
-from loopscope_app.describe.wording import model_size
+from loopscope_app.describe.node_index import places
+from loopscope_app.describe.wording import model_size, outcome
 from loopscope_app.parts.dock import drawer
-from loopscope_app.parts.frame import finder, style
+from loopscope_app.parts.frame import style
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.open_model import MADE_UP, Opened
 from loopscope_app.state.user_session import UserSession, current, place, widget
@@ -50,7 +60,7 @@ def show(session: UserSession) -> None:
         with st.container(key="header_views"):
             _show_views(session, opened)
         _show_agreement(session)
-        finder.show()
+        _show_finder()
         _show_problems(session, opened)
         _show_menu()
     if shown_view(session, opened) != DEBUG and DRAWER.shown() != HIDDEN:
@@ -233,3 +243,116 @@ def _open_drawer(name: str) -> None:
     """Open a drawer and close the menu."""
     DRAWER.show(name)
     place(_MENU_KEY, False)
+
+
+FINDER = "find"
+MOST_SHOWN = 40
+_MOST_PICKS = 2**31
+
+_finder = component("find", "find.js", style="find.css")
+
+
+@st.fragment
+def _show_finder() -> None:
+    """Draw the finder as a fragment, so that typing a letter redraws nothing else."""
+    session = current()
+    if session.model.opened is None:
+        return
+    query = read_finder_text(getattr(widget(FINDER), "ask", None))
+    result = _finder(
+        key=FINDER,
+        data=finder_message(session, query),
+        on_ask_change=lambda: None,
+        on_pick_change=_pick_hit,
+        height=40,
+    )
+    if result.pick:
+        st.rerun()
+
+
+def read_finder_text(data: object) -> str | None:
+    """Return the text that the browser sent; None while the finder is closed."""
+    if (
+        not isinstance(data, Mapping)
+        or data.get("open") is not True
+        or not isinstance(data.get("text"), str)
+    ):
+        return None
+    return str(data["text"])[:200]
+
+
+def finder_message(session: UserSession, query: str | None) -> dict[str, object]:
+    """Return what the finder shows: hits for the text, or all loops and branches while the text is
+    empty.
+    """
+    if query is None or session.model.opened is None:
+        return {"hits": [], "foot": "", "asked": None, "picked": session.canvas.picked}
+    model = session.model.opened.model
+    run = session.run.at_rest
+    values = values_at(run) if run else {}
+    hits = (
+        search(model, query, values.get, max_hits=sys.maxsize)
+        if query.strip()
+        else _control_flow(model)
+    )
+    rows = [_hit_row(hit, _result_of_node(run, hit.address, values)) for hit in hits[:MOST_SHOWN]]
+    return {
+        "hits": rows,
+        "foot": _finder_foot(query, len(hits), len(rows), bool(values)),
+        "asked": query,
+        "picked": session.canvas.picked,
+    }
+
+
+def _control_flow(model: Model) -> tuple[Hit, ...]:
+    matches = (entry for entry in places(model).values() if entry.node.bodies)
+    return tuple(Hit(entry.address, entry.node.type, entry.node.name, "", 0) for entry in matches)
+
+
+def _result_of_node(run: loopscope.Debugger | None, address: str, values: Mapping[str, str]) -> str:
+    """Return what a node did in the run: branches or iterations, else its value at the cursor."""
+    entry = places(run.model).get(address) if run and run.steps else None
+    did = outcome(run, entry) if run and entry else ""
+    return did or values.get(address, "")
+
+
+def _hit_row(hit: Hit, value: str) -> dict[str, str]:
+    where = readable(hit.address.rpartition("/")[0])
+    matched = f"by {hit.why}" if hit.why and hit.why != "name" else ""
+    return {
+        "address": hit.address,
+        "type": neutral(hit.type, 60),
+        "name": neutral(hit.name, 120),
+        "where": neutral(where, 160),
+        "why": matched,
+        "value": value,
+        "family": family_of(hit.type),
+    }
+
+
+def _finder_foot(query: str, count: int, shown: int, with_values: bool) -> str:
+    if not query.strip():
+        return (
+            "Loops and branches of this model. Type to find any node: several words must all match."
+        )
+    if not count:
+        kinds = ", element type or value" if with_values else " or element type"
+        return f"Nothing has “{query[:60]}” in its name, operation, shape{kinds}."
+    more = f", the best {shown} are shown" if count > shown else ""
+    return f"{count:,} node{'s' if count != 1 else ''}{more}  ·  ↑ ↓ choose  ·  Enter opens it"
+
+
+def read_finder_pick(data: object) -> tuple[str, int] | None:
+    """Return the static address that was chosen and the number of the choice, as the browser sent
+    them.
+    """
+    match data:
+        case {"address": str(address), "number": int(number)} if 0 < number < _MOST_PICKS:
+            return address, number
+    return None
+
+
+def _pick_hit() -> None:
+    pick = read_finder_pick(getattr(widget(FINDER), "pick", None))
+    if pick is not None:
+        selection.show_found(*pick)

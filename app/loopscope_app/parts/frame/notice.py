@@ -15,7 +15,7 @@ _LINES = 6
 
 def show(session: UserSession) -> None:
     memory_budget.report_dropped_values(session)
-    reopening.tell_difference(session)
+    reopening.report_difference(session)
     message = session.message
     if message is None:
         return

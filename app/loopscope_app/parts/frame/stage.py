@@ -14,9 +14,8 @@ from loopscope_app.actions import moves, preparing, selection, what_if_changes
 from loopscope_app.describe.controls import BY_NAME, MORE, TransportButton
 from loopscope_app.describe.wording import name_of
 from loopscope_app.parts.dock import iterations_tab
-from loopscope_app.parts.frame import graph_canvas, notice, run_progress
+from loopscope_app.parts.frame import first_run, graph_canvas, notice, run_progress
 from loopscope_app.parts.inspector import what_if
-from loopscope_app.parts.panels import first_run
 from loopscope_app.parts.run_views import whole_run
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.background_run import Preparing

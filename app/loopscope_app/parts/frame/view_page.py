@@ -7,8 +7,14 @@ from collections.abc import Callable
 import streamlit as st
 
 from loopscope_app.actions import preparing, views
-from loopscope_app.parts.frame import graph_canvas, header, notice, page_address, run_progress
-from loopscope_app.parts.panels import first_run
+from loopscope_app.parts.frame import (
+    first_run,
+    graph_canvas,
+    header,
+    notice,
+    page_address,
+    run_progress,
+)
 from loopscope_app.state.user_session import PATIENCE, UserSession, current, keep
 from loopscope_app.state.view_choices import DEBUG, KEPT
 

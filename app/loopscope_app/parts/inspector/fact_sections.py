@@ -1,4 +1,6 @@
-"""Facts about the open model and about a node: what its file states, costs, and weights."""
+"""Facts about the open model and about a node: what its file states, costs, weights, and its
+operation with each attribute.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from functools import partial
 import streamlit as st
 
 from loopscope.errors import EngineError
-from loopscope.ir import Model
+from loopscope.ir import Model, Node
+from loopscope.ops import KIND_WORDS, REQUIRED, Attribute, Operation
 from loopscope.view import (
     SourceLine,
     flat_entries,
@@ -82,12 +85,12 @@ def show_model(opened: Opened) -> None:
     """Show the facts as a table."""
     markup.show(
         markup.facts(
-            (markup.text(name, 120), markup.text(text, 2_000)) for name, text in _rows(opened)
+            (markup.text(name, 120), markup.text(text, 2_000)) for name, text in _model_rows(opened)
         )
     )
 
 
-def _rows(opened: Opened) -> Iterator[tuple[str, str]]:
+def _model_rows(opened: Opened) -> Iterator[tuple[str, str]]:
     yield ("sample", opened.sample.name) if opened.sample else ("file", opened.title)
     yield from model_facts(opened.model)
     yield "nodes", f"{len(places(opened.model)):,}"
@@ -101,12 +104,12 @@ def _rows(opened: Opened) -> Iterator[tuple[str, str]]:
         yield "MACs", f"{result.total.macs:,}"
 
 
-MOST = 8
+MAX_WEIGHTS = 8
 
 
 def show_weights(model: Model, place: IndexedNode) -> None:
     """Show the weights of a node, if it has some."""
-    weights = node_weights(model, place)[:MOST]
+    weights = node_weights(model, place)[:MAX_WEIGHTS]
     if not weights:
         return
     markup.show(markup.section("Weights"))
@@ -121,7 +124,7 @@ def show_weights(model: Model, place: IndexedNode) -> None:
             )
             st.download_button(
                 f"Download {markup.plain(weight.port, 40)}.npy",
-                partial(_file, weight),
+                partial(_weight_file, weight),
                 file_name=f"{_file_name(place.node.name)}_{_file_name(weight.port)}.npy",
                 key=f"weight_download_{number}",
                 on_click="ignore",
@@ -129,7 +132,7 @@ def show_weights(model: Model, place: IndexedNode) -> None:
             )
 
 
-def _file(weight: NodeWeight) -> bytes:
+def _weight_file(weight: NodeWeight) -> bytes:
     """Return the tensor as a file; if it is not stored, a text with the reason."""
     try:
         return tensor_summary.npy(weight.constant.array())
@@ -139,3 +142,114 @@ def _file(weight: NodeWeight) -> bytes:
 
 def _file_name(words: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", words)[-60:] or "weight"
+
+
+_MAX_CHARACTERS = 400
+"""Largest number of characters of a text about an operation."""
+
+
+def show_operation(node: Node, operation: Operation | None) -> None:
+    if operation is None:
+        markup.show(
+            (
+                f"{markup.text(node.type)} of {markup.text(node.opset or 'an unnamed opset')} is "
+                "unknown: it can be drawn, not run."
+            ),
+            "quiet",
+        )
+    elif operation.summary:
+        description = operation.description if operation.doc else operation.summary
+        markup.show(markup.text(description.replace("``", ""), _MAX_CHARACTERS))
+    known = {attribute.name: attribute for attribute in operation.attributes} if operation else {}
+    rows = [
+        (markup.text(name), _attribute_in_file(value, known.get(name)))
+        for name, value in node.attributes.items()
+    ]
+    rows += [
+        (markup.text(name), _attribute_default(attribute))
+        for name, attribute in known.items()
+        if name not in node.attributes and attribute.default is not REQUIRED
+    ]
+    markup.show(markup.facts(rows) if rows else "It has no attributes.", "" if rows else "quiet")
+    for title, docs in (
+        (("Inputs", operation.input_docs), ("Outputs", operation.output_docs)) if operation else ()
+    ):
+        if docs:
+            told_of = [
+                (markup.text(name), markup.text(doc, _MAX_CHARACTERS)) for name, doc in docs.items()
+            ]
+            markup.show(markup.section(title) + markup.facts(told_of))
+    markup.show(markup.section("In the file") + markup.facts(_file_rows(node, operation)))
+
+
+def _attribute_in_file(value: object, attribute: Attribute | None) -> str:
+    text = markup.text(value, 400) or "empty"
+    return (
+        f'<span class="mono">{text}</span><span '
+        f'class="why">{markup.text(_meaning(attribute), _MAX_CHARACTERS)}</span>'
+    )
+
+
+def _attribute_default(attribute: Attribute) -> str:
+    default = attribute.default
+    text = (
+        ", ".join(map(str, default))
+        if isinstance(default, tuple)
+        else "none"
+        if default is None
+        else str(default)
+    )
+    words = f"not in the file, so the default; {_meaning(attribute)}"
+    return (
+        f'<span class="mono quiet">{markup.text(text or "empty")}</span><span '
+        f'class="why">{markup.text(words, _MAX_CHARACTERS)}</span>'
+    )
+
+
+def _meaning(attribute: Attribute | None) -> str:
+    if attribute is None:
+        return "not an attribute that the operation knows"
+    words = (
+        f"one of {', '.join(map(str, attribute.allowed))}"
+        if attribute.allowed
+        else KIND_WORDS[attribute.kind]
+    )
+    words += f", at least {attribute.least:g}" if attribute.least is not None else ""
+    words += f", at least {attribute.fewest} of them" if attribute.fewest else ""
+    return f"{attribute.doc.strip().rstrip('.')}; {words}" if attribute.doc else words
+
+
+_PAGES = (
+    "https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/"
+)
+_ONNX_PAGES = "https://onnx.ai/onnx/operators/"
+_MICROSOFT_PAGE = "https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md"
+
+
+def _specification_link(operation: Operation) -> str:
+    """Return a link to the operation's page of the specification. Only pages of a known form become
+    links.
+    """
+    name = markup.text(operation.page)
+    if re.fullmatch(r"onnx_[a-z]*_[A-Za-z0-9]+", operation.page):
+        return (
+            f'<a class="mono" href="{_ONNX_PAGES}{name}.html" target="_blank" '
+            f'rel="noopener">{name}</a>'
+        )
+    if re.fullmatch(r"com\.microsoft\.[A-Za-z0-9]+", operation.page):
+        return (
+            f'<a class="mono" href="{_MICROSOFT_PAGE}#{name}" target="_blank" '
+            f'rel="noopener">{name}</a>'
+        )
+    if not re.fullmatch(r"[a-z0-9_-]+/[A-Za-z0-9_-]+", operation.page):
+        return f'<span class="mono">{name}</span>'
+    return f'<a class="mono" href="{_PAGES}{name}.html" target="_blank" rel="noopener">{name}</a>'
+
+
+def _file_rows(node: Node, operation: Operation | None) -> list[tuple[str, str]]:
+    rows = [("type", markup.text(f"{node.type} {node.opset}")), ("layer", markup.text(node.id))]
+    if node.line:
+        rows.append(("line", f"{node.line:,}"))
+    if operation and operation.page:
+        rows.append(("specification", _specification_link(operation)))
+    return rows

@@ -1,36 +1,40 @@
 """The Node tab: one operation at one moment, as one page.
 
-It shows inputs, outputs, the value with its course, port map, attributes and consumers.
+It shows inputs, outputs, the value with its course, port map, attributes and consumers. Its menu
+rounds to a narrower type, specialises, opens an operator as a loop, and cuts out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
 import streamlit as st
 
 import loopscope
-from loopscope.errors import EngineError
+from loopscope.errors import EngineError, neutral
 from loopscope.explain import counterpart, ties
-from loopscope.ir import Address, is_trace, readable
-from loopscope.ops import Operation, as_array, catalogue_for
-from loopscope_app.actions import breakpoint_actions, moves, selection
+from loopscope.ir import IF, REAL_FLOATS, Address, Model, Port, is_trace, readable
+from loopscope.ops import NARROWER, Operation, as_array, catalogue_for
+from loopscope.transform.recurrences import recurrence_of
+from loopscope_app.actions import (
+    breakpoint_actions,
+    derived_models,
+    moves,
+    other_runs,
+    selection,
+    side_by_side,
+)
+from loopscope_app.actions.report_errors import show_errors
 from loopscope_app.describe.node_index import IndexedNode, places, with_output
 from loopscope_app.describe.node_ports import type_of
-from loopscope_app.parts.inspector import (
-    attribute_table,
-    fact_sections,
-    node_in_view,
-    node_menu,
-    origin,
-    port_list,
-    value,
-    what_if,
-)
+from loopscope_app.describe.wording import name_of, narrower_type
+from loopscope_app.parts.inspector import fact_sections, origin, port_list, value, what_if
 from loopscope_app.parts.widgets import markup, place_lists
-from loopscope_app.state.user_session import UserSession, widget
+from loopscope_app.state import focus
+from loopscope_app.state.open_model import Opened
+from loopscope_app.state.user_session import UserSession, place, widget
 from loopscope_app.state.view_choices import HIDDEN, ORIGIN, SHOWN
 
 
@@ -38,11 +42,11 @@ def show(session: UserSession) -> None:
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None:
         return
-    place = places(opened.model).get(node_in_view.static_place(session))
+    place = places(opened.model).get(focus.static_place(session))
     if place is None:
         markup.show("Click an operation to see what it is and what it computed.", "quiet")
         return
-    concrete = node_in_view.concrete_place(session, place)
+    concrete = focus.concrete_place(session, place)
     operation = catalogue_for(opened.model.dialect).find(place.node.type, place.node.opset)
     _heading(session, place, concrete, operation)
     address, array = _value(debugger, place, concrete)
@@ -52,13 +56,13 @@ def show(session: UserSession) -> None:
     if is_trace(opened.model):  # its nodes have no operations, and their inputs control the trace
         _show_value(debugger, place, address, array)
         return
-    graph = concrete.rpartition("/")[0] if concrete else node_in_view.open_graph(debugger, place)
+    graph = concrete.rpartition("/")[0] if concrete else focus.open_graph(debugger, place)
     port_list.show_inputs(opened.model, place, debugger, graph)
     port_list.show_outputs(opened.model, place, debugger, concrete)
     _show_value(debugger, place, address, array)
     port_list.show_bodies(place)
     fact_sections.show_weights(opened.model, place)
-    attribute_table.show(place.node, operation)
+    fact_sections.show_operation(place.node, operation)
     fact_sections.show_node(session, place.address)
     port_list.show_uses(place)
 
@@ -89,7 +93,7 @@ def _value(
     """
     if debugger is None or concrete is None:
         return "", None
-    output = int(widget(node_in_view.output_key(place)) or 0)
+    output = int(widget(focus.output_key(place)) or 0)
     address = with_output(concrete, output if output < len(place.node.outputs) else 0)
     try:
         return address, as_array(debugger.value(address))
@@ -119,7 +123,7 @@ def _actions(
         _item("Breakpoint", "pause", breakpoint_actions.add_breakpoint, place.address, "content")
         with st.popover("More", key="node_menu", icon=":material/more_horiz:"):
             if debugger is not None and not is_trace(debugger.model):
-                node_menu.show_specialising(session, place)  # first, because its preview is long
+                show_specialising(session, place)  # first, because its preview is long
             _item("Run to here", "run_to", moves.run_to, place.address)
             if session.canvas.selected:
                 _item("Follow the cursor", "follow", selection.select, "")
@@ -127,7 +131,7 @@ def _actions(
                 _item("Stay on this node", "pin", selection.select, place.address)
             if debugger is not None and array is not None and not isinstance(array, EngineError):
                 value.download(address, array)
-            _need_operations(session, place, node_in_view.concrete_place(session, place))
+            _need_operations(session, place, focus.concrete_place(session, place))
 
 
 def _need_operations(session: UserSession, place: IndexedNode, concrete: str | None) -> None:
@@ -135,9 +139,9 @@ def _need_operations(session: UserSession, place: IndexedNode, concrete: str | N
     opened, debugger = session.model.opened, session.run.debugger
     if opened is None or debugger is None or is_trace(opened.model):
         return
-    node_menu.show_loop(opened, place)
-    node_menu.show_cutting_out(opened, debugger, place, concrete)
-    node_menu.show_rounding(opened.model, place)
+    show_loop(opened, place)
+    show_cutting_out(opened, debugger, place, concrete)
+    show_rounding(opened.model, place)
 
 
 def _item(
@@ -173,7 +177,7 @@ def _where(session: UserSession, place: IndexedNode) -> str:
     """
     if "[" in session.canvas.selected:
         return session.canvas.selected
-    graph = node_in_view.open_graph(session.run.debugger, place)
+    graph = focus.open_graph(session.run.debugger, place)
     return f"{graph}/{place.labels[place.node.id]}" if graph else place.address
 
 
@@ -210,3 +214,140 @@ def _against_declared(place: IndexedNode, output: int, array: np.ndarray) -> Non
         markup.show(f"{markup.chip('not as declared', 'warn')} {words}")
     elif not port.shape.is_static and port.shape.rank:
         markup.show(words, "quiet")
+
+
+ROUNDED_PART, ROUNDED_TYPE = "inspector_round_what", "inspector_round_to"
+
+
+def show_rounding(model: Model, node: IndexedNode) -> None:
+    """Show the last entry of an operation's menu."""
+    scopes = dict(patterns(model, node))
+    if widget(ROUNDED_PART) not in scopes:
+        place(ROUNDED_PART, next(iter(scopes)))
+    if widget(ROUNDED_TYPE) not in NARROWER:
+        place(ROUNDED_TYPE, NARROWER[0])
+    st.selectbox(
+        "What if this were rounded",
+        list(scopes),
+        key=ROUNDED_PART,
+        format_func=lambda pattern: scopes[pattern],
+    )
+    st.selectbox("to", NARROWER, key=ROUNDED_TYPE, format_func=narrower_type)
+    st.button(
+        "Round and compare",
+        icon=":material/compare_arrows:",
+        key="inspector_round",
+        on_click=_round_and_compare,
+        width="stretch",
+    )
+
+
+@show_errors
+def _round_and_compare() -> None:
+    side_by_side.round_this(
+        str(widget(ROUNDED_PART) or other_runs.EVERYTHING), str(widget(ROUNDED_TYPE) or NARROWER[0])
+    )
+
+
+def patterns(model: Model, place: IndexedNode) -> Iterator[tuple[str, str]]:
+    """Yield what can be rounded from a place, as address patterns with words."""
+    if any(map(_is_float, place.node.outputs)):
+        carried = place.body is not None and any(
+            edge.to_layer == place.node.id for edge in place.body.back_edges
+        )
+        name = neutral(place.node.name, 40)
+        yield (
+            place.address,
+            f"what is carried to {name} in each iteration" if carried else f"this value, {name}",
+        )
+    for source in place.sources:
+        node = place.graph.by_id[source.layer] if source is not None else None
+        if node is not None and node.constant is not None and any(map(_is_float, node.outputs)):
+            yield place.beside(node.id), f"the weight {neutral(node.name, 40)}"
+    for loop in _rounded_loops(model, place):
+        yield f"{loop}/body/*", f"everything in {neutral(name_of(loop), 40)}"
+    yield other_runs.EVERYTHING, "the whole model"
+
+
+def _rounded_loops(model: Model, place: IndexedNode) -> Iterator[str]:
+    """Yield the loop at a place, and those around it, innermost first."""
+    address = place.address
+    while address:
+        node = places(model).get(address)
+        if node is not None and node.node.bodies and node.node.type != IF:
+            yield address
+        address = address.rpartition("/")[0]
+
+
+def _is_float(port: Port) -> bool:
+    return port.element_type is None or port.element_type in REAL_FLOATS
+
+
+def show_specialising(session: UserSession, place: IndexedNode) -> None:
+    """Show the entry, and after a click what goes, with a button that saves the result."""
+    opened = session.model.opened
+    if opened is None or (place.node.type != IF and not place.node.is_loop):
+        return
+    st.button(
+        "Keep the branch that ran" if place.node.type == IF else "Keep the count that ran",
+        icon=":material/content_cut:",
+        key="inspector_specialise",
+        on_click=derived_models.preview_specialised,
+        args=(place.address,),
+        width="stretch",
+        help="Specialise: the model without what did not run. Nothing is changed here.",
+    )
+    preview = session.run.specialised
+    if preview is None or preview.address != place.address or preview.original is not opened.model:
+        return
+    markup.show("<br>".join(map(markup.sentence, preview.sentences)), "quiet")
+    stem = f"{opened.file_name()}_specialised"
+    st.download_button(
+        "Save as",
+        lambda: preview.document(stem),
+        file_name=f"{stem}{preview.ending}",
+        icon=":material/save:",
+        key="inspector_specialise_save",
+        on_click="ignore",
+        width="stretch",
+    )
+
+
+def show_loop(opened: Opened, place: IndexedNode) -> None:
+    """Show the entry for an operator that is a loop, and for a loop that was opened."""
+    if place.address in opened.operators:
+        words, action = "Fold", derived_models.fold_loop
+        explanation = "Show the loop as one operator again"
+    elif recurrence_of(place.node, opened.model.dialect) is not None:
+        words, action = "Open as a loop", derived_models.open_loop
+        explanation = "Step through the operator's iterations"
+    else:
+        return
+    st.button(
+        words,
+        key="inspector_loop",
+        on_click=action,
+        args=(place.address,),
+        width="stretch",
+        help=explanation,
+    )
+
+
+def show_cutting_out(
+    opened: Opened, debugger: loopscope.Debugger, place: IndexedNode, concrete: str | None
+) -> None:
+    """Show the entry for a place that has run; ``concrete`` is its address with iterations."""
+    if concrete is None:
+        return
+    is_end = place.node.type in ("Parameter", "Result") or place.node.constant is not None
+    address = concrete.rpartition("/")[0] if is_end else concrete
+    st.download_button(
+        "Cut out the body" if is_end else "Cut out",
+        lambda: derived_models.cut_out(debugger, address),
+        file_name=f"{opened.file_name()}-part.zip",
+        icon=":material/content_cut:",
+        key="inspector_cut_out",
+        on_click="ignore",
+        width="stretch",
+        help="This part as a model of its own, with its recorded inputs and outputs and a script",
+    )

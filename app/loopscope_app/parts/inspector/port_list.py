@@ -17,8 +17,8 @@ from loopscope_app.actions import selection
 from loopscope_app.describe.iteration_table import preview
 from loopscope_app.describe.node_index import IndexedNode, with_output
 from loopscope_app.describe.node_ports import TRIP_COUNT, NodePort, input_ports, output_ports
-from loopscope_app.parts.inspector import node_in_view
 from loopscope_app.parts.widgets import markup, place_lists
+from loopscope_app.state import focus
 from loopscope_app.state.user_session import place as put
 from loopscope_app.state.user_session import widget
 
@@ -86,7 +86,7 @@ def show_outputs(
     ports = output_ports(model, place)[:MOST]
     if not ports:
         return
-    key = node_in_view.output_key(place)
+    key = focus.output_key(place)
     chosen = int(widget(key) or 0)
     markup.show(markup.section("Outputs"))
     lines = [

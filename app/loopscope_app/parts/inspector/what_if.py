@@ -15,14 +15,14 @@ from loopscope.object_cache import cache_by_object
 from loopscope.timeline import ControlFlowRecord
 from loopscope.view import value_preview
 from loopscope_app.actions import views, what_if_changes
-from loopscope_app.actions.what_if_changes import by_hand, copies, is_on_the_way_back
+from loopscope_app.actions.what_if_changes import by_hand, copies, is_in_backward_pass
 from loopscope_app.describe.both_runs import Compared
 from loopscope_app.describe.tensor_summary import values_for_editing
 from loopscope_app.describe.wording import name_of
 from loopscope_app.links.codec import has_room
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.compare_choice import UNCHANGED
 from loopscope_app.state.user_session import UserSession, current
+from loopscope_app.state.view_choices import UNCHANGED
 
 _HELP = "Set this value by hand, and run from here with it"
 
@@ -33,7 +33,7 @@ def editor(debugger: loopscope.Debugger, address: str, array: np.ndarray) -> Non
     # open.
     popover = st.popover(
         "What if …",
-        key=what_if_changes.opener(),
+        key=what_if_changes.editor_key(),
         on_change="rerun",
         help=_HELP,
     )
@@ -100,7 +100,7 @@ def show(session: UserSession) -> None:
         for number, (address, value) in enumerate(
             by_hand(debugger.plan, session.run.changes).items()
         ):
-            back = is_on_the_way_back(debugger.plan, address)
+            back = is_in_backward_pass(debugger.plan, address)
             place = _place(address) + (" of the way back" if back else "")
             words = f"{place} = {value_preview(value)}" + (
                 ", on the way back too" if address in again else ""

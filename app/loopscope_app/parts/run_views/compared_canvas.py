@@ -14,8 +14,7 @@ from loopscope.ir import decode, iteration_words
 from loopscope.view import Folding, Marks, NodeData, graph_view, overlay_at
 from loopscope_app import canvas
 from loopscope_app.actions import selection, side_by_side
-from loopscope_app.describe.both_runs import Drifted
-from loopscope_app.describe.counterparts import ABSENT, counterpart
+from loopscope_app.describe.both_runs import ABSENT, Drifted, counterpart
 from loopscope_app.describe.loop_execution import place_in_loop
 from loopscope_app.describe.node_index import moment_of
 from loopscope_app.parts.widgets import markup, place_lists

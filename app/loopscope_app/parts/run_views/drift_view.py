@@ -25,8 +25,8 @@ from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import other_runs, side_by_side
 from loopscope_app.describe.both_runs import Drifted
 from loopscope_app.parts.widgets import lanes, markup
-from loopscope_app.state.compare_choice import LOOP
 from loopscope_app.state.user_session import UserSession, place, widget
+from loopscope_app.state.view_choices import COMPARE_LOOP
 
 KEY = "drift"
 ALL = "all loops"
@@ -48,13 +48,17 @@ def show(session: UserSession, drifted: Drifted) -> None:
 def _picture(session: UserSession, drifted: Drifted) -> None:
     bodies = loops(drifted.drift)
     options = [ALL, *bodies] if len(bodies) > 1 else [*bodies, ALL]
-    if widget(LOOP) not in options:
-        place(LOOP, options[0])
+    if widget(COMPARE_LOOP) not in options:
+        place(COMPARE_LOOP, options[0])
     if len(bodies) > 1:
         st.selectbox(
-            "Loops or values", options, key=LOOP, format_func=_title, label_visibility="collapsed"
+            "Loops or values",
+            options,
+            key=COMPARE_LOOP,
+            format_func=_title,
+            label_visibility="collapsed",
         )
-    chosen = str(widget(LOOP))
+    chosen = str(widget(COMPARE_LOOP))
     heat, chart, left_out = _chart(drifted.drift, chosen)
 
     def picked(pick: lanes.Pick) -> None:

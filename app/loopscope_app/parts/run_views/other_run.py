@@ -8,9 +8,17 @@ from loopscope.ops import NARROWER
 from loopscope_app.actions import other_runs, side_by_side
 from loopscope_app.describe.wording import DEVICES, narrower_type
 from loopscope_app.parts.widgets import markup
-from loopscope_app.state.compare_choice import CODE, MODEL, PATTERN, ROUNDED, SOURCE, TYPE, WHERE
 from loopscope_app.state.launch import paths_allowed
 from loopscope_app.state.user_session import UserSession, place, widget
+from loopscope_app.state.view_choices import (
+    MODEL,
+    ROUNDED,
+    ROUNDED_PATTERN,
+    ROUNDED_TYPE,
+    SOURCE,
+    SOURCE_CODE,
+    SOURCE_WHERE,
+)
 
 PATH, UPLOAD = "compare_other_path", "compare_other_upload"
 
@@ -51,13 +59,13 @@ def _model(session: UserSession) -> None:
 
 
 def _rounding() -> None:
-    if widget(PATTERN) is None:
-        place(PATTERN, other_runs.EVERYTHING)
-    if widget(TYPE) not in NARROWER:
-        place(TYPE, NARROWER[0])
+    if widget(ROUNDED_PATTERN) is None:
+        place(ROUNDED_PATTERN, other_runs.EVERYTHING)
+    if widget(ROUNDED_TYPE) not in NARROWER:
+        place(ROUNDED_TYPE, NARROWER[0])
     st.text_input(
         "Rounded values",
-        key=PATTERN,
+        key=ROUNDED_PATTERN,
         label_visibility="collapsed",
         width=150,
         help=(
@@ -68,7 +76,7 @@ def _rounding() -> None:
     st.selectbox(
         "Narrower type",
         NARROWER,
-        key=TYPE,
+        key=ROUNDED_TYPE,
         format_func=narrower_type,
         label_visibility="collapsed",
         width=150,
@@ -78,7 +86,7 @@ def _rounding() -> None:
 def _source() -> None:
     st.text_input(
         "Source program",
-        key=WHERE,
+        key=SOURCE_WHERE,
         placeholder="model.pt2, SavedModel folder or module:function",
         label_visibility="collapsed",
         width=300,
@@ -89,7 +97,7 @@ def _source() -> None:
     )
     st.text_input(
         "Code from the terminal",
-        key=CODE,
+        key=SOURCE_CODE,
         placeholder="code",
         label_visibility="collapsed",
         width=110,

@@ -24,7 +24,6 @@ from loopscope.ir import decode
 from loopscope.object_cache import cache_by_object
 from loopscope_app.actions import moves, selection
 from loopscope_app.describe.schedule_words import cut, sentences
-from loopscope_app.parts.run_views import until_a_loop_runs
 from loopscope_app.parts.widgets import lanes, markup
 from loopscope_app.state.focus import LoopInFocus
 from loopscope_app.state.user_session import UserSession, current
@@ -99,7 +98,7 @@ def show(session: UserSession, loop: LoopInFocus | None, bar: DeltaGenerator) ->
     """Show the schedule. ``bar`` is the container for the sliders."""
     debugger = session.run.debugger
     if debugger is None or loop is None or not loop.iterations:
-        until_a_loop_runs.show(session, "the overlap of its iterations is drawn here.")
+        lanes.show_before_a_loop_runs(session, "the overlap of its iterations is drawn here.")
         return
     try:
         graph = _dependences(debugger, loop)

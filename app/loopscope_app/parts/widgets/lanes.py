@@ -1,4 +1,5 @@
-"""Lanes of blocks over one axis, with marks and the cursor, and the room below them.
+"""Lanes of blocks over one axis, with marks and the cursor, the room below them, and the text that
+replaces them before a loop has run.
 
 The picture and the cursor are sent separately. Lists and canvas take what the window leaves.
 """
@@ -13,7 +14,9 @@ import streamlit as st
 
 from loopscope_app.components import component
 from loopscope_app.describe.lane_chart import LONGEST_NAME, Block, Chart, Kind, Lane, Mark, message
-from loopscope_app.state.user_session import widget
+from loopscope_app.describe.node_index import first_loop
+from loopscope_app.parts.widgets import markup
+from loopscope_app.state.user_session import UserSession, widget
 
 __all__ = [
     "LONGEST_NAME",
@@ -98,3 +101,15 @@ def leave_room(chart: Chart | None, header_rem: float = _USUAL_HEADER_REM) -> No
     st.html(
         f"<style>.st-key-view_page {{ --view-top: calc({header_rem}rem + {height}px); }}</style>"
     )
+
+
+def show_before_a_loop_runs(session: UserSession, what: str) -> None:
+    """Show the text of a view of a loop.
+
+    ``what`` is the rest of a sentence that begins with "Once a loop runs".
+    """
+    opened = session.model.opened
+    if opened is not None and first_loop(opened.model) is None:
+        markup.show("This model has no loop: its steps are under Performance.", "quiet")
+    else:
+        markup.show(f"Once a loop runs, {what}", "quiet")

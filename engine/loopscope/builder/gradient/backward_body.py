@@ -23,6 +23,7 @@ from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.node_edits import adopt
 from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, filled, zeros
 from loopscope.builder.tensor import Tensor
+from loopscope.checks import region
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import SCAN, InputMap, LayerId, OutputMap, OutputRef
 from loopscope.ir.shape import PartialShape, static
@@ -126,8 +127,9 @@ class BackwardBody:
             for entry, adjoint in self.adjoints.items()
             if entry.axis is None
         }
+        carried = self.flow.parameters - region.per_iteration_parameters(self.body)
         for edge in self.body.back_edges:
-            if edge.to_layer in self.flow.parameters and not self._is_given_anew(edge.to_layer):
+            if edge.to_layer in carried:
                 known = self.inside.known(edge.to_layer)
                 name = f"adjoint_of_{self.body.graph.by_id[edge.to_layer].name}"
                 parameter = self.frame.parameter(name, Known(known.element_type, known.shape))
@@ -143,12 +145,6 @@ class BackwardBody:
                 assert source is not None
                 parts[entry.internal].append(self._part_of(entry, adjoint, copies[source]))
         return parts
-
-    def _is_given_anew(self, layer: LayerId) -> bool:
-        return any(
-            entry.internal == layer and (entry.axis is not None or entry.is_iteration_number)
-            for entry in self.body.inputs
-        )
 
     def _only_in_the_last(self, layer: LayerId, adjoint: Tensor) -> Tensor:
         """Return the adjoint of a last value that is not carried: it is nonzero in the last forward

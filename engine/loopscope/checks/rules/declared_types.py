@@ -290,7 +290,7 @@ def parameter_declared_differs(subject: Subject) -> Iterator[Finding]:
                 declared = f"{port.element_type or '?'} {port.shape}"
                 received = f"{known.element_type or '?'} {known.shape}"
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"The Parameter is declared {declared}, but receives {received}.",
                     found=f"declared {declared}",
                     expected=received,
@@ -334,7 +334,7 @@ def body_contradicts_itself(subject: Subject) -> Iterator[Finding]:
             inputs = declared.inputs(ROOT, region.body.graph.sources[node.id])
             operation = subject.operation(node)
             yield Finding(
-                subject.where(region.within, node),
+                subject.where(region.body_place, node),
                 f"The declared Parameters of the {region.part} contradict "
                 f"{operation.title if operation else node.type}: {contradiction.message}.",
                 found=f"inputs {_describe_inputs(inputs)}",

@@ -109,7 +109,7 @@ def is_gated_delta_net(region: CheckedRegion) -> bool:
     """Return True if the body computes the state as S * exp(g) + k * delta, and writes sum(S * q)
     into its output with ScatterUpdate.
     """
-    graph = region.within.graph
+    graph = region.body_place.graph
     ends = [
         _without_converts(graph, source.layer)
         for node in graph.nodes
@@ -341,7 +341,7 @@ def _tests_first(region: CheckedRegion) -> bool:
 
 
 def _depends_on_carried(region: CheckedRegion) -> bool:
-    graph = region.within.graph
+    graph = region.body_place.graph
     condition = next(
         entry.internal for entry in region.body.outputs if entry.purpose == "execution_condition"
     )

@@ -225,7 +225,7 @@ def _outputs(subject: Subject) -> Iterator[tuple[PlacedGraph, Node, int, list[Kn
     """
     for place, node in subject.ifs:
         regions = subject.regions_of(node)
-        if any(region.within.address in subject.never_run for region in regions):
+        if any(region.body_place.address in subject.never_run for region in regions):
             continue
         for index in range(min(len(body.outer_outputs) for body in node.bodies)):
             knowledge = [

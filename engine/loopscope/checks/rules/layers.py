@@ -144,7 +144,9 @@ def bad_attribute(subject: Subject) -> Iterator[Finding]:
     Example that passes:
         <data auto_broadcast="numpy"/>
     """
-    bodies = {region.within.address for region in subject.regions if region.node.type in (IF, LOOP)}
+    bodies = {
+        region.body_place.address for region in subject.regions if region.node.type in (IF, LOOP)
+    }
     for place, node in subject.nodes():
         operation = subject.operation(node)
         # The value of an ONNX Constant is in the node itself.

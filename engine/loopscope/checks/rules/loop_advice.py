@@ -102,14 +102,14 @@ def invariant_work(subject: Subject) -> Iterator[Finding]:
         invariant = _invariant_nodes(subject, region)
         if not invariant:
             continue
-        total = sum(_work(subject, region, node) for node in region.within.graph.nodes)
+        total = sum(_work(subject, region, node) for node in region.body_place.graph.nodes)
         work = sum(_work(subject, region, node) for node in invariant)
         if work < _MIN_INVARIANT_WORK or work < _MIN_INVARIANT_SHARE * total:
             continue
         largest = max(invariant, key=lambda node: _work(subject, region, node))
         names = ", ".join(sorted({node.type for node in invariant}))
         yield Finding(
-            subject.where(region.within, largest),
+            subject.where(region.body_place, largest),
             f"The body of {region.node.type} {region.place.labels[region.node.id]} computes this "
             "in every iteration, but it does not depend on the iteration.",
             found=f"{names}: {100 * work / total:.0f} % of the body's arithmetic",
@@ -134,7 +134,7 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
         row as an output that the loop concatenates
     """
     for region in _loops(subject):
-        graph = region.within.graph
+        graph = region.body_place.graph
         for edge in region.body.back_edges:
             node = last_operation(graph, edge.from_layer)
             if node is None or node.type not in CONCAT:
@@ -147,7 +147,7 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
             if all(operand is None or operand.id != edge.to_layer for operand in operands):
                 continue
             yield Finding(
-                subject.where(region.within, node),
+                subject.where(region.body_place, node),
                 "The carried tensor grows in every iteration, and each iteration copies all of it.",
                 found=_growth(subject, region),
                 expected="an output that the loop concatenates, or a tensor of the final length",
@@ -182,7 +182,7 @@ def constant_loop(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.loops:
         count = trip_count(subject, region)
-        is_flat = all(not node.bodies for node in region.within.graph.nodes)
+        is_flat = all(not node.bodies for node in region.body_place.graph.nodes)
         if (
             count is not None
             and 2 <= count <= _MAX_UNROLLED
@@ -211,7 +211,7 @@ def _always_continues(subject: Subject, region: CheckedRegion) -> bool:
     )
     if entry is None or scalar_value(subject.parameter(region, entry.internal)) is True:
         return True
-    origin = last_operation(region.within.graph, entry.internal)
+    origin = last_operation(region.body_place.graph, entry.internal)
     return origin is not None and any(
         edge.from_layer == entry.internal and edge.to_layer == origin.id
         for edge in region.body.back_edges
@@ -231,7 +231,7 @@ def wide_counter(subject: Subject) -> Iterator[Finding]:
         an i32 counter
     """
     for region in _loops(subject):
-        graph = region.within.graph
+        graph = region.body_place.graph
         wide = [
             node
             for node in graph.nodes
@@ -240,7 +240,7 @@ def wide_counter(subject: Subject) -> Iterator[Finding]:
         ]
         if wide:
             yield Finding(
-                subject.where(region.within, wide[0]),
+                subject.where(region.body_place, wide[0]),
                 "The body computes 64-bit integers, on which OpenVINO's GPU plugin fails.",
                 found=f"i64 in {len(wide)} operation{'s' * (len(wide) > 1)} of the body",
                 expected="i32",
@@ -317,7 +317,7 @@ def _loops(subject: Subject) -> Iterator[CheckedRegion]:
         if (
             region.node.type != IF
             and (region.node.type == LOOP or region.body.inputs)
-            and region.within.address not in subject.never_run
+            and region.body_place.address not in subject.never_run
         ):
             yield region
 
@@ -326,8 +326,11 @@ def _invariant_nodes(subject: Subject, region: CheckedRegion) -> list[Node]:
     """Return the operations of a body whose value is the same in all iterations, without those
     that are computed from constants only: a runtime folds them.
     """
-    graph = region.within.graph
-    varying = {*region.given_anew, *(edge.to_layer for edge in region.body.back_edges)}
+    graph = region.body_place.graph
+    varying = {
+        *region.per_iteration_parameters,
+        *(edge.to_layer for edge in region.body.back_edges),
+    }
     constant = {node.id for node in graph.nodes if node.type in ("Const", "Constant")}
     invariant: list[Node] = []
     for layer in order(graph).layers:
@@ -355,14 +358,14 @@ def _work(subject: Subject, region: CheckedRegion, node: Node) -> float:
     elements = _elements(_output(subject, region, node))
     if node.type not in _PRODUCTS:
         return elements
-    inputs = subject.inputs(region.within, node)
+    inputs = subject.inputs(region.body_place, node)
     sizes = [_elements(known) for known in inputs[:2]]
     # For C = A B, the contracted length is sqrt(|A| |B| / |C|), whatever is transposed.
     return 2.0 * elements * math.sqrt(max(1.0, math.prod(sizes) / elements))
 
 
 def _output(subject: Subject, region: CheckedRegion, node: Node) -> Known:
-    return subject.propagated.output(region.within.address, node.id, 0)
+    return subject.propagated.output(region.body_place.address, node.id, 0)
 
 
 def _elements(known: Known) -> float:

@@ -93,7 +93,7 @@ def _conditions(subject: Subject) -> Iterator[tuple[Where, str, Known]]:
         node = region.body.graph.by_id.get(entry.internal) if entry else None
         if node is not None:
             yield (
-                subject.where(region.within, node),
+                subject.where(region.body_place, node),
                 "The execution condition",
                 subject.parameter(region, node.id),
             )
@@ -274,7 +274,7 @@ def _iteration_numbers(subject: Subject) -> Iterator[tuple[Where, Known]]:
                 and node.outputs
             ):
                 port = node.outputs[0]
-                yield subject.where(region.within, node), Known(port.element_type, port.shape)
+                yield subject.where(region.body_place, node), Known(port.element_type, port.shape)
 
 
 def iteration_number_type(subject: Subject) -> Iterator[Finding]:

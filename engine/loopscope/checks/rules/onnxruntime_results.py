@@ -296,7 +296,7 @@ def _unchanged_outputs(region: CheckedRegion) -> Iterator[tuple[LayerId, LayerId
     Result.
     """
     graph = region.body.graph
-    inputs = {parameter.id for parameter in graph.parameters} - captures(region.within)
+    inputs = {parameter.id for parameter in graph.parameters} - captures(region.body_place)
     for result in graph.results:
         source = (graph.sources.get(result.id) or (None,))[0]
         if source is not None and source.layer in inputs:

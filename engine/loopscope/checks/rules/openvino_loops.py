@@ -163,7 +163,7 @@ def condition_that_nobody_reads(subject: Subject) -> Iterator[Finding]:
             ]
         )
         if condition_inputs and any(
-            region.within.address in subject.never_run for region in subject.regions_of(node)
+            region.body_place.address in subject.never_run for region in subject.regions_of(node)
         ):
             yield Finding(
                 subject.where(place, node, "input 0"),

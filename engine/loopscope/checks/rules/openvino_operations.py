@@ -41,7 +41,7 @@ def state_in_a_slice(subject: Subject) -> Iterator[Finding]:
             operation = _operation_over_slice(subject, region, edge.from_layer)
             if operation is not None:
                 yield Finding(
-                    subject.where(region.within, operation),
+                    subject.where(region.body_place, operation),
                     "OpenVINO's CPU stores this result in the memory of the slice and overwrites "
                     "it with the next slice before carrying it: wrong from iteration 1 on.",
                     found="a slice as the first operand",

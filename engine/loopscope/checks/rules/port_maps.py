@@ -190,7 +190,7 @@ def parameter_unfed(subject: Subject) -> Iterator[Finding]:
                     (entry for entry in region.body.inputs if entry.internal == node.id), None
                 )
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"Parameter {shorten(node.name)!r} of the {region.part} has no source.",
                     found=spelled(entry) if entry else "no port map entry",
                     expected="a port map input with an outer input, or purpose current_iteration",
@@ -396,7 +396,7 @@ def unused_body_result(subject: Subject) -> Iterator[Finding]:
         for node in region.body.graph.results:
             if node.id not in used:
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"Result {shorten(node.name)!r} of the {region.part} is unused.",
                     found="no port map output and no back edge",
                     expected="a port map output or a back edge",

@@ -46,7 +46,7 @@ def recurrence_of(subject: Subject, region: CheckedRegion) -> CellPattern | None
     A body qualifies if it carries a state, reads a slice (also with Gather, as converters from
     TensorFlow write it), and if its operations are those of one cell.
     """
-    graph, edges = region.within.graph, region.body.back_edges
+    graph, edges = region.body_place.graph, region.body.back_edges
     nodes = [node for node in graph.nodes if node.type not in COPIES]
     if any(node.bodies for node in nodes):
         return None
@@ -77,7 +77,7 @@ def _is_linear_update(
     subject: Subject, region: CheckedRegion, result: LayerId, state: LayerId
 ) -> bool:
     """Return True if a state of rank 3 or more is updated as ``state * decay + outer product``."""
-    graph = region.within.graph
+    graph = region.body_place.graph
     rank = subject.parameter(region, state).shape.rank
     update = last_operation(graph, result)
     if update is None or update.type not in _SUM or rank is None or rank < 3:

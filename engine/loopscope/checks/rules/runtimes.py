@@ -202,7 +202,7 @@ def overwritten_parameters(region: CheckedRegion) -> dict[LayerId, LayerId]:
     with that Parameter.
     """
     carried = {edge.to_layer: edge.from_layer for edge in region.body.back_edges}
-    changing = region.given_anew.union(carried)
+    changing = region.per_iteration_parameters.union(carried)
     sources = {layer: _value_source(region, last) for layer, last in carried.items()}
     copied = {
         layer: source
@@ -246,7 +246,7 @@ def _is_overwritten(
     A slice is always overwritten if anything reads the Parameter. A carried value is overwritten if
     it precedes in the port map and depends on the Parameter.
     """
-    if source in region.given_anew:
+    if source in region.per_iteration_parameters:
         return OutputRef(layer, 0) in region.body.graph.consumers
     return (
         source in position

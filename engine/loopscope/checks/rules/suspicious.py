@@ -86,7 +86,7 @@ def state_never_changes(subject: Subject) -> Iterator[Finding]:
             node = _unchanged_parameter(region, edge)
             if node is not None and node.id == edge.to_layer:
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"The carried value {shorten(node.name)!r} never changes.",
                     found="a back edge from the Parameter to itself",
                     expected="a value that the body computes",
@@ -115,7 +115,7 @@ def state_never_read(subject: Subject) -> Iterator[Finding]:
                 and OutputRef(node.id, 0) not in region.body.graph.consumers
             ):
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"The carried value {shorten(node.name)!r} is never read.",
                     found="a back edge to a Parameter that nothing uses",
                     expected="a layer of the body that uses it",
@@ -151,7 +151,7 @@ def growing_state(subject: Subject) -> Iterator[Finding]:
             carried = subject.parameter(region, edge.from_layer).shape
             if carried.dimensions is not None and declared.intersect(carried) != carried:
                 yield Finding(
-                    subject.where(region.within, node),
+                    subject.where(region.body_place, node),
                     f"The carried value {shorten(node.name)!r} is declared {declared}, but is "
                     f"{carried} after an iteration.",
                     found=f"declared {declared}",
@@ -342,7 +342,7 @@ def never_runs(subject: Subject) -> Iterator[Finding]:
     """
     for region in subject.regions:
         if (
-            region.within.address in subject.never_run
+            region.body_place.address in subject.never_run
             and region.place.address not in subject.never_run
         ):
             yield Finding(

@@ -93,7 +93,7 @@ def _carried_kinds(subject: Subject, region: CheckedRegion) -> Iterator[Finding]
             "the input of the body": _declared_kind(parameter.outputs[0])
             if parameter.outputs
             else "",
-            "the output of the body": _kind_of_result(subject, region.within, result),
+            "the output of the body": _kind_of_result(subject, region.body_place, result),
         }
         yield from _differing_kinds(
             subject,
@@ -110,8 +110,8 @@ def _branch_kinds(subject: Subject, place: PlacedGraph, node: Node) -> Iterator[
         zip(first.body.graph.results, second.body.graph.results, strict=False)
     ):
         kinds = {
-            f"the {first.part}": _kind_of_result(subject, first.within, then_result),
-            f"the {second.part}": _kind_of_result(subject, second.within, else_result),
+            f"the {first.part}": _kind_of_result(subject, first.body_place, then_result),
+            f"the {second.part}": _kind_of_result(subject, second.body_place, else_result),
         }
         yield from _differing_kinds(subject, place, node, f"Output {number} of the If", kinds)
 
@@ -126,7 +126,7 @@ def _non_tensors(subject: Subject, region: CheckedRegion) -> Iterator[Finding]:
         result = graph.by_id.get(entry.internal)
         if result is None or (result.id in carried and not is_scan):
             continue
-        kind = _kind_of_result(subject, region.within, result)
+        kind = _kind_of_result(subject, region.body_place, result)
         if kind not in ("", "tensor") and (entry.axis is not None or is_scan):
             yield Finding(
                 subject.where(region.place, region.node),

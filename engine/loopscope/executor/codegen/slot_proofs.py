@@ -44,8 +44,9 @@ from loopscope.ops.declare import Known, typed
 
 
 def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot, np.dtype]:
-    """Return the types of the slots that hold numbers in every run, given the ``values`` that enter
-    the body now.
+    """Return the types of the slots of a loop body that are numbers in every run.
+
+    ``values`` are the values of all slots when the body is entered.
     """
     proof = _Proof(plan, values)
     slots = [invariant.parameter for invariant in region.invariants]
@@ -61,9 +62,9 @@ def scalar_types(plan: Plan, region: LoopRegion, values: list[Any]) -> dict[Slot
 def numbers_of_graph(
     plan: Plan, values: list[Any], enters: Callable[[Region], bool]
 ) -> dict[Slot, np.dtype]:
-    """Return the types of the slots that hold numbers in every run of a plan, given ``values`` with
-    its inputs.
+    """Return the types of the slots of a plan that are numbers in every run.
 
+    ``values`` are the values of all slots, with the inputs of the run.
     The proof covers the outermost graph, and the regions that ``enters`` accepts.
     """
     proof = _Proof(plan, values, enters)
@@ -77,9 +78,9 @@ def numbers_of_graph(
 def element_types_of_graph(
     plan: Plan, values: list[Any], enters: Callable[[Region], bool]
 ) -> dict[Slot, np.dtype]:
-    """Return the element types of the slots that hold tensors of one type in every run of a plan,
-    given ``values`` with its inputs.
+    """Return the element types of the slots of a plan that are tensors of one type in every run.
 
+    ``values`` are the values of all slots, with the inputs of the run.
     A type follows from the types of an operation's inputs by its shape function or its schema.
     Types that only the file declares do not count. The walk covers what ``numbers_of_graph``
     covers.
@@ -157,6 +158,8 @@ def _infer_region(
 
 
 class _Proof:
+    """Types of slots under the assumption that carried values keep the type of their entry."""
+
     def __init__(
         self, plan: Plan, values: list[Any], enters: Callable[[Region], bool] = lambda _: True
     ) -> None:
@@ -165,16 +168,16 @@ class _Proof:
         self.types: dict[Slot, np.dtype] = {
             slot: value.dtype for slot, value in plan.constants if isinstance(value, np.generic)
         }
-        self.used: defaultdict[Slot, list[Slot]] = defaultdict(list)
+        self.derived: defaultdict[Slot, list[Slot]] = defaultdict(list)
         """Slots whose type was derived from the type of the key."""
-        self.wrong: list[Slot] = []
+        self.contradicted: list[Slot] = []
 
     def certain(self) -> dict[Slot, np.dtype]:
         """Return the types that nothing contradicts."""
-        while self.wrong:
-            slot = self.wrong.pop()
+        while self.contradicted:
+            slot = self.contradicted.pop()
             if self.types.pop(slot, None) is not None:
-                self.wrong += self.used[slot]
+                self.contradicted += self.derived[slot]
         return self.types
 
     def body(self, region: LoopRegion) -> None:
@@ -240,19 +243,19 @@ class _Proof:
         if result.ndim == 0:
             self.types[instruction.outputs[0]] = result.dtype
             for slot in instruction.inputs:
-                self.used[slot].append(instruction.outputs[0])
+                self.derived[slot].append(instruction.outputs[0])
 
     def _follow(self, slot: Slot, source: Slot) -> None:
         """Give the slot the type of its source."""
         if source in self.types:
             self.types[slot] = self.types[source]
-            self.used[source].append(slot)
+            self.derived[source].append(slot)
 
     def _same(self, slot: Slot, source: Slot) -> None:
         """Require equal types, because the slot sometimes holds the value of ``source``."""
-        self.used[source].append(slot)
+        self.derived[source].append(slot)
         if self.types.get(slot) != self.types.get(source):
-            self.wrong.append(slot)
+            self.contradicted.append(slot)
 
 
 def _returns_number(instruction: Instruction, types: Sequence[np.dtype | None]) -> bool:

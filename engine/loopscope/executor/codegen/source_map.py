@@ -133,7 +133,7 @@ class LoopNames:
         return f"counter_{self.table}_{number}"
 
     def output(self, number: int) -> str:
-        """Return the name of a concatenated output, by its number among those."""
+        """Return the name of a concatenated output, by its number among these outputs."""
         return f"output_{self.table}_{number}"
 
     def pieces(self, number: int) -> str:
@@ -174,14 +174,16 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedBranch:
-    """An If of which generated code logs only one branch."""
+    """An If of which generated code logs only the branch that is taken less often."""
 
     program: ProgramIndex
     """Number of the enclosing loop body."""
     position: int
     """Position of the If among the instructions of the body."""
     table: TableIndex
+    """Number of the branch log of the If."""
     branch: int
+    """1 if the logged branch is ``then``, 0 if it is ``else``."""
 
 
 @dataclass(eq=False)
@@ -191,7 +193,9 @@ class Loop:
     function: FunctionType
     text: str
     places: list[CodePlace | None]
+    """Meaning of each line of the text, from index 1; None for a line outside of the plan."""
     names: dict[Slot, str]
+    """Variable or constant of each slot."""
     inlined: set[Slot]
     """Slots without a local variable."""
     scalars: tuple[tuple[ProgramIndex, Slot, np.dtype], ...] = ()

@@ -32,8 +32,8 @@ def skip_layer_normalization(
 ) -> tuple[Array, Array, Array, Array]:
     """Normalize the sum of two tensors (and a bias) along the last axis, times gamma plus beta.
 
-    The inputs are ``[..., H]`` and a tensor that its leading axes repeat. Also return the mean, the
-    reciprocal deviation and the sum.
+    The data is ``[..., H]``. The skip has the same shape; for data ``[B, S, H]`` it may also be
+    ``[1, S, H]`` or ``[S, H]``. Also return the mean, the reciprocal deviation and the sum.
     """
     total = _checked_sum(data, skip, bias, gamma, beta)
     mean = means(total, -1)
@@ -77,7 +77,7 @@ def simplified_layer_normalization(
     if not 0 <= first < max(data.ndim, 1) or stash_type != 1:
         raise ValueError(
             f"axis is {axis} for data of shape {list(data.shape)}, and stash_type {stash_type}, "
-            "expected an axis and 1"
+            f"expected an axis from {-data.ndim} to {data.ndim - 1}, and 1"
         )
     leading = data.shape[:first]
     rows = computable(data).reshape(*leading, -1)
@@ -91,8 +91,8 @@ def simplified_layer_normalization(
 def _checked_sum(data: Array, skip: Array, bias: Array | None, *parameters: Array | None) -> Array:
     """Return the sum of data, skip and bias.
 
-    ``ValueError`` if the skip does not repeat along leading axes, or if a parameter does not match
-    the last axis.
+    ``ValueError`` if the skip has none of the allowed shapes, or if a parameter does not match the
+    last axis.
     """
     if (
         not data.ndim
@@ -154,7 +154,7 @@ def embed_layer_normalization(
     if words.ndim != 2 or (segments is None) != (segment_table is None):
         raise ValueError(
             f"the words have shape {list(words.shape)}, expected [batch, length], "
-            "and segments come with their table"
+            "and segments with their table or neither"
         )
     tables = [word_table, position_table, *([] if segment_table is None else [segment_table])]
     if (
@@ -183,7 +183,8 @@ def embed_layer_normalization(
 def _rows(table: Array, indices: Array, name: str) -> Array:
     if indices.size and (indices.min() < 0 or indices.max() >= len(table)):
         raise ValueError(
-            f"a {name} is {indices.min()} or {indices.max()}, and the table has {len(table)} rows"
+            f"the {name} indices lie between {indices.min()} and {indices.max()}, "
+            f"expected 0 to {len(table) - 1}"
         )
     return table[indices]
 

@@ -129,10 +129,10 @@ def q_gemm(
     transA: int,
     transB: int,
 ) -> Array:
-    """Return ``alpha`` times the product of two quantized matrices plus an i32 matrix.
+    """Return ``alpha`` times the sum of a product of two quantized matrices and a third matrix.
 
-    The result is quantized, or f32 if the output has no scale or no zero point. The third matrix is
-    added to the integer sums.
+    The third matrix is i32 and is added to the integer sums, before they are scaled. The result is
+    quantized, or f32 if the output has no scale or no zero point.
     """
     if first.ndim != 2 or second.ndim != 2:
         raise ValueError(
@@ -162,7 +162,7 @@ def _broadcast_to(third: Array, sums: Array) -> Array:
         for length, whole in zip(third.shape[::-1], sums.shape[::-1], strict=False)
     ):
         raise ValueError(
-            f"the third shape is {list(third.shape)}, "
+            f"the third matrix has shape {list(third.shape)}, "
             f"expected one that is broadcast to {list(sums.shape)}"
         )
     return third
@@ -207,12 +207,17 @@ def infer_product_16(
 def infer_q_gemm(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     """Infer rows of the first and columns of the second matrix.
 
-    The type is f32 if the output has no zero point.
+    The type is that of the output's zero point, f32 without a zero point, and unknown if the scale
+    of the output is unknown or omitted.
     """
     (product,) = infer_fused_gemm(
         [Known(None, inputs[number].shape) for number in (0, 3)], attributes
     )
-    return (Known(inputs[8].element_type if len(inputs) > 8 else None, product.shape),)
+    if len(inputs) <= 8:
+        return (Known(ElementType.F32, product.shape),)
+    scale, zero_point = inputs[7], inputs[8]
+    element_type = None if scale.element_type is None else zero_point.element_type
+    return (Known(element_type, product.shape),)
 
 
 _HALVES = frozenset({ElementType.F16, ElementType.F32})

@@ -55,8 +55,8 @@ def attention(
     the past, and the scores of the requested stage.
 
     ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``, or all of
-    rank 3 with the heads side by side. ``filled`` holds the number of valid keys of each batch. A
-    query that sees no key gives 0.
+    rank 3 with the heads side by side. ``filled`` is the number of valid keys of each batch item,
+    ``[N]``. The result of a query that sees no key is 0.
     """
     heads = {"q_num_heads": q_num_heads, "kv_num_heads": kv_num_heads}
     check_inputs("Attention", (query, key, value, mask, past_key, past_value), heads)
@@ -106,30 +106,31 @@ class _Scoring:
 def _mix_values(
     query: Array, keys: Array, values: Array, bias: Array | None, scoring: _Scoring
 ) -> Array:
-    """Return ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``,
-    computed for some heads at a time.
+    """Return the weighted sums of the values, computed for some heads at a time.
+
+    ``[N, heads, L, E], [N, kv heads, S, E], [N, kv heads, S, V] -> [N, heads, L, V]``.
     """
     batch, count, length, size = query.shape
     group, depth = count // keys.shape[1], keys.shape[2]
     mixed = np.empty((batch, count, length, values.shape[3]), query.dtype)
-    turned = keys.swapaxes(-1, -2)
-    for image, some in _blocks(batch, keys.shape[1], group * length * depth):
-        mine = slice(some.start * group, some.stop * group)
+    transposed = keys.swapaxes(-1, -2)
+    for item, key_heads in _blocks(batch, keys.shape[1], group * length * depth):
+        heads = slice(key_heads.start * group, key_heads.stop * group)
         # The queries of a group share their keys: one product for all of them.
-        rows = (some.stop - some.start, group * length)
-        scores = np.matmul(query[image, mine].reshape(*rows, size), turned[image, some]).reshape(
-            rows[0] * group, length, depth
-        )
-        scores_out = None if scoring.scores_out is None else scoring.scores_out[image, mine]
-        part = (
+        rows = (key_heads.stop - key_heads.start, group * length)
+        scores = np.matmul(
+            query[item, heads].reshape(*rows, size), transposed[item, key_heads]
+        ).reshape(rows[0] * group, length, depth)
+        scores_out = None if scoring.scores_out is None else scoring.scores_out[item, heads]
+        block_bias = (
             bias
             if bias is None
-            else bias[image if len(bias) > 1 else 0, mine if bias.shape[1] > 1 else slice(None)]
+            else bias[item if len(bias) > 1 else 0, heads if bias.shape[1] > 1 else slice(None)]
         )
-        weights = _weigh(scores, part, scoring, scores_out)
-        mixed[image, mine] = np.matmul(weights.reshape(*rows, depth), values[image, some]).reshape(
-            len(weights), length, values.shape[3]
-        )
+        weights = _weigh(scores, block_bias, scoring, scores_out)
+        mixed[item, heads] = np.matmul(
+            weights.reshape(*rows, depth), values[item, key_heads]
+        ).reshape(len(weights), length, values.shape[3])
     return mixed
 
 
@@ -138,31 +139,30 @@ def _split_heads(data: Array, heads: int) -> Array:
 
 
 def _blocks(batch: int, heads: int, weights: int) -> Iterator[tuple[int, slice]]:
-    """Yield a batch and a slice of the key heads. ``weights`` is the number of weights of one key
-    head.
+    """Yield the number of a batch item and a slice of its key heads.
+
+    ``weights`` is the number of weights of one key head.
     """
-    together = max(1, _BLOCK_WEIGHTS // max(1, weights))
-    for image in range(batch):
-        for start in range(0, heads, together):
-            yield image, slice(start, min(start + together, heads))
+    block_heads = max(1, _BLOCK_WEIGHTS // max(1, weights))
+    for item in range(batch):
+        for start in range(0, heads, block_heads):
+            yield item, slice(start, min(start + block_heads, heads))
 
 
 def _hidden_keys(
     query: Array, keys: Array, filled: Array | None, past: int, causal: bool, left: int, right: int
 ) -> Array | None:
-    """Return which keys each query may not see, apart from the mask, as ``[1 or N, 1, L, S]``; None
-    if every query may see all keys.
+    """Return True for each key that a query may not see, as ``[1 or N, 1, L, S]``; None if every
+    query may see all keys. The mask is not part of it.
     """
     if left < -1 or right < -1:
         raise ValueError(
-            f"the window reaches {left} to the left and {right} to the right, expected -1 or more"
+            f"left_window_size is {left} and right_window_size {right}, expected -1 or more"
         )
     batch, _, length, _ = query.shape
     if filled is not None and (past or filled.shape != (batch,)):
-        problem = "a past" if past else f"nonpad_kv_seqlen of shape {list(filled.shape)}"
-        raise ValueError(
-            f"nonpad_kv_seqlen counts the keys of {batch} batches without a past, found {problem}"
-        )
+        problem = f"{past} past keys" if past else f"shape {list(filled.shape)}"
+        raise ValueError(f"nonpad_kv_seqlen: expected shape [{batch}] and no past, got {problem}")
     columns = np.arange(keys.shape[2])
     before = np.array([past]) if filled is None else filled.reshape(-1) - length
     beyond = columns - (np.arange(length)[:, None] + before.reshape(-1, 1, 1, 1))
@@ -191,7 +191,9 @@ def _score_bias(
     if mask is None:
         return None if hidden is None else np.where(hidden, dtype.type(-np.inf), dtype.type(0))
     if mask.ndim > 4 or not mask.ndim or mask.shape[-1] > shape[-1]:
-        raise ValueError(f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}")
+        raise ValueError(
+            f"the mask has shape {list(mask.shape)}, expected one that broadcasts to {list(shape)}"
+        )
     added = (
         np.where(mask, dtype.type(0), dtype.type(-np.inf))
         if mask.dtype == np.bool_
@@ -207,7 +209,7 @@ def _score_bias(
         return np.broadcast_to(added, (*added.shape[:2], *shape[2:]))
     except ValueError:
         raise ValueError(
-            f"the mask has shape {list(mask.shape)} for scores of shape {list(shape)}"
+            f"the mask has shape {list(mask.shape)}, expected one that broadcasts to {list(shape)}"
         ) from None
 
 
@@ -218,19 +220,19 @@ def _weigh(
     is copied to ``scores_out``.
     """
 
-    def keep(state: int) -> None:
-        if scores_out is not None and scoring.mode == state:
+    def store(stage: int) -> None:
+        if scores_out is not None and scoring.mode == stage:
             scores_out[...] = weights
 
-    keep(_RAW)
+    store(_RAW)
     if scoring.softcap > 0:
         weights /= scoring.softcap
         np.tanh(weights, out=weights)
         weights *= scoring.softcap
-    keep(_CAPPED)
+    store(_CAPPED)
     if bias is not None:
         weights += bias
-    keep(_BIASED)
+    store(_BIASED)
     if scoring.precision is not None:
         weights = _round_to_precision(weights, scoring.precision)
     _softmax_in_place(weights)
@@ -238,7 +240,7 @@ def _weigh(
         blind = bias.max(axis=-1, keepdims=True, initial=-np.inf) == -np.inf
         if blind.any():
             np.copyto(weights, 0, where=blind)
-    keep(_WEIGHTS)
+    store(_WEIGHTS)
     return weights
 
 

@@ -18,8 +18,12 @@ def pad(node: Reverse, /) -> Mapping[int, Value | None]:
     data, pads, value, axes = (node.input_at(place) for place in range(4))
     assert data is not None
     assert pads is not None
-    if axes is not None or data.rank is None:
-        raise ValueError("which axes it pads is not known before it runs")
+    if axes is not None:
+        raise ValueError(
+            "its input axes selects some axes: only a pad of all axes has a derivative"
+        )
+    if data.rank is None:
+        raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     if node.attributes["mode"] == "wrap":
         raise ValueError("its mode is wrap, which has no derivative")
     rank = np.array([data.rank])
@@ -114,15 +118,15 @@ def triangle(node: Reverse, /) -> Adjoints:
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     lengths = node.shape_of(data)
-    rows, columns = (_count_up(node, lengths, rank - 2 + number) for number in range(2))
-    beyond = columns - node.ops.unsqueeze(rows, _ONE)
+    rows, columns = (_positions(node, lengths, rank - 2 + number) for number in range(2))
+    offsets = columns - node.ops.unsqueeze(rows, _ONE)
     diagonal = node.reshaped_to(offset[0], ()) if offset else node.constant(np.array(0, np.int64))
-    inside = beyond >= diagonal if node.attributes["upper"] else beyond <= diagonal
+    inside = offsets >= diagonal if node.attributes["upper"] else offsets <= diagonal
     return [node.where(inside, node.adjoint), *[None] * len(offset)]
 
 
-def _count_up(node: Reverse, lengths: Value, axis: int) -> Value:
-    """Return 0, 1, ... up to the length of an axis."""
+def _positions(node: Reverse, lengths: Value, axis: int) -> Value:
+    """Return the positions 0, 1, ... along an axis."""
     length = node.ops.gather(lengths, np.array(axis), np.array(0), batch_dims=0)
     return node.ops.range(np.array(0), length, np.array(1), output_type="i64")
 
@@ -154,7 +158,7 @@ def grid_sample(node: Reverse, /) -> Adjoints:
     )
 
 
-def blocks_laid(node: Reverse, /) -> Adjoints:
+def col_to_im(node: Reverse, /) -> Adjoints:
     """Return the adjoints for Col2Im of images with two axes."""
     block = node.inputs[2]
     if not (block.shape.is_static and block.shape.lengths == (2,)):
@@ -168,5 +172,5 @@ def blocks_laid(node: Reverse, /) -> Adjoints:
     )
 
 
-def numbers_between(node: Reverse, /) -> Adjoints:
+def number_range(node: Reverse, /) -> Adjoints:
     return by_openvino_rule("Range", node, node.inputs, {})

@@ -327,11 +327,10 @@ def _discard(pattern: str, *values: Any) -> None:
 
 
 def since(domain: str, type: str, version: int) -> Any:
-    """Return the schema of an operation in an opset; None if the opset does not have it, or only as
-    a deprecated one.
+    """Return the schema of an operation in an opset, also a deprecated one; None if the opset does
+    not have it.
     """
     try:
-        schema = onnx.defs.get_schema(type, version, domain)
+        return onnx.defs.get_schema(type, version, domain)
     except onnx.defs.SchemaError:
         return None
-    return schema

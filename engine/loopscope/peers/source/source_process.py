@@ -21,23 +21,26 @@ import numpy as np
 
 
 def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
-    """Return 0 if the program ran; otherwise the last line of stderr is the reason."""
+    """Return 0 if the program ran; otherwise 1, and the last line of stderr is the reason.
+
+    The arguments are those of the module, in its order.
+    """
     try:
-        watching = neighbour("watching")
+        watching = import_adjacent("watching")
         with np.load(inputs, allow_pickle=False) as stored:
             arrays = [
                 stored[str(number)]
                 for number in range(sum(name.isdecimal() for name in stored.files))
             ]
         program = (
-            neighbour("torch_program" if kind == "pt2" else "tensorflow_program")
+            import_adjacent("torch_program" if kind == "pt2" else "tensorflow_program")
             if kind != "python"
             else None
         )
         source: Any = where
         if kind == "python":
-            source = named(where)
-            program = neighbour(f"{framework(source, where)}_program")
+            source = source_of(where)
+            program = import_adjacent(f"{framework(source, where)}_program")
         assert program is not None
         version = program.run(watching, source, arrays, json.loads(names), target)
     except Exception as error:
@@ -49,18 +52,20 @@ def main(kind: str, where: str, names: str, inputs: str, target: str) -> int:
     return 0
 
 
-def neighbour(name: str) -> ModuleType:
+def import_adjacent(name: str) -> ModuleType:
     """Import an adjacent file."""
-    own = f"loopscope_source_{name}"
-    spec = importlib.util.spec_from_file_location(own, Path(__file__).with_name(f"{name}.py"))
+    module_name = f"loopscope_source_{name}"
+    spec = importlib.util.spec_from_file_location(
+        module_name, Path(__file__).with_name(f"{name}.py")
+    )
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules[own] = importlib.util.module_from_spec(spec)
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def named(where: str) -> Any:
+def source_of(where: str) -> Any:
     """Return the object of ``module:name``, imported from the current folder.
 
     A class, or a function without parameters, is called.
@@ -98,13 +103,13 @@ def framework(source: Any, where: str) -> str:
     frameworks = used & {"torch", "tensorflow", "keras"}
     if "torch" in frameworks and len(frameworks) > 1:
         raise ValueError(
-            f"{where} uses both torch and tensorflow: "
-            f"give a function that returns an exported program or a concrete function"
+            f"{where} uses both torch and tensorflow: expected a function that returns an "
+            "exported program or a concrete function"
         )
     if not frameworks:
         raise ValueError(
-            f"{where} gives a value of type {type(source).__name__}, "
-            f"which is not a program of torch or TensorFlow"
+            f"{where} is a value of type {type(source).__name__}, "
+            "expected a program of torch or TensorFlow"
         )
     return "torch" if "torch" in frameworks else "tensorflow"
 

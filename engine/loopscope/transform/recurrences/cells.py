@@ -17,10 +17,7 @@ Product = Callable[[Tensor, str], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlan:
-    """The weights and settings of a cell.
-
-    Gates lie side by side in the order of ``gates``.
-    """
+    """The weights and settings of a cell, whose gates lie side by side in the weights."""
 
     input_product: Product
     """Product of the input with its weights, ``[D, B, I] -> [D, B, G*H]``."""
@@ -29,7 +26,9 @@ class CellPlan:
     bias: Tensor | None
     """Sum of both biases, ``[D, 1, G*H]``."""
     functions: Sequence[Activation]
+    """Activations in the order of ONNX: of the gates, the candidate and the shown cell."""
     clip: float | None = None
+    """Limit of the magnitude of an activation's input; None for no limit."""
 
 
 LSTM_ORDER = {
@@ -50,8 +49,9 @@ def lstm_cell(
 ) -> list[Tensor]:
     """Build one step of an LSTM and return the next hidden state and cell.
 
-    ``peepholes``: weights ``[D, 1, H]`` of the cell for the input, output and forget gate.
-    ``couples``: the forget gate is 1 minus the input gate.
+    ``gates`` are the names of the gates in the order of the weights. ``peepholes`` are weights
+    ``[D, 1, H]`` of the cell for the input, output and forget gate. If ``couples`` is True, the
+    forget gate is 1 minus the input gate.
     """
     hidden, cell = states
     sums = _gate_sums(plan, data, hidden)
@@ -161,6 +161,19 @@ def weights_product(weights: Tensor) -> Product:
 Activation = Callable[[Tensor, str], Tensor]
 """Function that applies an activation under the name of its last node."""
 Formula = Callable[[Tensor, float, float, str], Tensor]
+"""Function of values, alpha, beta and the name of its last node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundFormula:
+    """An activation with its alpha and beta; equal formulas with equal numbers are equal."""
+
+    formula: Formula
+    alpha: float
+    beta: float
+
+    def __call__(self, x: Tensor, name: str) -> Tensor:
+        return self.formula(x, self.alpha, self.beta, name)
 
 
 def _affine(x: Tensor, alpha: float, beta: float, name: str) -> Tensor:
@@ -209,7 +222,7 @@ def activations_by_direction(
     each: int,
     directions: int,
 ) -> list[list[Activation]]:
-    """Return ``each`` functions for each direction.
+    """Return the activations of each direction: ``each`` functions for one step.
 
     Alpha and beta are listed only for functions that have them. ``BuildError`` for an unknown
     function, or too few of them.
@@ -217,7 +230,7 @@ def activations_by_direction(
     if len(names) < each * directions:
         raise BuildError(f"activations names {len(names)} functions, expected {each * directions}")
     remaining_alphas, remaining_betas = iter(alphas), iter(betas)
-    functions = []
+    functions: list[Activation] = []
     for name in names[: each * directions]:
         if name.lower() not in _FORMULAS:
             raise BuildError(
@@ -225,7 +238,7 @@ def activations_by_direction(
             )
         formula, alpha, beta = _FORMULAS[name.lower()]
         functions.append(
-            _bound(
+            _BoundFormula(
                 formula,
                 0.0 if alpha is None else next(remaining_alphas, alpha),
                 0.0 if beta is None else next(remaining_betas, beta),
@@ -234,18 +247,13 @@ def activations_by_direction(
     return [functions[start : start + each] for start in range(0, len(functions), each)]
 
 
-def _bound(formula: Formula, alpha: float, beta: float) -> Activation:
-    return lambda x, name: formula(x, alpha, beta, name)
+def over_directions(by_direction: Sequence[Sequence[Activation]]) -> list[Activation]:
+    """Return the functions of one direction for values ``[D, B, H]`` of all directions.
 
-
-def over_directions(
-    names: Sequence[str], by_direction: Sequence[Sequence[Activation]], each: int
-) -> list[Activation]:
-    """Return ``each`` functions of values ``[D, B, H]``.
-
-    If the directions have different functions, each is applied to its part of the values.
+    If the directions have different functions, alphas or betas, each direction's function is
+    applied to its part of the values.
     """
-    if len(by_direction) == 1 or list(names[:each]) == list(names[each : 2 * each]):
+    if len(by_direction) == 1 or by_direction[0] == by_direction[1]:
         return list(by_direction[0])
     return [
         _of_both(first, second)

@@ -25,6 +25,7 @@ from loopscope.ops.declare import Known
 WIDENED = frozenset({ElementType.F16, ElementType.BF16})
 """Element types that kernels compute in f32."""
 _MOST_CONSTANT_ZEROS = 1 << 16
+"""Number of elements up to which zeros become a Const."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ def shape_of(graph: TensorGraph, lengths: Sequence[Length]) -> Tensor:
 
 
 def sized(outputs: Tensor, lengths: Sequence[Length]) -> Tensor:
-    """Return the outputs of all iterations in the shape that they have at run time.
+    """Return the outputs of all iterations, reshaped to lengths that are known at run time.
 
-    After zero iterations, a Loop leaves out lengths that are not known before a run.
+    Without iterations, a Loop returns 0 for each length that is not known before a run.
     """
     if outputs.shape.is_static:
         return outputs
@@ -156,17 +157,17 @@ def zeros(
     graph: TensorGraph, lengths: Sequence[Length], element_type: ElementType | None
 ) -> Tensor:
     """Return zeros: a Const if all lengths are known before a run and the zeros are few."""
-    known = PartialShape(
+    shape = PartialShape(
         tuple(
             static(item) if isinstance(item, int) else item[0].shape.at(item[1]) for item in lengths
         )
     )
-    if known.is_static and math.prod(known.lengths) <= _MOST_CONSTANT_ZEROS:
-        array = np.zeros(known.lengths, (element_type or ElementType.F32).dtype)
+    if shape.is_static and math.prod(shape.lengths) <= _MOST_CONSTANT_ZEROS:
+        array = np.zeros(shape.lengths, (element_type or ElementType.F32).dtype)
         return graph.constant(array, name="zeros")
     zero = graph.constant(0, element_type or ElementType.F32)
     result: Tensor = ops.broadcast(zero, shape_of(graph, lengths))
-    result.set_shape(known)
+    result.set_shape(shape)
     return result
 
 
@@ -215,10 +216,10 @@ _LONGEST_CHAIN = 20
 def span_all_steps(
     graph: ModelGraph, lengths: OutputRef, data: OutputRef, axis: int, known: Knowledge
 ) -> bool:
-    """Return True if all lengths are the length of ``axis`` of ``data``.
+    """Return True if every sequence spans the whole length of ``axis`` of ``data``.
 
-    They are constants of at least that length, or copies of it: a Gather from the shape of the
-    data. False if another computation decides.
+    The lengths are then constants of at least that length, or copies of it: a Gather from the
+    shape of the data. Return False for lengths that are computed in another way.
     """
     value, steps = known(lengths).value, known(data).shape.at(axis)
     if value is not None and steps.is_static:

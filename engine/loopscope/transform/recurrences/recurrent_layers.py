@@ -65,7 +65,7 @@ def onnx_functions(opening: Opening, defaults: Sequence[str]) -> list[Activation
         len(defaults),
         count,
     )
-    return over_directions(names, by_direction, len(defaults))
+    return over_directions(by_direction)
 
 
 def summed_bias(opening: Opening) -> Tensor | None:

@@ -27,7 +27,7 @@ from loopscope.ops.declare import AttributeProblem, Operation, Role, typed
 from loopscope.transform.specialise.editable_graph import EditableGraph
 
 _MOST_NEW_BYTES = 1 << 24
-"""Size in bytes of a folded result that is larger than all inputs together."""
+"""Largest size in bytes of a folded result that is larger than its inputs together."""
 _KERNEL_ERRORS = (
     ValueError,
     TypeError,
@@ -211,9 +211,10 @@ _FIXED_INPUTS = {IF: 1, LOOP: 2}
 
 
 def remove_dead(graph: EditableGraph, can_change: Callable[[Node], bool]) -> None:
-    """Remove the dead nodes of a graph, whose bodies are done already.
+    """Remove the dead nodes of a graph whose bodies were simplified before.
 
-    Parameters remain: they are the inputs of a model or are bound by a port map.
+    ``can_change`` returns True for a node whose bodies may be replaced. Parameters remain: they are
+    the inputs of a model or are bound by a port map.
     """
     for layer, node in list(graph.nodes.items()):
         if node.bodies and can_change(node):
@@ -261,7 +262,7 @@ def is_invariant(body: Body, entry: InputMap) -> bool:
 
 
 def _drop_unread_captures(graph: EditableGraph, layer: LayerId) -> None:
-    """Remove invariant Parameters that no node of the body reads, and inputs that feed none."""
+    """Remove invariant Parameters that no node of the body reads, and inputs without Parameter."""
     node = graph.nodes[layer]
     if node.is_function:
         return  # the inputs of a function are bound by position

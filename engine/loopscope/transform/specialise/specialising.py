@@ -53,7 +53,7 @@ class Specialised:
     conditions: tuple[str, ...]
     """Conditions under which the model is equal to the original."""
     changes: tuple[str, ...]
-    """Sentences about the branches and loops that went."""
+    """Sentences about the branches and loops that were removed."""
     remaining: tuple[str, ...]
     """Reasons why a requested change was not made."""
     assumed: TakenPaths = NO_PATHS
@@ -76,10 +76,12 @@ def specialise(
 ) -> Specialised:
     """Return the model for some of its inputs, without the control flow that this decides.
 
-    ``values`` makes inputs constants, and ``shapes`` sets their lengths. What becomes constant is
-    computed, an If becomes its branch, and dead parts are removed. ``taken`` are branches and
-    iteration counts of runs, which are used as well: the model is then valid only where they are
-    the same. ``unroll`` copies the bodies of loops with known counts: up to that count, or 64.
+    ``values`` makes inputs constants, and ``shapes`` sets their lengths. Constant values are
+    computed, an If with a constant condition becomes its branch, and dead parts are removed.
+    ``taken`` are branches and iteration counts of runs. They decide where constants do not; the
+    model is then valid only for runs that take the same paths. ``unroll`` is the largest iteration
+    count of loops that become copies of their body; True means 64. Loops that never iterate are
+    removed without it.
 
     The model stores the conditions of its validity in its metadata.
 
@@ -117,7 +119,8 @@ def _expect_regions(model: Model, paths: TakenPaths) -> None:
     for address in (*paths.branches, *paths.counts):
         if address not in known:
             raise AddressError(
-                f"{shorten(address)!r} is not a loop or If of the model: the runs are of another"
+                f"{shorten(address)!r} is not a loop or If of the model: "
+                "expected runs of this model"
             )
 
 
@@ -147,10 +150,11 @@ class _Specialising:
     conditions: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
     branches: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Branches that were taken from runs, by the address of the If."""
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    """Branches and counts that were taken from runs, by address."""
+    """Iteration counts that were taken from runs, by the address of the loop."""
     remaining: dict[str, str] = field(default_factory=dict[str, str])
-    """Reasons by the address of the loop."""
+    """Reasons why a loop or If was not changed, by its address."""
     names: ModelNames = field(init=False)
     known: Propagated = field(init=False)
 
@@ -174,11 +178,11 @@ class _Specialising:
 
     def _graph(self, address: str, graph: ModelGraph) -> ModelGraph:
         edited = EditableGraph(graph, self.names)
-        label = labels(graph)
+        label_of = labels(graph)
         regions = [node.id for node in graph.nodes if node.bodies and self._can_change(node)]
         for layer in regions:
             node = graph.by_id[layer]
-            place = f"{address}/{label[layer]}"
+            place = f"{address}/{label_of[layer]}"
             edited.put(
                 with_body_graphs(
                     node,
@@ -191,15 +195,15 @@ class _Specialising:
         fold_known(edited, address, self.known)
         fold_constants(edited, list(order(graph).layers), self.catalogue)
         for layer in regions:
-            place = f"{address}/{label[layer]}"
+            place = f"{address}/{label_of[layer]}"
             if graph.by_id[layer].type == IF:
-                self._choose(edited, address, layer, place)
+                self._inline_if(edited, address, layer, place)
             elif is_loop_of_one_body(graph.by_id[layer]):
-                self._count(edited, address, layer, place)
+                self._unroll_loop(edited, address, layer, place)
         remove_dead(edited, self._can_change)
         return edited.build()
 
-    def _choose(self, graph: EditableGraph, address: str, layer: LayerId, place: str) -> None:
+    def _inline_if(self, graph: EditableGraph, address: str, layer: LayerId, place: str) -> None:
         condition = known_condition(graph, address, layer, self.known)
         is_proved = condition is not None
         if condition is None:
@@ -220,17 +224,17 @@ class _Specialising:
             self.branches[place] = condition
             self._assume(f"{text} was {str(condition).lower()} in {self._runs()}", place)
         if other is not None:
-            # Changes in the other branch went with it.
-            gone = f"{place}/{other.name}/"
-            self.changes = [text for text in self.changes if not text.startswith(gone)]
+            # Sentences about changes inside the removed branch are removed with it.
+            removed = f"{place}/{other.name}/"
+            self.changes = [text for text in self.changes if not text.startswith(removed)]
         size = 0 if other is None else _size(other.graph)
         nodes_text = f"{size:,} node{'' if size == 1 else 's'}"
         self.changes.append(
-            f"{place} became its {name} branch; {nodes_text} of the other branch went"
+            f"{place} became its {name} branch; {nodes_text} of the other branch removed"
         )
 
     def _assume(self, text: str, place: str) -> None:
-        """Add a condition once, with its place unless a tensor of the outermost graph decides."""
+        """Add a condition once, with its place unless the If is in the outermost graph."""
         condition = text if place.count("/") == 1 else f"{text} ({place})"
         if condition not in self.conditions:
             self.conditions.append(condition)
@@ -247,7 +251,7 @@ class _Specialising:
     def _runs(self) -> str:
         return "the run" if self.taken.runs == 1 else f"all {self.taken.runs:,} runs"
 
-    def _count(self, graph: EditableGraph, address: str, layer: LayerId, place: str) -> None:
+    def _unroll_loop(self, graph: EditableGraph, address: str, layer: LayerId, place: str) -> None:
         count = known_count(graph, address, layer, f"{place}/body", self.known)
         observed = self.taken.counts.get(place) if count is None else None
         if observed is not None and fix_count(graph, layer, observed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ def _resolve_zeros(request: NodeRequest) -> GraphDefTensor:
     if 0 not in lengths:
         return request.inputs[1]
     nodes, input_shape = request.nodes, shape_of(request.nodes, request.inputs[0])
-    first = nodes.constant(np.int64(0))
+    first_axis = nodes.constant(np.int64(0))
     parts = [
         nodes.numbers(int(length))
         if length
-        else gather(nodes, input_shape, nodes.numbers(axis), first)
+        else gather(nodes, input_shape, nodes.numbers(axis), first_axis)
         for axis, length in enumerate(lengths)
     ]
     return concatenate(nodes, parts, 0)
@@ -81,10 +82,16 @@ def _squeeze(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 
 def _transpose(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    kind = request.inputs[1].element_type
+    tensor, order = request.inputs
+    known = request.constants[1]
+    if known is not None and not known.size:  # an empty order reverses all axes
+        if tensor.shape.rank is None:
+            raise WriteError("Transpose reverses the axes, but the rank of its input is not known")
+        order = request.nodes.numbers(*reversed(range(tensor.shape.rank)))
+    attributes = {"T": request.kind, "Tperm": order.element_type}
     return [
         request.nodes.add_one(
-            "Transpose", request.inputs, request.kind, request.node.name, T=request.kind, Tperm=kind
+            "Transpose", [tensor, order], request.kind, request.node.name, **attributes
         )
     ]
 
@@ -113,9 +120,8 @@ def concatenate(
 
 def _gather(request: NodeRequest) -> Sequence[GraphDefTensor]:
     data, indices, axis = request.inputs[:3]
-    known = request.constants[1]
-    if known is None or (known < 0).any():
-        indices = _normalize_indices(request.nodes, data, indices, axis)
+    if _may_be_negative(request.constants[1]):
+        indices = _normalize_indices(request.nodes, data, indices, request.axis(2))
     return [
         gather(
             request.nodes,
@@ -128,17 +134,28 @@ def _gather(request: NodeRequest) -> Sequence[GraphDefTensor]:
     ]
 
 
+def _may_be_negative(indices: np.ndarray | None) -> bool:
+    """Return True for computed indices (None), and for constants of which one is negative."""
+    return indices is None or bool((indices < 0).any())
+
+
 def _normalize_indices(
-    nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: GraphDefTensor
+    nodes: GraphDefNodes, data: GraphDefTensor, indices: GraphDefTensor, axis: int
 ) -> GraphDefTensor:
     """Return the indices with negative ones normalized, because TensorFlow does not allow them."""
     kind = indices.element_type
-    length = gather(nodes, shape_of(nodes, data), nodes.scalar(axis), nodes.constant(np.int64(0)))
+    if axis < 0:
+        if data.shape.rank is None:
+            raise WriteError("the axis is negative, but the rank of the input is not known")
+        axis += data.shape.rank
+    first_axis = nodes.constant(np.int64(0))
+    length = gather(nodes, shape_of(nodes, data), nodes.constant(np.int64(axis)), first_axis)
     shifted = nodes.add_one("AddV2", [indices, nodes.cast(length, kind)], kind, T=kind)
     negative = nodes.add_one(
         "Less", [indices, nodes.constant(np.zeros((), kind.dtype))], BOOLEAN, T=kind
     )
-    return nodes.add_one("SelectV2", [negative, shifted, indices], kind, T=kind)
+    result = nodes.add_one("SelectV2", [negative, shifted, indices], kind, T=kind)
+    return replace(result, shape=indices.shape)
 
 
 def gather(
@@ -168,6 +185,8 @@ def gather(
 
 def _scatter_update(request: NodeRequest) -> Sequence[GraphDefTensor]:
     data, indices, updates = request.inputs[:3]
+    if _may_be_negative(request.constants[1]):
+        indices = _normalize_indices(request.nodes, data, indices, request.axis(3))
     if indices.shape.is_static and np.prod(indices.shape.lengths) == 1:
         return [_replace_part(request, data, indices, updates)]
     if request.axis(3) != 0:
@@ -292,8 +311,10 @@ def _slice(request: NodeRequest) -> Sequence[GraphDefTensor]:
             raise WriteError("Slice has negative axes, but the rank of its input is not known")
         axes = [axis % tensor.shape.rank for axis in axes]
     for index, axis in enumerate(axes):
-        first = nodes.constant(np.int64(0))
-        start, stop, step = (gather(nodes, bound, nodes.numbers(index), first) for bound in bounds)
+        first_axis = nodes.constant(np.int64(0))
+        start, stop, step = (
+            gather(nodes, bound, nodes.numbers(index), first_axis) for bound in bounds
+        )
         zeros = nodes.numbers(*[0] * axis)
         ones = nodes.numbers(*[1] * axis)
         other_axes_mask = (1 << axis) - 1
@@ -350,10 +371,20 @@ def _broadcast(request: NodeRequest) -> Sequence[GraphDefTensor]:
 
 
 def _tile(request: NodeRequest) -> Sequence[GraphDefTensor]:
-    attributes = {"T": request.kind, "Tmultiples": request.inputs[1].element_type}
-    return [
-        request.nodes.add_one("Tile", request.inputs, request.kind, request.node.name, **attributes)
-    ]
+    """Add a Tile whose number of repeats is the rank of its data, as TensorFlow requires."""
+    nodes, (tensor, repeats) = request.nodes, request.inputs
+    rank, known = tensor.shape.rank, request.constants[1]
+    if rank is not None and known is not None:
+        missing_repeats = rank - known.size
+        if missing_repeats > 0:
+            repeats = nodes.numbers(*[1] * missing_repeats, *map(int, known.reshape(-1)))
+        for _ in range(-missing_repeats):
+            first_axis = nodes.constant(np.int64(0))
+            tensor = nodes.add_one(
+                "ExpandDims", [tensor, first_axis], request.kind, T=request.kind, Tdim=I64
+            )
+    attributes = {"T": request.kind, "Tmultiples": repeats.element_type}
+    return [nodes.add_one("Tile", [tensor, repeats], request.kind, request.node.name, **attributes)]
 
 
 def _split(request: NodeRequest) -> Sequence[GraphDefTensor]:

@@ -123,10 +123,12 @@ class GraphDefNodes:
     """The repeated field of NodeDefs."""
     library: Any
     """The repeated field of FunctionDefs of the whole graph."""
-    inside: bool = False
+    is_function: bool = False
     """True for a function, whose nodes refer to outputs by name."""
     used_names: set[str] = field(default_factory=set[str])
+    """Names of the nodes in lower case: TensorFlow's Python API does not distinguish case."""
     stateful: bool = False
+    """True if a node has a side effect."""
 
     def add(
         self,
@@ -139,7 +141,10 @@ class GraphDefNodes:
         waits_for: Iterable[GraphDefTensor] = (),
         **attributes: Any,
     ) -> list[GraphDefTensor]:
-        """Add a node, and return a tensor of the given type for each output."""
+        """Add a node, and return a tensor of the given type for each output.
+
+        ``waits_for`` are control dependencies, and ``attributes`` are the node's.
+        """
         node = self.target.add(name=self.unique_name(name or operation), op=operation)
         node.input.extend(
             [*(tensor.text for tensor in inputs), *(tensor.control for tensor in waits_for)]
@@ -148,12 +153,13 @@ class GraphDefNodes:
             node.attr[key].CopyFrom(attribute(value))
         self.stateful |= operation in _STATEFUL
         output_names = _OUTPUTS.get(operation, "output").split()
+        references = (
+            _output_reference(output_names, index) if self.is_function else index
+            for index in range(len(outputs))
+        )
         return [
-            GraphDefTensor(
-                f"{node.name}:{_output_reference(output_names, index) if self.inside else index}",
-                kind,
-            )
-            for index, kind in enumerate(outputs)
+            GraphDefTensor(f"{node.name}:{reference}", kind)
+            for reference, kind in zip(references, outputs, strict=True)
         ]
 
     def add_one(
@@ -214,17 +220,19 @@ class GraphDefNodes:
         self.used_names.add(candidate.lower())
         return candidate
 
-    def function(self, name_hint: str) -> tuple[Any, GraphDefNodes]:
-        """Add a function to the graph, and return it with its nodes."""
+    def add_function(self, hint: str) -> tuple[Any, GraphDefNodes]:
+        """Add a function to the graph, and return it with its nodes. ``hint`` is the base of its
+        name.
+        """
         names = {entry.signature.name for entry in self.library}
-        base = re.sub(r"[^A-Za-z0-9_]", "_", name_hint)
+        base = re.sub(r"[^A-Za-z0-9_]", "_", hint)
         name, number = base, 0
         while name in names:
             number += 1
             name = f"{base}_{number}"
         definition = self.library.add()
         definition.signature.name = name
-        return definition, GraphDefNodes(definition.node_def, self.library, inside=True)
+        return definition, GraphDefNodes(definition.node_def, self.library, is_function=True)
 
 
 def _output_reference(names: Sequence[str], index: int) -> str:
@@ -246,7 +254,11 @@ def data_type(kind: ElementType | None) -> int:
     ``WriteError`` for an unsupported or unknown type.
     """
     if kind not in _TYPES:
-        raise WriteError(f"TensorFlow does not have {kind or 'an unknown element type'}")
+        raise WriteError(
+            "an element type is not known, and TensorFlow needs it"
+            if kind is None
+            else f"TensorFlow does not have {kind}"
+        )
     return DATA_TYPES[f"DT_{_TYPES[kind]}"]
 
 

@@ -27,7 +27,7 @@ from loopscope.ops.onnx import (
 from loopscope.ops.onnx.row import OnnxRow, row
 
 MOVEMENT: tuple[OnnxRow, ...] = (
-    row("Col2Im", placement.col2im, since=18, gradient=movement_rules.blocks_laid),
+    row("Col2Im", placement.col2im, since=18, gradient=movement_rules.col_to_im),
     row("Compress", since=9, gradient=formula_rules.compress),
     row("Concat", element_movement.old_concat, until=3, convert=True),
     row("Concat", joining.concat, since=4, gradient=rules.concat),
@@ -65,9 +65,9 @@ MOVEMENT: tuple[OnnxRow, ...] = (
         element_movement.numbers_between,
         since=11,
         until=26,
-        gradient=movement_rules.numbers_between,
+        gradient=movement_rules.number_range,
     ),
-    row("Range", since=27, gradient=movement_rules.numbers_between),
+    row("Range", since=27, gradient=movement_rules.number_range),
     row("Reshape", element_movement.old_reshape, until=4, convert=True),
     row("Reshape", element_movement.reshaped, since=5, gradient=rules.same_elements),
     row("ReverseSequence", gradient=movement_rules.reverse_sequence),

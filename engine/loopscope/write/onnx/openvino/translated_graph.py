@@ -39,7 +39,7 @@ class TranslatedGraph:
     """Nodes of an ONNX graph, with unique names."""
 
     def __init__(self, used_names: set[str]) -> None:
-        """``used_names`` are those of the whole model, and grow."""
+        """``used_names`` are the names of the whole model; new names are added to the set."""
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
         self.used_names = used_names
@@ -88,18 +88,18 @@ class TranslatedGraph:
 
     def add(
         self,
-        kind: str,
+        operation: str,
         inputs: Sequence[OnnxTensor | None],
         name: str = "",
         outputs: Sequence[tuple[ElementType | None, PartialShape]] = ((None, DYNAMIC),),
         bodies: Sequence[Body] = (),
         **attributes: Any,
     ) -> list[OnnxTensor]:
-        """Add an operation; None is an omitted input."""
+        """Add an operation and return its outputs; None is an omitted input."""
         if not bodies:
-            _expect_types(kind, inputs)
+            _expect_types(operation, inputs)
         layer = self._next()
-        name = self.unique(name or kind.lower())
+        name = self.unique(name or operation.lower())
         names = [
             name if not index else self.unique(f"{name}_{index}") for index in range(len(outputs))
         ]
@@ -116,7 +116,9 @@ class TranslatedGraph:
             input_ports.append(Port(index, tensor.element_type, tensor.shape, source.names[:1]))
             self._edges.append(Edge(tensor.ref.layer, source.id, layer, index))
         self._nodes.append(
-            Node(layer, name, kind, OPSET, attributes, tuple(input_ports), ports, tuple(bodies))
+            Node(
+                layer, name, operation, OPSET, attributes, tuple(input_ports), ports, tuple(bodies)
+            )
         )
         return [
             OnnxTensor(OutputRef(layer, index), element_type, shape)
@@ -129,10 +131,10 @@ class TranslatedGraph:
         return len(self._nodes)
 
     def name_value(self, tensor: OnnxTensor, name: str, first: int) -> None:
-        """Give a name to the node that computes a tensor, if a node from ``first`` on has it.
+        """Move a name to the node that computes a tensor, if a node from ``first`` on has it.
 
-        A rule gives the operation's name to the first node that it adds. Where several nodes stand
-        for the operation, the last one has its value; the two exchange their names.
+        A rule names the first node that it adds after the operation. If several nodes replace the
+        operation, the last one computes its value, and the two exchange their names.
         """
         added = self._nodes[first:]
         holder = next((node for node in added if node.name == name and not node.constant), None)
@@ -226,19 +228,20 @@ class Request:
 
     def add(
         self,
-        kind: str,
+        operation: str,
         inputs: Sequence[OnnxTensor | None],
         element_type: ElementType | None = None,
         shape: PartialShape = DYNAMIC,
         **attributes: Any,
     ) -> OnnxTensor:
         """Add an operation with one output, and return the output."""
-        return self.graph.add(kind, inputs, self.node.name, ((element_type, shape),), **attributes)[
-            0
-        ]
+        (output,) = self.graph.add(
+            operation, inputs, self.node.name, ((element_type, shape),), **attributes
+        )
+        return output
 
     def cast(self, tensor: OnnxTensor, element_type: ElementType) -> OnnxTensor:
-        """Return the tensor in a type; constants are converted at once."""
+        """Return the tensor in a type. Constants are converted to i64 without a Cast."""
         if tensor.element_type is element_type:
             return tensor
         if tensor.value is not None and element_type is I64:
@@ -262,9 +265,9 @@ class Request:
         return self.graph.constant(np.array(value, element_type.dtype))
 
 
-def _expect_types(kind: str, inputs: Sequence[OnnxTensor | None]) -> None:
+def _expect_types(operation: str, inputs: Sequence[OnnxTensor | None]) -> None:
     """Raise ``WriteError`` if ONNX does not define an operation for the types of its inputs."""
-    expected = onnx.defs.get_schema(kind, _VERSION).inputs
+    expected = onnx.defs.get_schema(operation, _VERSION).inputs
     for index, tensor in enumerate(inputs):
         allowed = expected[min(index, len(expected) - 1)].types
         if tensor is None or tensor.element_type is None:
@@ -273,6 +276,6 @@ def _expect_types(kind: str, inputs: Sequence[OnnxTensor | None]) -> None:
         name = "" if number is None else TensorProto.DataType.Name(number).lower()
         if f"tensor({name})" not in allowed:
             raise WriteError(
-                f"the model cannot be written as ONNX: its {kind} does not take "
-                f"{tensor.element_type}, convert the value before"
+                f"the model cannot be written as ONNX: {operation} does not accept "
+                f"{tensor.element_type}; convert the value to another type before it"
             )

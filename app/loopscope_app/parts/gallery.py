@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from loopscope.errors import counted
 from loopscope_app.actions import lesson_actions, models
 from loopscope_app.components import component
 from loopscope_app.describe import lessons
-from loopscope_app.describe.sample_filter import Wanted, lessons_of, matching, patterns, sources
 from loopscope_app.parts.widgets import markup
 from loopscope_app.state.user_session import UserSession, keep, place, widget
 from loopscope_samples import SECTIONS, Sample, SampleTrace, Size, sample_traces, samples
@@ -123,8 +123,8 @@ def _show_search(heading: str, everything: Sequence[Sample]) -> Wanted:
         active = sum(bool(widget(key)) for key in CHOICES)
         title = f"Filter ({active})" if active else "Filter"
         with st.popover(title, icon=":material/filter_list:"):
-            pattern = _choice("Control flow", PATTERN, patterns(everything))
-            source = _choice("Framework", SOURCE, sources(everything))
+            pattern = _choice("Control flow", PATTERN, control_flow_patterns(everything))
+            source = _choice("Framework", SOURCE, frameworks(everything))
             teaches = _choice("Subject", TEACHES, lessons_of(everything))
     return Wanted(words, pattern, source, teaches)
 
@@ -175,3 +175,77 @@ def _show_course_card(session: UserSession) -> None:
             on_click=lesson_actions.go_on,
             width="stretch",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The filter; empty texts match everything."""
+
+    words: str = ""
+    pattern: str = ""
+    source: str = ""
+    teaches: str = ""
+
+    def __bool__(self) -> bool:
+        return any((self.words.strip(), self.pattern, self.source, self.teaches))
+
+
+def matching(samples: Sequence[Sample], filter: Wanted) -> tuple[Sample, ...]:
+    """Return the samples that contain all words, in the gallery's order.
+
+    Samples with all words in their title or name come first.
+    """
+    words = filter.words.lower().split()
+    matches = [
+        sample
+        for sample in samples
+        if _is_tagged(sample, filter) and all(word in _searched_text(sample) for word in words)
+    ]
+    return tuple(
+        sorted(
+            matches,
+            key=lambda sample: (
+                bool(words) and not all(word in _title_text(sample) for word in words)
+            ),
+        )
+    )
+
+
+def control_flow_patterns(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Return the patterns of control flow in the order of the samples."""
+    return tuple(dict.fromkeys(pattern for sample in samples for pattern in sample.patterns))
+
+
+def frameworks(samples: Sequence[Sample]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sample.source for sample in samples))
+
+
+def lessons_of(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Return what the samples teach."""
+    return tuple(dict.fromkeys(sample.teaches for sample in samples))
+
+
+def _is_tagged(sample: Sample, filter: Wanted) -> bool:
+    return (
+        (not filter.pattern or filter.pattern in sample.patterns)
+        and filter.source in ("", sample.source)
+        and filter.teaches in ("", sample.teaches)
+    )
+
+
+def _title_text(sample: Sample) -> str:
+    return f"{sample.title} {sample.name} {sample.name.replace('_', ' ')}".lower()
+
+
+def _searched_text(sample: Sample) -> str:
+    return " ".join(
+        (
+            _title_text(sample),
+            sample.card,
+            sample.origin,
+            sample.source,
+            sample.teaches,
+            *sample.patterns,
+            sample.lesson,
+        )
+    ).lower()

@@ -1,17 +1,21 @@
-"""The bar above a lesson: its number, the progress through the course, and links to other
-lessons.
+"""The page of a lesson around its questions: the bar above it, its text, other inputs to try, and
+runtime pitfalls.
+
+A lesson that opens is shown from its top. A new input begins a new prediction.
 """
 
 from __future__ import annotations
 
 import streamlit as st
 
+from loopscope.errors import neutral
 from loopscope.explain import pattern
 from loopscope.ir import IF, is_trace
-from loopscope_app.actions import lesson_actions
+from loopscope_app.actions import lesson_actions, running_many
 from loopscope_app.describe import lessons
 from loopscope_app.describe.lessons import Lesson
 from loopscope_app.describe.node_index import places
+from loopscope_app.describe.signatures import signatures
 from loopscope_app.parts.dock import drawer
 from loopscope_app.parts.frame import style
 from loopscope_app.parts.widgets import markup
@@ -20,7 +24,7 @@ from loopscope_app.state.user_session import UserSession
 LARGE = "course_large"
 
 
-def show(session: UserSession, lesson: Lesson) -> None:
+def show_bar(session: UserSession, lesson: Lesson) -> None:
     style.lessons(session.learning.large)
     large = session.learning.large
     back, title, way = st.columns(
@@ -59,7 +63,7 @@ def show(session: UserSession, lesson: Lesson) -> None:
             args=(LARGE,),
             help="Large text, for a projector",
         )
-        _list(session, lesson)
+        _lesson_menu(session, lesson)
         _beside(lesson, -1, "previous", "" if large else "Previous", "chevron_left")
         _beside(lesson, 1, "next", "" if large else "Next", "chevron_right")
         if not large:
@@ -92,7 +96,7 @@ def _track(session: UserSession, lesson: Lesson) -> str:
     return f'<div class="track">{"".join(dots)}</div>'
 
 
-def _list(session: UserSession, lesson: Lesson) -> None:
+def _lesson_menu(session: UserSession, lesson: Lesson) -> None:
     """Draw the menu of lessons by topic. Its key closes it when another lesson opens."""
     with (
         st.popover("Lessons", icon=":material/menu_book:", key=f"course_menu_{lesson.name}"),
@@ -125,3 +129,96 @@ def _beside(lesson: Lesson, distance: int, name: str, word: str, icon: str) -> N
         on_click=lesson_actions.open_lesson,
         args=(other.name if other else "",),
     )
+
+
+_TO_THE_TOP = """
+export default function () {
+  for (const scrolled of document.querySelectorAll(".st-key-lesson, [data-testid=stMain]"))
+    scrolled.scrollTo(0, 0);
+}
+"""
+"""Runs when its data changes. In a narrow window the page scrolls instead of the lesson."""
+_top = st.components.v2.component("loopscope_lesson_top", js=_TO_THE_TOP)
+
+
+def show_text(lesson: Lesson) -> None:
+    with st.container(key="lesson_top"):
+        _top(key="lesson_top_now", data=lesson.name, height=1)
+    markup.show(
+        "".join(f"<p>{markup.prose(paragraph)}</p>" for paragraph in lesson.text), "reading"
+    )
+    st.code(lesson.code, language="python")
+
+
+def show_experiments(session: UserSession, lesson: Lesson) -> None:
+    markup.show(markup.section("Try this"))
+    if session.model.other is not None:
+        st.button(
+            "Compare the two recordings",
+            key="trial_compare",
+            icon=":material/compare_arrows:",
+            on_click=lesson_actions.compare_recordings,
+        )
+        return
+    with st.container(key="trials", gap="xsmall"):
+        for position, trial in enumerate(lesson.trials):
+            button, words = st.columns([1, 1.5], vertical_alignment="center", gap="small")
+            button.button(
+                trial.label,
+                key=f"trial_{lesson.name}_{position}",
+                on_click=lesson_actions.try_it,
+                args=(trial,),
+                width="stretch",
+            )
+            with words:
+                markup.show(markup.prose(trial.text), "quiet")
+        _own_inputs(session)
+        _data_set_button(session)
+
+
+def _data_set_button(session: UserSession) -> None:
+    """Show the button that runs the data set beside the sample."""
+    sample = session.model.opened.sample if session.model.opened else None
+    if sample is not None and sample.data is not None:
+        words = "Run all inputs of its data set"
+        st.button(
+            words,
+            key="trial_many",
+            icon=":material/stacked_bar_chart:",
+            on_click=running_many.run_data_set,
+        )
+
+
+def _own_inputs(session: UserSession) -> None:
+    if session.model.opened is None:
+        return
+    fields = {name: lesson_actions.typed(array) for name, array in session.model.inputs.items()}
+    keys = {
+        name: f"trial_own_{position}_{session.run.generation}"
+        for position, name in enumerate(fields)
+        if fields[name] is not None
+    }
+    with (
+        st.popover("Inputs of your own", icon=":material/tune:"),
+        st.form(f"trial_form_{session.run.generation}", border=False),
+    ):
+        for name, key in keys.items():
+            signature = signatures(session.model.opened.model)[name]
+            kind = f"{signature.element_type or 'any type'} {signature.shape}"
+            st.text_input(
+                f"{neutral(name, 60)} · {kind}".replace("[", "\\["),
+                fields[name],
+                key=key,
+            )
+        st.form_submit_button(
+            "Use these", type="primary", on_click=lesson_actions.use_typed, args=(keys,)
+        )
+
+
+def show_pitfalls(lesson: Lesson) -> None:
+    with st.expander("In real runtimes", icon=":material/warning:"):
+        rows = "".join(
+            f"<dt>{markup.text(pitfall.runtime)}</dt><dd>{markup.prose(pitfall.text)}</dd>"
+            for pitfall in lesson.pitfalls
+        )
+        markup.show(f'<dl class="pitfalls">{rows}</dl>')

@@ -1,1 +1,0 @@
-"""Panels beside the canvas, and ways to open a model."""

@@ -1,1 +1,0 @@
-"""The screens; a function per screen lists its parts."""
