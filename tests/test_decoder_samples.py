@@ -12,7 +12,7 @@ from scipy.special import erf
 
 import loopscope
 import loopscope_samples
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope_samples import InputSet, Sample
 from loopscope_samples.recipes.words import LETTERS, WORDS
 

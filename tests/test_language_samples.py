@@ -11,7 +11,7 @@ import pytest
 
 import loopscope
 import loopscope_samples
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 
 Array = np.ndarray
 MIXERS = {"linear_attn", "mamba", "self_attn"}

@@ -14,8 +14,8 @@ import pytest
 
 import loopscope
 import loopscope_samples
+from loopscope.ir.address import graphs
 from loopscope.ir.equal import difference
-from loopscope.ir.walk import graphs
 from loopscope.timeline.timeline import ControlFlowRecord
 from loopscope_samples import SECTIONS, InputSet, Sample, Size, make, sample_traces, samples
 from loopscope_samples.recipes import (

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from loopscope.tracing import trace, trace_callback, trace_module
     from loopscope.transform.cut import cut
     from loopscope.transform.open_as_loop import open_as_loop
+    from loopscope.transform.specialise.known_facts import TakenPaths
     from loopscope.transform.specialise.specialising import Specialised, specialise
-    from loopscope.transform.specialise.taken_paths import TakenPaths
     from loopscope.transform.with_gradients import gradients
     from loopscope.write import write_model
 
@@ -121,7 +121,7 @@ _MODULE_OF_NAME = {
     "Record": "executor.record.recording",
     "Session": "debug.session",
     "Specialised": "transform.specialise.specialising",
-    "TakenPaths": "transform.specialise.taken_paths",
+    "TakenPaths": "transform.specialise.known_facts",
     "check": "checks.check",
     "check_gradient": "finite_differences",
     "compare": "explain.compare",

@@ -14,12 +14,11 @@ import numpy as np
 import loopscope
 from loopscope.explain.provenance import provenance
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import playback_batch, structure
 from loopscope.view.folding import Folding, Unrolled, default_folding
 from loopscope.view.graph import GraphView
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
-from loopscope.view.payload import structure
-from loopscope.view.playback import playback_batch
 from loopscope.view.tracks import tracks
 from loopscope_app.canvas.component import CanvasRun, message_target, moment
 

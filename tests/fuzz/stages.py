@@ -32,20 +32,20 @@ from loopscope.explain.not_finite import first_not_finite
 from loopscope.explain.pattern import pattern
 from loopscope.explain.provenance import provenance
 from loopscope.explain.verdict import verdict
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.dialect import catalogue_for
 from loopscope.read.file_limits import ReadLimits
 from loopscope.view import unrolling
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import structure
 from loopscope.view.dot import dot_text
 from loopscope.view.folding import default_folding
 from loopscope.view.graph import GraphView, without_iterations
 from loopscope.view.origins import highlight
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
-from loopscope.view.payload import structure
 from loopscope.view.preview import value_preview
 from loopscope.view.tracks import tracks
 from loopscope.write import write_model

@@ -24,11 +24,12 @@ from loopscope.builder.gradient.gradients import gradients, stop_gradient
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.iterate import foldl, for_loop, map_fn, scan
 from loopscope.builder.operations import Operations, load_op_library
-from loopscope.builder.sparse_values import IndexedSlices, SparseTensor
 from loopscope.builder.stateful import Print, Variable, control_dependencies
 from loopscope.builder.tensor import GraphOperation, Tensor
 from loopscope.builder.tensor_array import TensorArray
 from loopscope.builder.tensorflow_names import (
+    IndexedSlices,
+    SparseTensor,
     TensorShape,
     add,
     cast,

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from loopscope.builder.emit import infer_outputs, lift_inputs, newest
-from loopscope.builder.finish import build_model
+from loopscope.builder.finished_graphs import build_model, insert_model, values_for_import
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.indexing import index_tensor
-from loopscope.builder.inline import insert_model, values_for_import
 from loopscope.builder.naming import Names, NameScope, snake_case
 from loopscope.builder.python_values import (
     ElementTypeLike,

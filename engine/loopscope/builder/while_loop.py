@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from loopscope.builder.finished_graphs import inline_graph
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.graph_builder import Graph, graph_of
-from loopscope.builder.inline import inline_graph
 from loopscope.builder.loop import (
     BOOLEAN,
     Entered,

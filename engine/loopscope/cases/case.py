@@ -28,11 +28,10 @@ from loopscope.errors import (
     neutral,
     shorten,
 )
-from loopscope.ir.address import Address, Segment
+from loopscope.ir.address import Address, Segment, graphs
 from loopscope.ir.element_type import type_name
 from loopscope.ir.model import Model, Signature
 from loopscope.ir.readable import readable
-from loopscope.ir.walk import graphs
 from loopscope.ops import stored
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Role

@@ -17,8 +17,8 @@ from loopscope.checks.diagnostic import InvalidModel
 from loopscope.debug.debugger import Debugger
 from loopscope.errors import EngineError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from loopscope.peers import TOLERANCE, UNOPTIMIZED, RuntimeFailed, RuntimeProcess
 from loopscope.peers.comparing import apart, not_compared
 

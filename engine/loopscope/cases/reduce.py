@@ -24,9 +24,9 @@ from loopscope.cases.structure_steps import (
 from loopscope.cases.value_steps import randomise_weights, shorten_axes, simplify_inputs
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.errors import counted, elided
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model, Node
 from loopscope.ir.readable import readable
-from loopscope.ir.walk import nodes
 from loopscope.native.run_once import CallStopped
 from loopscope.peers import TOLERANCE
 

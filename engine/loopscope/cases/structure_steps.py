@@ -15,11 +15,10 @@ import numpy as np
 from loopscope.cases.case import recorded_case
 from loopscope.cases.fault_search import Candidate, ReductionSearch
 from loopscope.errors import EngineError
-from loopscope.ir.address import ROOT
+from loopscope.ir.address import ROOT, PlacedGraph, graphs
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.transform.cut import addresses
 from loopscope.transform.extract import Extraction, boundary_outputs, constant_node, with_values

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from loopscope.cases.fault_search import Candidate, ReductionSearch
+from loopscope.ir.address import graphs
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LayerId, Model, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ir.walk import graphs
 from loopscope.transform.extract import constant_node, parameter
 from loopscope.transform.graph_edits import with_every_node, with_graph
 

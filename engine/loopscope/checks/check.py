@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from loopscope.checks.diagnostic import EVERYBODY, Diagnostic, InvalidModel, Report, Runtime
 from loopscope.checks.propagate import Propagated
-from loopscope.checks.rule import ONNXRUNTIME, OPENVINO
+from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, Subject
 from loopscope.checks.rules import ADVICE, RULES, onnx_conversion
-from loopscope.checks.subject import Subject
 from loopscope.ir.model import Model, expect_model
 from loopscope.ir.recorded_rows import is_trace
 from loopscope.ops.catalogue import CATALOGUE, Catalogue

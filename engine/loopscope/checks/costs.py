@@ -12,13 +12,13 @@ from typing import Any
 
 from loopscope.checks.mac_formulas import Shapes, macs
 from loopscope.checks.order import order
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import Subject
 from loopscope.errors import InputError
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.constant import Constant, packed_size
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ir.model import IF, LayerId, Model, Node, OutputRef, expect_model
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
 from loopscope.ops.dialect import catalogue_for

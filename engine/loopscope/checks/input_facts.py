@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loopscope.checks.known import declared
 from loopscope.checks.propagate import propagate
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import Subject
 from loopscope.ir.model import LayerId, Model
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.catalogue import CATALOGUE

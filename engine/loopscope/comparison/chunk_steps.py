@@ -11,7 +11,7 @@ from loopscope.comparison.chunks import first_step_apart, step_axis
 from loopscope.comparison.deviation import Deviations, is_comparable
 from loopscope.comparison.divergence import AlignedRows, Chunked
 from loopscope.comparison.matched_slots import ComparedValues, MatchedSlots
-from loopscope.debug.export_value import as_public
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.ir.address import decode
 from loopscope.ops.values import is_tensor

@@ -13,8 +13,8 @@ import numpy as np
 from loopscope.comparison.chunks import Alignment, Chunks
 from loopscope.comparison.matching import Matched, MatchedGraphs, OpenedRegion
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import CallRegion, IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import ProgramIndex
 from loopscope.explain.verdict import verdict
 from loopscope.ir.readable import readable
 

@@ -28,11 +28,10 @@ from loopscope.comparison.matched_slots import (
 from loopscope.comparison.matching import MatchedGraphs, match, value_pairs
 from loopscope.comparison.recorded_columns import alike_samples, recorded_column
 from loopscope.comparison.region_matching import RequestedPair, is_carried, is_received, is_recorded
-from loopscope.debug.export_value import as_public
-from loopscope.debug.result import Result
+from loopscope.debug.result import Result, as_public
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import EngineError, elided
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable, significant

@@ -14,7 +14,6 @@ import numpy as np
 from loopscope.comparison.deviation import is_comparable
 from loopscope.debug.run import Run
 from loopscope.executor.plan.analyses import unpacking
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -24,6 +23,7 @@ from loopscope.executor.plan.plan import (
     Program,
     Region,
 )
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.recorded_rows import RECORDED, is_control
 from loopscope.ops.quantization import ROUND_TO
 from loopscope.ops.values import is_tensor

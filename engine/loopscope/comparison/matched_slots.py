@@ -17,8 +17,8 @@ from loopscope.comparison.deviation import Deviations
 from loopscope.comparison.divergence import AlignedRows
 from loopscope.comparison.matching import How
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import decode
 from loopscope.ir.readable import significant
 

@@ -21,8 +21,8 @@ from loopscope.comparison.region_matching import (
     region_partners,
 )
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program, Region
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.recorded_rows import is_trace
 
 How = Literal["request", "name", "tensor", "structure", "shape", "correlation"]

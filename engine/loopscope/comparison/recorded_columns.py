@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.recorded_rows import RECORDED, VALUES, ValuesByRow, sample_indices
 
 _MAX_COLUMN_BYTES = 1 << 28

@@ -16,10 +16,10 @@ from loopscope.debug.result import Result, RunStopped
 from loopscope.debug.session import run
 from loopscope.errors import EngineError
 from loopscope.executor.machine.limits import Limits
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
 from loopscope.ir.readable import significant
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.index_arithmetic import index_arithmetic
 from loopscope.transform.rounding import rounded

@@ -14,7 +14,7 @@ from loopscope.errors import EngineError, shorten
 from loopscope.executor.machine.limits import Limits
 from loopscope.explain.executions import taken_paths
 from loopscope.ir.model import Model
-from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
+from loopscope.transform.specialise.known_facts import NO_PATHS, TakenPaths
 
 
 @dataclass(frozen=True, slots=True)

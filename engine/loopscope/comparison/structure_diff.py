@@ -13,7 +13,7 @@ from typing import Literal
 from loopscope.comparison.matching import MatchedGraphs, match
 from loopscope.debug.run import Run
 from loopscope.errors import counted, elided, shorten
-from loopscope.ir.address import decode
+from loopscope.ir.address import PlacedGraph, decode, graphs
 from loopscope.ir.equal import same_attribute, same_constant
 from loopscope.ir.model import (
     Body,
@@ -26,7 +26,6 @@ from loopscope.ir.model import (
     Port,
 )
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs
 
 Status = Literal["added", "removed", "changed"]
 STATUSES: tuple[Status, ...] = ("added", "removed", "changed")

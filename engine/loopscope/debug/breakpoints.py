@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.expression import Expression, parse
 from loopscope.debug.lookup import body_of, label_of, near, slot_of
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError, EngineError, ExpressionError, elided, listed, shorten
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from loopscope.debug.position import OpenGraph, Position, Scene, address_of
 from loopscope.errors import AddressError, ExpressionError, ValueUnavailable, elided
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program, Region
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import ANY_ITERATION, ROOT, Address, Segment, decode, encode
 from loopscope.ir.address_search import ambiguous, ending, split_output, without_iterations
 from loopscope.ir.readable import as_written, readable, static_words

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import convert_to
 from loopscope.debug.lookup import body_of, region_number
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError, InputError, shorten
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, LoopRegion, Plan, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.plan.uncomputed_values import Override, Overrides
 from loopscope.ir.address import ANY_ITERATION, Address, Segment, decode
 from loopscope.ir.element_type import ElementType

@@ -9,9 +9,8 @@ from typing import Literal
 
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
-from loopscope.ir.address import is_within
+from loopscope.ir.address import is_within, nodes
 from loopscope.ir.model import LayerId
-from loopscope.ir.walk import nodes
 from loopscope.timeline.timeline import Level, Moment, Timeline
 
 Status = Literal["current", "running", "done", "waiting", "skipped", "failed"]

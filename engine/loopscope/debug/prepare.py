@@ -13,18 +13,17 @@ from loopscope.debug.lookup import slot_at
 from loopscope.debug.progress import Beginning
 from loopscope.errors import AddressError, InputError, elided, shorten
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import Plan, Program
 from loopscope.executor.plan.planner import plan_of
 from loopscope.executor.plan.pruning import everything, needed, part_of
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import Record
-from loopscope.ir.address import ANY_ITERATION, ROOT, Address
+from loopscope.ir.address import ANY_ITERATION, ROOT, Address, graphs
 from loopscope.ir.model import Model, Node, OutputRef
 from loopscope.ir.named_tensors import layer_named, tensor_named
 from loopscope.ir.recorded_rows import is_trace
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.transform.rounding import round_model
 

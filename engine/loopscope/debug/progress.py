@@ -16,13 +16,13 @@ from loopscope.errors import InputError, shorten
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.limits import Endless, Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
 from loopscope.executor.plan.planner import plans_of
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import Record, StopCause
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.object_cache import cache_by_object
 from loopscope.ops.bounds import at_most
 from loopscope.timeline.run_values import RunValues

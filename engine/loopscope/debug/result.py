@@ -1,4 +1,5 @@
-"""Result of a run: outputs, every named tensor, the control flow, and printed lines.
+"""Result of a run: outputs, every named tensor, the control flow, and printed lines; and its values
+as numpy arrays of types that users can compute with.
 
 The lines of Print operations are reconstructed from the recording.
 """
@@ -9,17 +10,19 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
-from loopscope.debug.export_value import copy_public
 from loopscope.errors import AddressError, EngineError, ValueUnavailable, listed, shorten
 from loopscope.executor.machine.machine import Machine
+from loopscope.executor.plan.analyses import LeftOut, left_out
 from loopscope.executor.plan.plan import Plan, Program
-from loopscope.executor.plan.pruning_report import LeftOut, left_out
 from loopscope.executor.record.recording import StopCause
 from loopscope.ir.model import LayerId, Model, Signature
 from loopscope.ir.shape import DYNAMIC
+from loopscope.ops.casting import NF4_VALUES
+from loopscope.ops.values import NO_VALUE, is_tensor
 from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import ControlFlow, Timeline
 
@@ -249,3 +252,40 @@ def _line(
         *(values.get(timeline, program, row, slot) for slot in instruction.inputs)
     )
     return PrintedLine(step, f"{timeline.address(program, row)}/{instruction.label}", text)
+
+
+def as_public(value: Any) -> np.ndarray:
+    """Return a value of the machine as a read-only array; u1, u3 and u6 as uint8 codes, nf4 as
+    float32.
+
+    Despite the declared type, an ONNX sequence is a tuple of such arrays, an optional without a
+    value is None, and a map is itself.
+    """
+    if not is_tensor(value):
+        return cast(
+            np.ndarray,
+            tuple(as_public(item) for item in value)
+            if isinstance(value, tuple)
+            else None
+            if value is NO_VALUE
+            else value,
+        )
+    array = np.asarray(value)
+    if array.dtype.names:
+        name = array.dtype.names[0]
+        codes = array[name]
+        array = np.asarray(NF4_VALUES[codes & 15]) if name == "nf4" else codes
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def copy_public(value: Any) -> np.ndarray:
+    """Return a writeable copy, for results that outlive the run."""
+    if not is_tensor(value):
+        return (
+            cast(np.ndarray, tuple(copy_public(item) for item in value))
+            if isinstance(value, tuple)
+            else as_public(value)
+        )
+    return np.array(as_public(value))

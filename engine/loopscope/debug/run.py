@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 
 from loopscope.debug import lookup
-from loopscope.debug.export_value import as_public
 from loopscope.debug.position import (
     Cursor,
     DebuggerState,
@@ -22,12 +21,12 @@ from loopscope.debug.position import (
     next_of,
 )
 from loopscope.debug.progress import Progress, held_bytes, place
-from loopscope.debug.result import PrintedLine, Result, lines
+from loopscope.debug.result import PrintedLine, Result, as_public, lines
 from loopscope.errors import AddressError, ValueUnavailable
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Plan, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.ir.address import Address
 from loopscope.ir.model import Model

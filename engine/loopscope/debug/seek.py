@@ -22,8 +22,8 @@ from loopscope.debug.stop_conditions import (
     matches,
 )
 from loopscope.executor.machine.limits import Paused
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import decode
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.timeline import Moment, Timeline

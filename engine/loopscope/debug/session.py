@@ -14,29 +14,27 @@ from numpy.typing import ArrayLike
 
 from loopscope.checks.diagnostic import InvalidModel
 from loopscope.debug.breakpoints import Breakpoint
-from loopscope.debug.export_value import as_public, copy_public
 from loopscope.debug.inputs import Inputs, bind, convert_to
 from loopscope.debug.position import frontier
 from loopscope.debug.prepare import Fetch, FetchedTensor, TensorLike, each_fetch, resolve_fetches
 from loopscope.debug.progress import run_stopped, start
-from loopscope.debug.result import Fetched, Result
+from loopscope.debug.result import Fetched, Result, as_public, copy_public
 from loopscope.debug.run import Run
 from loopscope.debug.stop_conditions import matches
 from loopscope.errors import InputError, listed, shorten
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.planner import plan_of
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import ProgramIndex, Slot, settle
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import NOTHING, Record
+from loopscope.ir.address import nodes
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Model, expect_model
 from loopscope.ir.named_tensors import layer_named, pruned, tensor_named
 from loopscope.ir.shape import DYNAMIC, PartialShape
-from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.stored import packed, stored_arrays, unpacked, write
 from loopscope.replaced_file import replaced_file

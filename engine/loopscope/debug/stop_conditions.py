@@ -14,8 +14,8 @@ from loopscope.debug.position import Levels, frontier
 from loopscope.debug.run import Run
 from loopscope.errors import ExpressionError, ValueUnavailable
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction
+from loopscope.executor.plan.slots import Slot
 from loopscope.ops.values import holds_unusual, is_tensor
 
 _STEPS_PER_MEMORY_CHECK = 1024

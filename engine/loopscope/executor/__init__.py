@@ -5,10 +5,10 @@ its loops.
 from __future__ import annotations
 
 from loopscope.executor.codegen.compile import generated_loops
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.analyses import left_out, left_out_for_outputs
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
 from loopscope.executor.plan.planner import plan_of
-from loopscope.executor.plan.pruning_report import left_out, left_out_for_outputs
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.record.recording import LoopTable, StopCause
 
 __all__ = [

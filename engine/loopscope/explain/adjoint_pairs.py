@@ -13,8 +13,8 @@ from loopscope.debug.lookup import must_have_begun
 from loopscope.debug.run import Run, expect_run
 from loopscope.errors import AddressError, EngineError, ValueUnavailable
 from loopscope.executor.plan.body_ports import CarriedValue
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.ir.address import Address, Segment, decode
 from loopscope.ir.rt_info import WalksBack
 from loopscope.object_cache import cache_by_object

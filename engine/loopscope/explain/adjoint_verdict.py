@@ -13,13 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import CarriedValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, Instruction, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.adjoint_pairs import PairedExecutions, RegionPair, outer_name, ties
 from loopscope.ir.model import Node
 from loopscope.ir.readable import iteration_words, significant

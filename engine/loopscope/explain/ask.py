@@ -15,8 +15,8 @@ from loopscope.debug.expression import Expression, parse
 from loopscope.debug.lookup import slot_of
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, ExpressionError, elided, listed, shorten
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.history import evenly
 from loopscope.explain.verdict import execution
 from loopscope.ir.address_search import full_address

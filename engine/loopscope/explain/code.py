@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from loopscope.errors import AddressError, EngineError
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -24,6 +23,7 @@ from loopscope.executor.plan.plan import (
     Plan,
     Program,
 )
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.code_parts import (
     CodeLine,
     Listing,

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, Plan, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Defaults
 from loopscope.ir.address import decode
 from loopscope.ir.element_type import ElementType

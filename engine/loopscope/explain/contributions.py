@@ -11,8 +11,8 @@ import numpy as np
 
 from loopscope.debug.run import Run
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.adjoint_pairs import PairedExecutions, RegionPair, invariant_inputs
 from loopscope.explain.adjoint_verdict import norm, value, values, why_unused
 from loopscope.explain.history import evenly

@@ -20,8 +20,8 @@ from loopscope.executor.plan.body_ports import (
     Sliced,
     Unfed,
 )
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import Address
 from loopscope.ir.rt_info import window_of
 

@@ -19,7 +19,7 @@ from loopscope.executor.plan.plan import (
 )
 from loopscope.executor.record.recording import LoopTable
 from loopscope.explain.pattern import region_at
-from loopscope.transform.specialise.taken_paths import TakenPaths
+from loopscope.transform.specialise.known_facts import TakenPaths
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import list_changes
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.history import summarise
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.stored import plain, write

@@ -20,8 +20,8 @@ from loopscope.debug.run import Run
 from loopscope.errors import shorten
 from loopscope.executor.machine.regions import parts
 from loopscope.executor.plan.body_ports import CarriedValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.ir.address import decode
 from loopscope.ir.element_type import is_real_float

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.facts import Margin
 from loopscope.explain.proof import prove
 from loopscope.explain.verdict import narrowest

@@ -14,8 +14,8 @@ import numpy as np
 
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError, EngineError
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import ANY_ITERATION, Address, Segment
 from loopscope.ops.values import as_array, holds_unusual, is_tensor, rows_with
 from loopscope.timeline.vectorised import Columns, Recorded

@@ -12,7 +12,7 @@ import numpy as np
 
 from loopscope.errors import EngineError, shorten
 from loopscope.executor.plan.plan import Instruction
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import settle
 from loopscope.ops.values import is_tensor
 from loopscope.timeline.vectorised import is_of_each_element
 

@@ -14,8 +14,8 @@ import numpy as np
 from loopscope.debug.lookup import region_number, value_names
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError, EngineError, NotKept
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.history import History, evenly, is_finite, of_values
 from loopscope.explain.verdict import execution
 from loopscope.ir.address import decode

@@ -10,8 +10,8 @@ import numpy as np
 from loopscope.errors import EngineError
 from loopscope.executor.machine.regions import UNLIMITED, empty_join, is_true, trip_count
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, LoopRegion
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.code_parts import CodeLine, Operands, array_text
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR

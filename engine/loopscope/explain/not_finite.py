@@ -16,8 +16,8 @@ import numpy as np
 
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.provenance import BY_HAND, ProvenanceWalk, SlotPart
 from loopscope.ir.readable import readable
 from loopscope.ops.values import NOUNS, UnusualFloat, holds_unusual, rows_with

@@ -13,8 +13,8 @@ from loopscope.debug.lookup import region_number
 from loopscope.debug.run import Run
 from loopscope.executor.machine.regions import is_true, iteration_bound, trip_count
 from loopscope.executor.plan.analyses import backward_slice
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.model import LOOP, LayerId
 
 LARGEST_COUNTS = frozenset({2**31 - 1, 2**63 - 1})

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.deciding_values import OTHER, PASSING, REDUCTIONS, Decision, decision
 from loopscope.explain.facts import (
     SIGNS,

@@ -17,8 +17,8 @@ from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError
 from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, Invariant, Sliced
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Branch, CallRegion, IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.index_provenance import Index, TensorPart, moves, part_of, source_elements
 from loopscope.explain.indirect_sources import Pieces, Writers, pieces, read_part, writes
 from loopscope.ir.address import Address

@@ -12,7 +12,7 @@ from loopscope.errors import EngineError
 from loopscope.executor.machine import regions
 from loopscope.executor.plan.body_ports import Concatenated
 from loopscope.executor.plan.plan import ABSENT
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import settle
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ops.casting import cast

@@ -5,7 +5,7 @@ This package contains neither file formats nor arithmetic.
 
 from __future__ import annotations
 
-from loopscope.ir.address import ROOT, Address, decode, labels
+from loopscope.ir.address import ROOT, Address, PlacedGraph, decode, graphs, labels
 from loopscope.ir.address_search import addresses_ending, full_address
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import (
@@ -47,7 +47,6 @@ from loopscope.ir.readable import (
 from loopscope.ir.recorded_rows import is_recorded, is_trace, recorded_values
 from loopscope.ir.rt_info import opened_operator
 from loopscope.ir.shape import PartialShape, is_of_an_array
-from loopscope.ir.walk import PlacedGraph, graphs
 
 __all__ = [
     "ANY_TYPE",

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from loopscope.errors import AddressError, shorten
-from loopscope.ir.address import ROOT, decode, must_be_text
+from loopscope.ir.address import ROOT, decode, must_be_text, nodes
 from loopscope.ir.model import Model
 from loopscope.ir.readable import STEP, as_written, pieces, readable, static_words
-from loopscope.ir.walk import nodes
 
 _OUTPUT = re.compile(r":\d{1,9}$")
 _ITERATION = re.compile(r"\[(?:\d{1,18}|\*)\](?=/|$)")

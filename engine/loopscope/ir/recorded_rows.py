@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model, Node
-from loopscope.ir.walk import graphs
 
 RECORDED: Final = "Recorded"
 """Type of the nodes that return values of a trace."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model, Node
-from loopscope.ir.walk import nodes
 
 _SECTION, _BACKWARD_OF, _GRADIENTS_OF = "loopscope", "backward_of", "gradients_of"
 _BACK_PROP = "back_prop"

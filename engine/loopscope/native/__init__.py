@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from loopscope.native.host import trim_heap
+from loopscope.native.run_once import trim_heap
 
 __all__ = ["trim_heap"]

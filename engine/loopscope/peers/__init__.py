@@ -17,11 +17,16 @@ from loopscope.peers.runtime_process import (
     RuntimeProcess,
     expect_installed,
 )
-from loopscope.peers.separate_runtime import RuntimeLoads, runtime_alone, runtimes_load
+from loopscope.peers.separate_results import (
+    RuntimeLoads,
+    SourceAlone,
+    runtime_alone,
+    runtimes_load,
+    source_alone,
+)
 from loopscope.peers.source.compare_source import against_source
 from loopscope.peers.source.program import Source, source_of
 from loopscope.peers.source.source_report import SourceReport
-from loopscope.peers.source.source_runner import SourceAlone, source_alone
 
 __all__ = [
     "TOLERANCE",

@@ -19,8 +19,8 @@ from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.limits import Limits
 from loopscope.executor.machine.state import Failure
 from loopscope.executor.plan.plan import Program
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
 from loopscope.peers import npz_protocol, operation_times
 from loopscope.peers.operation_times import MOST_TIMES, Clock, Clocked, Iterations, by_cost

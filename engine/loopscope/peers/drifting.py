@@ -25,11 +25,11 @@ from loopscope.comparison.matching import match
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import ProgramIndex
+from loopscope.executor.plan.slots import ProgramIndex
+from loopscope.ir.address import graphs
 from loopscope.ir.model import LayerId, ModelGraph, OutputRef
 from loopscope.ir.readable import significant
 from loopscope.ir.rt_info import opened_operator
-from loopscope.ir.walk import graphs
 from loopscope.native.run_once import never
 from loopscope.ops.declare import typed
 from loopscope.ops.dialect import catalogue_for

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from loopscope.errors import EngineError, elided
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.model import BodyName, Model, Node
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.native.run_once import never
 from loopscope.peers.other_runtimes import (
     CALLED,

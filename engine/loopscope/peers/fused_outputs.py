@@ -16,8 +16,8 @@ from loopscope.errors import elided
 from loopscope.executor.machine.regions import parts
 from loopscope.executor.plan.analyses import backward_slice
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, LoopRegion
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.peers.comparing import counted, element_texts, first_apart
 from loopscope.peers.fate import RuntimeFate

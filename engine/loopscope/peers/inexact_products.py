@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
+from loopscope.checks.rule import Subject
 from loopscope.checks.rules.onnxruntime_results import eight_bit_weights
-from loopscope.checks.subject import Subject
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
 from loopscope.executor.plan.analyses import unpacking
-from loopscope.ir.address import Address
+from loopscope.ir.address import Address, graphs
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable
-from loopscope.ir.walk import graphs
 from loopscope.ops.dialect import catalogue_for
 from loopscope.peers import npz_protocol, onnx_model
 from loopscope.peers.comparing import apart, not_compared

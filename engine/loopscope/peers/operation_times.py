@@ -13,9 +13,9 @@ import onnx
 from loopscope.debug.debugger import Debugger
 from loopscope.debug.inputs import Inputs
 from loopscope.executor.machine.limits import Limits
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.model import Model
 from loopscope.ir.readable import readable, significant
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.peers.onnx_model import save
 
 HOLDERS = frozenset({"Loop", "If", "Scan", "TensorIterator"})

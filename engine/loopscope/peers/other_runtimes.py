@@ -21,10 +21,10 @@ from loopscope.comparison.deviation import Deviations
 from loopscope.debug.inputs import Inputs, bind
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept
-from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import ProgramIndex
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from loopscope.native.run_once import CallStopped, never, run_alone
 from loopscope.peers import npz_protocol, onnx_model, openvino_model
 from loopscope.peers.probes import Probe, ProbeCandidate

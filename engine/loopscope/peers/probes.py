@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.debug.run import Run
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.record.recording import LoopTable
 from loopscope.ir.model import LOOP, SCAN, TENSOR_ITERATOR, LayerId
 from loopscope.ops.values import is_tensor

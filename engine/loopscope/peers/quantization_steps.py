@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.peers.comparing import close, first_apart
 from loopscope.peers.probes import Probe
 from loopscope.peers.replay_with_inputs import CrossReplay, UnknownValue, magnitude

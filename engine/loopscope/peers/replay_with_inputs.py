@@ -15,9 +15,8 @@ from loopscope.debug.run import Run
 from loopscope.executor.machine import regions
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.plan.body_ports import CarriedValue, Invariant, Sliced
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import ABSENT, LoopRegion, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import ProgramIndex, Slot, settle
 from loopscope.peers.probes import Probe
 
 _MAX_DEPTH = 200

@@ -16,9 +16,8 @@ from loopscope.debug.run import Run
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.machine.regions import concatenated
 from loopscope.executor.machine.state import NO_BOUND, Frame
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import ProgramIndex, Slot, settle
 from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
 from loopscope.executor.record.recording import ENDINGS, LoopTable, recorded_slots
 from loopscope.run_file.recording_codec import RecordedTypes, decode_values, layout_of

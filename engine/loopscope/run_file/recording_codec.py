@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from loopscope.errors import shorten
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
+from loopscope.ir.address import graphs
 from loopscope.ir.element_type import ElementType, type_name
 from loopscope.ir.model import Form, LayerId, Node
 from loopscope.ir.shape import DYNAMIC
-from loopscope.ir.walk import graphs
 from loopscope.ops.declare import Known
 from loopscope.ops.values import NOT_KEPT, is_tensor
 

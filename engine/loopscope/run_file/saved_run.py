@@ -15,8 +15,8 @@ from loopscope.debug.position import DebuggerState
 from loopscope.debug.run import Run
 from loopscope.errors import shorten
 from loopscope.executor.machine.limits import Limits
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.optimisation_flags import Optimise
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.record.recording import Record
 from loopscope.ir.model import Model
 from loopscope.ir.readable import significant

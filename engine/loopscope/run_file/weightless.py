@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.plan.body_ports import Invariant, Sliced
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -25,6 +24,7 @@ from loopscope.executor.plan.plan import (
     Plan,
     Program,
 )
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.constant import Constant, encode, packed_size
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Model, ModelGraph, Node

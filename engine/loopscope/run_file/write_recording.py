@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.debug.run import Run
 from loopscope.executor.machine.state import NO_BOUND, Frame
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
 from loopscope.ops.values import NOT_KEPT
 from loopscope.run_file.recording_codec import encode_values, layout_of, value_bytes

@@ -23,9 +23,9 @@ from loopscope.sweeps.samples import (
     samples_said,
     seed_said,
 )
+from loopscope.sweeps.storage import table_paths
 from loopscope.sweeps.summary import SweepSummary
 from loopscope.sweeps.sweep import Sweep, sweep
-from loopscope.sweeps.table_paths import table_paths
 
 __all__ = [
     "Change",

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from loopscope.errors import EngineError, InputError, shorten
 from loopscope.ops.custom import installed_files
-from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import LOOK_SECONDS, RowsOfChunk, SweepJob, install_texts
+from loopscope.sweeps.job import LOOK_SECONDS, Batch, RowsOfChunk, Stop, SweepJob, install_texts
 from loopscope.sweeps.runner import rows_of
 
 try:

@@ -1,7 +1,8 @@
-"""Job of a sweep, the same in every process, and the rows that a process computes for it.
+"""Job of a sweep, the same in every process, the batches of samples that a runner computes for it,
+and their rows.
 
-The job has the model's plan, the columns, limits and seed. Rows are returned in order. The user's
-own operations are installed in each worker process.
+The job has the model's plan, the columns, limits and seed. Rows are returned in order. A stop
+request ends a batch early. The user's own operations are installed in each worker process.
 """
 
 from __future__ import annotations
@@ -14,17 +15,93 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from loopscope.executor.machine.limits import Limits
+from loopscope.errors import InputError
+from loopscope.executor.machine.limits import Limits, RunControl
 from loopscope.executor.plan.plan import Plan
 from loopscope.executor.plan.planner import plan_of
 from loopscope.ir.model import Model
 from loopscope.ops.custom import install_file
-from loopscope.sweeps.batch import Batch, Stop
 from loopscope.sweeps.row_layout import RowLayout, column_of, layout_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Consecutive samples of a sweep."""
+
+    samples: np.ndarray
+    """Number of each sample, from 0."""
+    varying: Mapping[int, np.ndarray | Sequence[Any]]
+    """Values by input position, along the first axis; a list if samples differ in shape."""
+    fixed: Mapping[int, Any]
+    """Value that all samples share, by input position."""
+    refused: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Reason why a sample cannot be read, by sample number."""
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def at(self, places: np.ndarray) -> Batch:
+        """Return some of the samples, by their index in this batch."""
+        return Batch(
+            self.samples[places],
+            {
+                key: values[places]
+                if isinstance(values, np.ndarray)
+                else [values[place] for place in places]
+                for key, values in self.varying.items()
+            },
+            self.fixed,
+            self.refused,
+        )
+
+    def inputs(self, place: int) -> dict[int, Any]:
+        """Return the inputs of one sample by position; ``InputError`` for a sample that cannot be
+        read.
+        """
+        if (reason := self.refused.get(int(self.samples[place]))) is not None:
+            raise InputError(reason)
+        return {
+            **self.fixed,
+            **{
+                key: values[place]
+                for key, values in self.varying.items()
+                if values[place] is not None
+            },
+        }
+
+
+class SweepStopped(Exception):
+    """Signal that the current samples are abandoned, because their rows are incomplete."""
+
+
+class Stop:
+    """Stop request of one sweep, in the process of its runs."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._control: RunControl | None = None
+
+    def ask(self) -> None:
+        """Request the stop: the current run ends, and no further run begins."""
+        self.asked = True
+        if self._control is not None:
+            self._control.stop.set()
+
+    def watch(self, control: RunControl) -> None:
+        """Register the run that begins now."""
+        self._control = control
+        if self.asked:
+            control.stop.set()
+
+    def check(self) -> None:
+        """Raise ``SweepStopped`` after a request."""
+        if self.asked:
+            raise SweepStopped
 
 
 @dataclass(frozen=True, eq=False)

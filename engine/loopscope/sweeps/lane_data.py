@@ -14,7 +14,7 @@ import numpy as np
 
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.plan import Instruction, LoopRegion, Plan, Region
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import settle
 from loopscope.timeline.vectorised import RowValues, is_of_each_element, lifted
 
 MOST_ELEMENTS = 1 << 24

@@ -16,7 +16,6 @@ import numpy as np
 from loopscope.executor.machine import regions
 from loopscope.executor.machine.execute import computing_columns
 from loopscope.executor.plan.body_ports import LastValue, Sliced
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -26,10 +25,11 @@ from loopscope.executor.plan.plan import (
     Plan,
     Program,
 )
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Defaults
 from loopscope.executor.record.recording import ENDINGS
 from loopscope.ops.casting import cast
-from loopscope.sweeps.batch import Stop
+from loopscope.sweeps.job import Stop
 from loopscope.sweeps.lane_data import (
     BranchTally,
     LoopTally,

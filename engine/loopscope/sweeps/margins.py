@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.explain.deciding_values import Logic, logic
 from loopscope.ir.element_type import REAL_FLOATS
 

@@ -26,8 +26,15 @@ import pyarrow as pa
 
 from loopscope.errors import EngineError
 from loopscope.ops.custom import installed_files
-from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import LOOK_SECONDS, MOST_FAILURES, RowsOfChunk, SweepJob, install_texts
+from loopscope.sweeps.job import (
+    LOOK_SECONDS,
+    MOST_FAILURES,
+    Batch,
+    RowsOfChunk,
+    Stop,
+    SweepJob,
+    install_texts,
+)
 from loopscope.sweeps.runner import rows_of
 
 if TYPE_CHECKING:

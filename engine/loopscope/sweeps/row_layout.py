@@ -18,8 +18,8 @@ from loopscope.debug.expression import Expression, parse
 from loopscope.debug.lookup import slot_at
 from loopscope.debug.run import Run
 from loopscope.errors import AddressError, ExpressionError, elided, shorten
-from loopscope.executor.plan.numbers import Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import Slot, TableIndex
 from loopscope.ir.address import Address
 from loopscope.ir.address_search import full_address
 from loopscope.ir.element_type import ElementType

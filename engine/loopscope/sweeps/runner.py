@@ -11,13 +11,11 @@ import pyarrow as pa
 
 from loopscope.debug.inputs import convert_to
 from loopscope.errors import EngineError
-from loopscope.executor.plan.numbers import Slot
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.record.recording import ENDINGS
 from loopscope.ir.model import Signature
 from loopscope.ir.shape import DYNAMIC
-from loopscope.sweeps.batch import Batch, Stop, SweepStopped
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import Batch, Stop, SweepJob, SweepStopped
 from loopscope.sweeps.lane_data import NotInLanes, may_run_in_lanes
 from loopscope.sweeps.lane_machine import Lanes
 from loopscope.sweeps.row_layout import LoopColumns

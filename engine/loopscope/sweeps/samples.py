@@ -17,7 +17,7 @@ from loopscope.errors import InputError, MissingInput, listed, shorten
 from loopscope.ir.model import Model, Signature
 from loopscope.native.workers import WORKERS, Crashed, Refused
 from loopscope.ops.stored import stored_arrays
-from loopscope.sweeps.batch import Batch
+from loopscope.sweeps.job import Batch
 from loopscope.sweeps.ranges import InputRange, draw, points, rounded, values_said, whole
 
 _BLOCK_ELEMENTS = 1 << 20

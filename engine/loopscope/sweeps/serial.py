@@ -13,23 +13,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import bind
 from loopscope.debug.progress import place, start
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, InputError
 from loopscope.executor import drive
 from loopscope.executor.machine.limits import Limits, Paused
 from loopscope.executor.machine.machine import Failure, Machine
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import LoopRegion
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import ENDINGS, NOTHING, Ending, LoopTable, Record
 from loopscope.explain.not_finite import first_not_finite
 from loopscope.ops.bounds import at_most
 from loopscope.ops.values import is_tensor
-from loopscope.sweeps.batch import Batch, Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import Batch, Stop, SweepJob
 from loopscope.sweeps.margins import distances
 from loopscope.sweeps.row_layout import ERROR, FIRST_NAN, SAMPLE, SECONDS, Kind, value_of
 

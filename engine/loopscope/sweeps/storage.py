@@ -1,19 +1,24 @@
 """Storage of a sweep's rows: a stream on disk that survives a stop or a crash, and Parquet at the
-end.
+end. The branches and iteration counts that all runs took are read back from the Parquet file.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
-from loopscope.errors import InputError
+from loopscope.errors import InputError, shorten
 from loopscope.replaced_file import naming, replaced_file
+from loopscope.sweeps.row_layout import ERROR, SAMPLE
+from loopscope.transform.specialise.known_facts import TakenPaths
 
 _GROUP_ROWS = 1 << 16
 """Number of rows in a row group of the Parquet file, independent of the chunks."""
@@ -131,3 +136,72 @@ class KeptRows:
 def _checksum(batch: pa.RecordBatch) -> bytes:
     """Return a checksum that detects a batch damaged on disk."""
     return hashlib.blake2b(batch.serialize(), digest_size=16).hexdigest().encode()
+
+
+def table_paths(path: Path, values: Mapping[str, Any]) -> TakenPaths:
+    """Return each branch and count that was the same in all finished runs of a sweep.
+
+    Only runs count whose inputs have these ``values``, if the file has a column of the input.
+    ``InputError`` for a file that is not the result of a sweep, and if no run is left.
+    """
+    table = _matching(_read(path), values)
+    if not len(table):
+        raise InputError(f"{path}: no run finished with these values of the inputs")
+    branches: dict[str, bool] = {}
+    counts: dict[str, int] = {}
+    varying: set[str] = set()
+    for name in table.column_names:
+        kind, _, address = name.partition(" ")
+        if kind == "then" and f"else {address}" in table.column_names:
+            then, otherwise = _total(table, name), _total(table, f"else {address}")
+            if then and otherwise:
+                varying.add(address)
+            elif then or otherwise:
+                branches[address] = bool(then)
+        elif kind == "iterations":
+            _add_count(table, name, address, counts, varying)
+    return TakenPaths(len(table), branches, counts, frozenset(varying))
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        table = parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path}: it cannot be read as Parquet: {shorten(str(error), 200)}"
+        ) from None
+    if not {SAMPLE, ERROR} <= {*table.column_names}:
+        raise InputError(
+            f"{path}: expected the file of a sweep (`loopscope sweep MODEL --out runs.parquet`)"
+        )
+    return table.filter(pc.is_null(table[ERROR]))
+
+
+def _matching(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:
+    for name, value in values.items():
+        scalar = np.asarray(value)
+        if name in table.column_names and scalar.size == 1:
+            table = table.filter(pc.equal(table[name], scalar.reshape(-1)[0].item()))
+    return table
+
+
+def _total(table: pa.Table, name: str) -> int:
+    return int(pc.sum(table[name]).as_py() or 0)
+
+
+def _add_count(
+    table: pa.Table, name: str, address: str, counts: dict[str, int], varying: set[str]
+) -> None:
+    """Add the count of a loop, whose columns are a count, or a minimum and maximum."""
+    if address.endswith((" sum", " max")):
+        return
+    is_nested = address.endswith(" min") and f"{name[:-4]} max" in table.column_names
+    largest = f"{name[:-4]} max" if is_nested else name
+    address = address[:-4] if is_nested else address
+    bounds = pc.min(table[name]).as_py(), pc.max(table[largest]).as_py()
+    if bounds[0] is None or bounds[1] is None:
+        return
+    if bounds[0] == bounds[1]:
+        counts[address] = int(bounds[0])
+    else:
+        varying.add(address)

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from loopscope.errors import InputError
 from loopscope.executor.machine.limits import Limits
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model, expect_model
-from loopscope.ir.walk import nodes
-from loopscope.sweeps.batch import Stop
+from loopscope.sweeps.job import Stop
 from loopscope.sweeps.samples import Given, Samples, expect_all_inputs, samples_of
 from loopscope.sweeps.summary import SweepSummary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from loopscope.sweeps.batch import Batch
-    from loopscope.sweeps.job import RowWorkers, SweepJob
+    from loopscope.sweeps.job import Batch, RowWorkers, SweepJob
 
 _CHUNK, _LOCAL_CHUNK = 64, 16
 """Samples per chunk that run one by one: in another process, and in this one, where progress is

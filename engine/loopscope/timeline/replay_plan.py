@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopscope.executor.machine.machine import Machine
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.executor.record.buffers import RecordedRows
 from loopscope.timeline.timeline import Timeline
 

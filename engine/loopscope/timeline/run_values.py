@@ -13,8 +13,8 @@ from loopscope.executor.machine.limits import Limits, RunControl
 from loopscope.executor.machine.machine import Failure, Machine
 from loopscope.executor.machine.state import Frame
 from loopscope.executor.plan.body_ports import LastValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Override, Overrides
 from loopscope.executor.record.recording import NOTHING, Recording
 from loopscope.ir.readable import readable

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopscope.executor.machine.machine import Frame, Machine
-from loopscope.executor.plan.numbers import ProgramIndex, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import ProgramIndex, TableIndex
 from loopscope.executor.record.buffers import BranchLog
 from loopscope.executor.record.recording import LoopTable
 

@@ -23,7 +23,6 @@ from loopscope.executor.plan.body_ports import (
     LastValue,
     Sliced,
 )
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -32,6 +31,7 @@ from loopscope.executor.plan.plan import (
     LoopRegion,
     Program,
 )
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.ir.model import SEQUENCE_MAP
 from loopscope.ops.casting import cast
 from loopscope.ops.values import NOT_KEPT, is_tensor

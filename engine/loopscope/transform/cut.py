@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from loopscope.errors import AddressError, shorten
-from loopscope.ir.address import Address, labels
+from loopscope.ir.address import Address, PlacedGraph, graphs, labels
 from loopscope.ir.address_search import full_address
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LayerId, Model, ModelGraph, OutputRef, expect_model
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.transform.extract import Extraction, Part, boundary_outputs
 

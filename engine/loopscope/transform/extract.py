@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from loopscope.checks.propagate import Propagated, propagate
-from loopscope.ir.address import is_within
+from loopscope.ir.address import PlacedGraph, graphs, is_within
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
@@ -26,7 +26,6 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Role
 from loopscope.ops.dialect import catalogue_for

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.model import (
     IF,
     LOOP,
@@ -22,7 +23,6 @@ from loopscope.ir.model import (
     OutputRef,
 )
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs
 
 
 def with_graph(model: Model, address: str, graph: ModelGraph) -> Model:

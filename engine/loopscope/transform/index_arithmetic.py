@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from loopscope.checks.propagate import Propagated
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.element_type import FLOATS, ElementType
 from loopscope.ir.model import (
     IF,
@@ -23,7 +24,6 @@ from loopscope.ir.model import (
     Node,
     OutputRef,
 )
-from loopscope.ir.walk import PlacedGraph, graphs
 
 Value = tuple[str, LayerId, int]
 """Address of a graph, a layer in it, and an output number."""

@@ -9,11 +9,11 @@ from loopscope.builder.graph_builder import Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import AddressError, BuildError, shorten
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.address_search import AddressPattern, address_patterns
 from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, expect_model
 from loopscope.ir.replace import replace
 from loopscope.ir.rt_info import opened_from
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import AttributeProblem, Known, typed
 from loopscope.ops.dialect import catalogue_for, to_build_beside

@@ -14,8 +14,8 @@ import numpy as np
 
 from loopscope.checks.check import check
 from loopscope.checks.order import order
+from loopscope.checks.rule import CheckedRegion, Subject
 from loopscope.checks.rules.runtimes import overwritten_parameters
-from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import BuildError, shorten
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import Edge, LayerId, Model, ModelGraph, Node, OutputRef, Port

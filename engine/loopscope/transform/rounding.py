@@ -11,12 +11,12 @@ from itertools import count
 
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import AddressError, InputError, shorten
+from loopscope.ir.address import PlacedGraph, graphs
 from loopscope.ir.address_search import AddressPattern, address_patterns
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.model import Body, Edge, LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
 from loopscope.ops.quantization import NARROWER, ROUND_TO, round_to

@@ -19,6 +19,7 @@ from loopscope.view import unrolling
 from loopscope.view.backward_overlay import walked_back_now
 from loopscope.view.boxes import short_name
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import difference, playback_batch, structure
 from loopscope.view.colours import COLOURS, channels, declarations, family_of
 from loopscope.view.dot import PICTURE_FORMATS, render
 from loopscope.view.file_facts import (
@@ -40,8 +41,6 @@ from loopscope.view.node_data import (
 )
 from loopscope.view.overlay import NOT_KEPT_TEXT, overlay_at
 from loopscope.view.overlay_data import Marks, Overlay, breakpoint_boxes, cursor_boxes
-from loopscope.view.payload import structure
-from loopscope.view.playback import difference, playback_batch
 from loopscope.view.preview import has_nan, number_text, scalar_text, value_preview
 from loopscope.view.roles import input_roles, output_role
 from loopscope.view.search import Hit, search

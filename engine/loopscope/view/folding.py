@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopscope.ir.address import ROOT, is_within, labels
+from loopscope.ir.address import ROOT, PlacedGraph, graphs, is_within, labels
 from loopscope.ir.model import Body, LayerId, Model, ModelGraph, Node
 from loopscope.ir.recorded_rows import is_trace
-from loopscope.ir.walk import PlacedGraph, graphs
 from loopscope.view.graph import without_iterations
 from loopscope.view.group_boxes import function_calls, named_scopes
 from loopscope.view.grouping import CHAIN, OUTER, grouping, is_group, shape_chains

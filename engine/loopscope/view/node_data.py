@@ -20,9 +20,8 @@ from typing import Any, Literal
 
 from loopscope.debug.run import Run
 from loopscope.errors import ReadError, listed, neutral, shorten
-from loopscope.ir.address import ROOT, labels
+from loopscope.ir.address import ROOT, graphs, labels
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.object_cache import cache_by_object
 from loopscope.view.graph import GraphView, ViewNode, without_iterations
 from loopscope.view.preview import number_text

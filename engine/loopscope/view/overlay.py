@@ -15,13 +15,13 @@ from typing import Literal
 
 import numpy as np
 
-from loopscope.debug.export_value import as_public
 from loopscope.debug.overrides_by_address import is_changed
 from loopscope.debug.position import OpenGraph, Status
+from loopscope.debug.result import as_public
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, NotKept, ValueUnavailable, counted
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.address import Address
 from loopscope.ir.readable import iteration_words, place_among
 from loopscope.view import backward_overlay

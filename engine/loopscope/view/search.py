@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from loopscope.ir.address import decode
+from loopscope.ir.address import decode, nodes
 from loopscope.ir.address_search import addresses_ending
 from loopscope.ir.model import Model, Node
 from loopscope.ir.readable import STEP
-from loopscope.ir.walk import nodes
 
 MOST_HITS = 200
 _NUMBERS = re.compile("([0-9]+)")

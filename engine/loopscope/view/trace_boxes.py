@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from loopscope.ir.address import labels
+from loopscope.ir.address import graphs, labels
 from loopscope.ir.model import IF, Model
 from loopscope.ir.recorded_rows import RECORDED, is_control
-from loopscope.ir.walk import graphs
 from loopscope.view.graph import ViewEdge, ViewNode, without_iterations
 
 _LINES = frozenset({"back", "carried", "input_map"})

@@ -9,7 +9,7 @@ import pytest
 from onnx import parser
 
 import loopscope
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope.native.run_once import Ended
 from loopscope.peers import runtimes_load
 from loopscope_app.cli import main
@@ -51,7 +51,7 @@ def test_a_runtime_that_refuses_the_original_too_is_told_apart(
     def loaded(process: Path, package: str, file: str, **limits: object) -> Ended:
         return Ended(1, "", "unknown operation") if file == "bad.onnx" else Ended(0, "1", "")
 
-    monkeypatch.setattr("loopscope.peers.separate_runtime.run_alone", loaded)
+    monkeypatch.setattr("loopscope.peers.separate_results.run_alone", loaded)
     answers = [*runtimes_load(Path("bad.onnx"), Path(original))]
     assert [each.original_fails for each in answers] == [fails, fails]
     assert ("neither" in answers[0].sentence) is fails

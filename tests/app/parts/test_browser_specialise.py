@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import loopscope
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from tests.app.browsing import LONG, open_sample, place, settled
 
 pytestmark = pytest.mark.browser

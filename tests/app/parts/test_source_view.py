@@ -38,8 +38,8 @@ def beside(
         def stored(*_: object) -> SourceRun:
             return case.did()
 
-        for module in ("compare_source", "source_runner"):
-            monkeypatch.setattr(f"loopscope.peers.source.{module}.run_source", stored)
+        for module in ("source.compare_source", "separate_results"):
+            monkeypatch.setattr(f"loopscope.peers.{module}.run_source", stored)
         monkeypatch.setattr(
             "loopscope_app.actions.other_runs.bindings",
             lambda *_: [case.inputs["n"], case.inputs["x"]],

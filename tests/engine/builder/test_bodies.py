@@ -16,7 +16,7 @@ from loopscope import builder
 from loopscope.builder import Collected, ops
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from tests.engine.builder.both import run_both
 
 

@@ -9,7 +9,7 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import BuildError
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from tests.engine.builder.both import run_both
 
 

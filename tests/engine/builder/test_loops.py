@@ -20,8 +20,8 @@ from loopscope.builder import ops, structure
 from loopscope.builder.tensor import Tensor
 from loopscope.builder.tensor_array import TensorArray
 from loopscope.errors import BuildError
+from loopscope.ir.address import graphs, nodes
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import graphs, nodes
 from tests.engine.builder.both import run_both
 
 Pair = collections.namedtuple("Pair", "j, k")

@@ -15,8 +15,8 @@ import pytest
 
 import loopscope
 from loopscope import builder
+from loopscope.ir.address import nodes
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import nodes
 from tests.engine.builder.both import run_both
 
 PAGE = Path(__file__).with_name("seed_while_loop.txt")

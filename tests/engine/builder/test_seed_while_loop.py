@@ -14,8 +14,8 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.errors import BuildError
+from loopscope.ir.address import nodes
 from loopscope.ir.shape import DYNAMIC, PartialShape
-from loopscope.ir.walk import nodes
 from tests.engine.builder.both import run_both
 
 

@@ -17,8 +17,8 @@ import loopscope
 from loopscope import cases
 from loopscope.cases import Difference, Fault, NotANumber, Reduced, ReductionSearch, RuntimeFailure
 from loopscope.errors import EngineError
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from loopscope.peers import RuntimeName, RuntimeProcess
 from loopscope_samples.recipes import linear_attention
 from tests.engine.cases import sinkhorn

@@ -13,6 +13,7 @@ import openvino as ov
 import pytest
 
 from loopscope.checks.propagate import Propagated, propagate
+from loopscope.ir.address import graphs
 from loopscope.ir.constant import Constant
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import (
@@ -28,7 +29,6 @@ from loopscope.ir.model import (
     Port,
 )
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
 from loopscope.read import read_model

@@ -12,7 +12,7 @@ from loopscope import builder
 from loopscope.builder import ops
 from loopscope.comparison import INSIDE, StructureDiff, structure_diff
 from loopscope.ir import labels
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope.view import default_folding, graph_view
 from loopscope_samples import sample
 

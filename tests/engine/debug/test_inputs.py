@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import loopscope
-from loopscope.debug.export_value import as_public
 from loopscope.debug.inputs import Inputs, bind
+from loopscope.debug.result import as_public
 from loopscope.errors import InputError
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.replace import replace

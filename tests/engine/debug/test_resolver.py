@@ -9,7 +9,7 @@ import pytest
 import loopscope
 from loopscope.debug.position import Scene
 from loopscope.executor.plan.plan import Plan
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope.timeline.timeline import Moment, Timeline
 from tests.engine.view.big_models import linear_attention
 

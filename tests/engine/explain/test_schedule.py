@@ -17,8 +17,8 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import AddressError, ValueUnavailable
-from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import Program
+from loopscope.executor.plan.slots import ProgramIndex
 from loopscope.explain.dependences import Dependences, OperationExecution, dependences
 from loopscope.explain.provenance import ProvenanceWalk, SlotPart
 from loopscope.explain.schedule import Lead, Schedule, leads, schedule

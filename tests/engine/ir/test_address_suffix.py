@@ -14,7 +14,7 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import AddressError
 from loopscope.ir import full_address, readable
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import settle
 from loopscope.ops.declare import Operation, typed
 from loopscope.ops.onnx.reference import prepared
 from loopscope.ops.onnx.row import OnnxRow

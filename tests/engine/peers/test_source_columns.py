@@ -66,9 +66,9 @@ def test_the_source_is_told_where_our_run_comes_to_no_end(
         loopscope.read_model(case.model), case.inputs, limits=loopscope.Limits(iterations=1)
     )
     run.run()
-    monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.separate_results.run_source", lambda *_: case.did())
     if not installed:
-        monkeypatch.setattr("loopscope.peers.source.source_runner.runtime_of", lambda _: "")
+        monkeypatch.setattr("loopscope.peers.separate_results.runtime_of", lambda _: "")
     report = source_alone(run, Source("pt2", "doubling.pt2"), case.inputs)
     runs = (
         f"{report.runtime} runs the file too."
@@ -98,7 +98,7 @@ def test_the_command_tells_the_source_where_the_run_does_not_finish(
     case = named("doubling", "three")
     np.savez(tmp_path / "in.npz", n=case.inputs["n"], x=case.inputs["x"])
     (tmp_path / "source.pt2").touch()
-    monkeypatch.setattr("loopscope.peers.source.source_runner.run_source", lambda *_: case.did())
+    monkeypatch.setattr("loopscope.peers.separate_results.run_source", lambda *_: case.did())
     monkeypatch.setattr(
         "loopscope_app.command.compare.loopscope.Limits", lambda **_: Limits(iterations=1)
     )

@@ -21,8 +21,8 @@ from loopscope.explain.export import computed
 from loopscope.explain.pattern import pattern
 from loopscope.explain.provenance import provenance
 from loopscope.explain.verdict import verdict
+from loopscope.ir.address import graphs
 from loopscope.ir.model import InputMap, Model
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE
 from tests.engine.read.onnx_models import (
     CASES,

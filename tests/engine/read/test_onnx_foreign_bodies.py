@@ -9,8 +9,8 @@ from onnx import GraphProto, ModelProto, TensorProto, helper
 
 import loopscope
 from loopscope.checks.check import check
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.view.build import graph_view
 

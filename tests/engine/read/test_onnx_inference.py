@@ -24,8 +24,8 @@ from onnx import (
 )
 
 from loopscope.ir import memory
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.native.workers import WORKERS
 from loopscope.read import read_model
 from loopscope.read.onnx.scope import Scope

@@ -11,9 +11,9 @@ import pytest
 from openvino import opset13 as ops
 
 from loopscope.errors import ReadError
+from loopscope.ir.address import graphs
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import BackEdge, InputMap, LayerId, OutputMap, OutputRef
-from loopscope.ir.walk import graphs
 from loopscope.read import read_model
 from tests.engine.read.documents import ADDITION, NESTED_WEIGHTS, WEIGHTS, nested_loops
 

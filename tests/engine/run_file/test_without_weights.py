@@ -19,8 +19,7 @@ from loopscope.builder import ops
 from loopscope.errors import NotKept, ValueUnavailable
 from loopscope.executor.machine.machine import Failure
 from loopscope.explain import export, listing, runnable_code, verdict
-from loopscope.ir.address import Address
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import Address, nodes
 from loopscope.run_file import loading, saving
 from loopscope.timeline import run_values
 from loopscope_samples import samples

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import loopscope
-from loopscope.sweeps.batch import Batch
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import Batch, SweepJob
 
 
 def order_and_chunks() -> tuple[SweepJob, list[Batch]]:

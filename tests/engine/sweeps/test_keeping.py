@@ -21,9 +21,8 @@ from pyarrow import parquet
 
 import loopscope
 from loopscope.errors import EngineError, InputError
-from loopscope.sweeps.batch import Stop
 from loopscope.sweeps.cluster import Cluster
-from loopscope.sweeps.job import rows_in_parallel
+from loopscope.sweeps.job import Stop, rows_in_parallel
 from tests.engine.sweeps.chunks import numbers_of, order_and_chunks
 
 COLLATZ = Path("sample_models/collatz/model.xml")

@@ -19,8 +19,7 @@ from loopscope.errors import EngineError
 from loopscope.ops import custom
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.sweeps import process_pool
-from loopscope.sweeps.batch import Stop
-from loopscope.sweeps.job import SweepJob, rows_in_parallel
+from loopscope.sweeps.job import Stop, SweepJob, rows_in_parallel
 from loopscope.sweeps.process_pool import ProcessPool
 from tests.engine.sweeps.chunks import numbers_of, order_and_chunks
 

@@ -19,8 +19,7 @@ from loopscope import builder
 from loopscope.errors import AddressError
 from loopscope.explain import first_not_finite
 from loopscope.sweeps import runner
-from loopscope.sweeps.batch import Stop
-from loopscope.sweeps.job import SweepJob
+from loopscope.sweeps.job import Stop, SweepJob
 from loopscope.sweeps.samples import samples_of
 from loopscope.sweeps.serial import rows_one_by_one
 from tests.draws import draws

@@ -15,8 +15,7 @@ import loopscope
 from loopscope import builder
 from loopscope.errors import EngineError
 from loopscope.sweeps import completed, numbers, of_table, places_where, samples_of, samples_said
-from loopscope.sweeps.batch import Batch
-from loopscope.sweeps.job import RowsOfChunk
+from loopscope.sweeps.job import Batch, RowsOfChunk
 from loopscope.sweeps.process_pool import ProcessPool
 from loopscope.sweeps.runner import rows_of
 

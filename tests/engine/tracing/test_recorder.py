@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope.errors import InputError
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope.tracing import IDLE, import_dumps, trace_format
 
 

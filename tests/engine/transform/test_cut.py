@@ -12,8 +12,8 @@ from onnx import parser
 import loopscope
 from loopscope.cases import Case, recorded_case
 from loopscope.errors import AddressError, EngineError, ValueUnavailable
+from loopscope.ir.address import graphs, nodes
 from loopscope.ir.model import Model, Node
-from loopscope.ir.walk import graphs, nodes
 from tests.engine.drawn.graph import Choices
 from tests.engine.drawn.models import drawn_model
 

@@ -13,7 +13,7 @@ from onnx import parser
 
 import loopscope
 from loopscope.explain import walks_of
-from loopscope.transform.finite_difference_models import in_double_precision
+from loopscope.finite_differences import in_double_precision
 from tests.engine.read.documents import NESTED_WEIGHTS, nested_loops
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'

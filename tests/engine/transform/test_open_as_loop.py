@@ -12,8 +12,8 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import AddressError, BuildError
+from loopscope.ir.address import nodes
 from loopscope.ir.rt_info import opened_operator, opened_operators
-from loopscope.ir.walk import nodes
 from loopscope.transform.open_as_loop import openable
 from loopscope.write import write_model
 from tests.engine.ops.recurrence_nodes import linear_attention

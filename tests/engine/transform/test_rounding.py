@@ -14,7 +14,7 @@ from onnx import parser
 import loopscope
 from loopscope import builder
 from loopscope.errors import AddressError, InputError
-from loopscope.ir.walk import nodes
+from loopscope.ir.address import nodes
 from loopscope.ops.quantization import ROUND_TO, round_to
 from loopscope.read import read_model
 from loopscope.transform.rounding import rounded

@@ -15,9 +15,9 @@ from loopscope import TakenPaths, builder, specialise
 from loopscope.comparison import same_outputs
 from loopscope.errors import AddressError, InputError
 from loopscope.explain import taken_paths
+from loopscope.ir.address import nodes
 from loopscope.ir.equal import difference
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from tests.engine.drawn.models import drawn_model
 
 _LIMITS = loopscope.Limits(iterations=5_000, seconds=5)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import loopscope
 from loopscope import builder
+from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import graphs
 from loopscope.transform.graph_edits import without_layers, without_unused_parts
 from tests.draws import draws
 from tests.engine.drawn.models import drawn_model

@@ -9,10 +9,10 @@ from onnx import parser
 import loopscope
 from loopscope.view.boxes import UNKNOWN_STEPS
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import structure
 from loopscope.view.folding import Folding
 from loopscope.view.graph import GraphView, LoopHandle
 from loopscope.view.overlay import overlay_at
-from loopscope.view.payload import structure
 from tests.engine.transform.test_open_as_loop import X, stacked
 
 RNN = "y = RNN <{attributes}> (x, w, r)"

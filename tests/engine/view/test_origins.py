@@ -11,9 +11,8 @@ import pytest
 
 import loopscope
 from loopscope.explain.provenance import ProvenanceLink, ProvenanceStep, provenance
-from loopscope.ir.address import labels
+from loopscope.ir.address import graphs, labels
 from loopscope.ir.model import Model
-from loopscope.ir.walk import graphs
 from loopscope.view.build import graph_view
 from loopscope.view.folding import Folding
 from loopscope.view.graph import GraphView, ViewEdge, ViewNode

@@ -14,11 +14,11 @@ import pytest
 import loopscope
 from loopscope.explain.provenance import provenance
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import difference, playback_batch
 from loopscope.view.folding import Folding
 from loopscope.view.graph import ViewNode
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks
-from loopscope.view.playback import difference, playback_batch
 from loopscope.view.preview import sparkline
 from loopscope.view.tracks import tracks
 

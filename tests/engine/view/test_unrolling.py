@@ -12,12 +12,12 @@ import pytest
 import loopscope
 from loopscope.ir.model import Model
 from loopscope.view.build import graph_view
+from loopscope.view.canvas_data import structure
 from loopscope.view.dot import dot_text, row_texts
 from loopscope.view.folding import Folding, Unrolled, default_folding, reveal, toggle
 from loopscope.view.graph import GraphView
 from loopscope.view.overlay import overlay_at
 from loopscope.view.overlay_data import Marks, Overlay
-from loopscope.view.payload import structure
 from loopscope.view.unrolling import followed, resize, run_of, shift, unroll
 from tests.engine.view.models import summing_loop
 

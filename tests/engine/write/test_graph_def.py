@@ -22,11 +22,11 @@ import loopscope
 from loopscope import builder
 from loopscope.builder import ops
 from loopscope.errors import WriteError
+from loopscope.ir.address import nodes
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import nodes
 from loopscope.transform.graph_edits import with_every_node
 from loopscope.write.tensorflow.graph_def import graph_def
 from loopscope.write.tensorflow.translations import RULES

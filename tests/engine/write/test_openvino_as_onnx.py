@@ -13,8 +13,8 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.errors import WriteError
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
-from loopscope.ir.walk import nodes
 from tests.engine.drawn.models import drawn_model
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"

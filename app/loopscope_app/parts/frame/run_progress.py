@@ -46,11 +46,7 @@ def show() -> None:
         done = session.run.running.iterations
         rate = f" · {done / seconds:,.0f} per second" if done and seconds > 1 else ""
         progress_text = (
-            times(done)
-            if done
-            else "first iterations"
-            if session.run.running.debuggers
-            else ""
+            times(done) if done else "first iterations" if session.run.running.debuggers else ""
         )
         markup.show(
             f"<b>{session.run.running.doing}</b> &ensp;{progress_text}{rate} · {seconds:.0f} s"

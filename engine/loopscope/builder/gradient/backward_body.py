@@ -16,13 +16,12 @@ from loopscope.builder.gradient.backward_ports import (
     Joined,
     Product,
     Products,
+    RecordRequest,
     length_of,
 )
-from loopscope.builder.gradient.forward_records import RecordRequest
 from loopscope.builder.gradient.forward_values import ForwardValues
 from loopscope.builder.gradient.node_edits import adopt
-from loopscope.builder.gradient.rules import filled, zeros
-from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep
+from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, filled, zeros
 from loopscope.builder.tensor import Tensor
 from loopscope.checks import region
 from loopscope.ir.element_type import ElementType

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from loopscope.builder.frame import GraphFrame
-from loopscope.builder.gradient.forward_records import RecordRequest
 from loopscope.builder.graph_builder import Graph
 from loopscope.builder.tensor import Tensor
 from loopscope.ir.model import TENSOR_ITERATOR, Edge, InputMap, LayerId
+from loopscope.ops.declare import Known
 
 Number = int | Tensor
 """An int if it is known before a run, or an i64 vector of one element."""
@@ -114,6 +115,24 @@ def _at_axis(graph: Graph, number: Number, axis: int, rank: int) -> Tensor:
     zeros = [np.zeros(count, np.int64) for count in (axis, rank - axis - 1)]
     parts = [*([zeros[0]] if axis else []), number, *([zeros[1]] if rank - axis - 1 else [])]
     return graph.apply("Concat", parts, {"axis": 0})[0] if len(parts) > 1 else number
+
+
+Form = Literal["whole", "flat", "shape", "count", "last"]
+"""Form of a record: the value under a new first axis; its elements in one axis; its shape; one
+element per iteration, to count them; or the last value of a Result.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """A value to record: of a Parameter, the last value of a Result, or the count of iterations
+    (without a layer).
+    """
+
+    form: Form
+    layer: LayerId | None
+    known: Known
+    """Knowledge about the value over all iterations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

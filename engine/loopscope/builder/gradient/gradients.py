@@ -16,7 +16,7 @@ import numpy as np
 from loopscope.builder.frame import GraphFrame
 from loopscope.builder.gradient.node_edits import drop_unused
 from loopscope.builder.gradient.reverse import Seed, adjoints
-from loopscope.builder.gradient.rules import filled
+from loopscope.builder.gradient.step import filled
 from loopscope.builder.graph_builder import Graph, graph_of
 from loopscope.builder.structure import align_leaves, leaves
 from loopscope.builder.tensor import Tensor

@@ -14,10 +14,11 @@ from loopscope.builder.gradient.backward_ports import (
     Number,
     Outside,
     Product,
+    RecordRequest,
     Span,
     length_of,
 )
-from loopscope.builder.gradient.forward_records import RecordRequest, record
+from loopscope.builder.gradient.forward_values import record
 from loopscope.builder.gradient.node_edits import PrunedFrame, drop_unused
 from loopscope.builder.gradient.step import BodyTensors, Flow, GradientStep, check_repeatable
 from loopscope.builder.tensor import Tensor

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import Where, shorten
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR, BackEdge, LayerId
 from loopscope.ops.declare import Known

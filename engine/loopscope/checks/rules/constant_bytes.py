@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import Finding, Rule, Subject
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.constant import packed_size
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node
-from loopscope.ir.walk import PlacedGraph
 
 
 def undecodable_constant(subject: Subject) -> Iterator[Finding]:

@@ -7,12 +7,10 @@ from dataclasses import replace
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.propagate import Contradiction, propagate
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
-from loopscope.ir.address import ROOT
+from loopscope.checks.rule import CheckedRegion, Finding, Rule, Subject
+from loopscope.ir.address import ROOT, PlacedGraph
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node, Port
-from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import Known, Operation, Role
 
 

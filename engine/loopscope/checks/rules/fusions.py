@@ -12,9 +12,8 @@ from loopscope.checks.known import computed, of_constant, same, scalar_value
 from loopscope.checks.order import backwards, dependencies, order
 from loopscope.checks.propagate import propagate
 from loopscope.checks.region import bindings
-from loopscope.checks.rule import OPENVINO, Finding, Rule
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.suspicious import execution_condition, trip_count
-from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.address import ROOT
 from loopscope.ir.model import Edge, LayerId, ModelGraph, Node, OutputRef, Port
 from loopscope.ir.replace import replace

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import ASSIGN, READ_VALUE, order
-from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule, Subject
 from loopscope.errors import Where, listed, shorten
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.model import Edge, Node
-from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import Operation, Role
 
 

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import OPENVINO, Finding, Rule
+from loopscope.checks.rule import OPENVINO, Finding, Rule, Subject
 from loopscope.checks.rules.loops import may_be_one_value
-from loopscope.checks.subject import Subject
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import IF, Node
-from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import Known
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import Finding, Rule, Subject
 from loopscope.errors import listed, shorten
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.model import IF, LOOP, SCAN, SEQUENCE_MAP, TENSOR_ITERATOR, Node
-from loopscope.ir.walk import PlacedGraph
 from loopscope.ops.declare import REQUIRED, AttributeProblem, Role, typed
 
 _MAX_PLACES = 5

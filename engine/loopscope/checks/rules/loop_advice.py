@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.known import scalar_value
 from loopscope.checks.order import order
-from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
+from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.recurrence_patterns import (
     CONCAT,
     COPIES,
@@ -21,7 +21,6 @@ from loopscope.checks.rules.recurrence_patterns import (
     recurrence_of,
 )
 from loopscope.checks.rules.suspicious import trip_count
-from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import IF, LOOP, LayerId, Node
 from loopscope.ops.declare import Known

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import Finding, Rule, Subject
 from loopscope.errors import Where
 from loopscope.ir.element_type import FLOATS, INDEX_TYPES, ElementType
 from loopscope.ops.declare import Known

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import dependencies
-from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import shorten
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.model import LOOP, LayerId, Node, OutputRef
-from loopscope.ir.walk import PlacedGraph
 
 CODE = "LS950"
 

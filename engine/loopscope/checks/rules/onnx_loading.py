@@ -8,11 +8,10 @@ from functools import cached_property
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import dependencies
-from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
-from loopscope.checks.subject import Subject
+from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule, Subject
 from loopscope.errors import Where, shorten
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.model import LayerId, Node
-from loopscope.ir.walk import PlacedGraph
 
 _MAY_HIDE = frozenset({"Parameter", "Const"})
 """Types of nodes in a body that may have the name of an outer value: inputs and initializers."""

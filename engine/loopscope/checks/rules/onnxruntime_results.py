@@ -6,18 +6,19 @@ and ONNX bodies with an unchanged input as output.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import backwards
-from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
+from loopscope.checks.rule import ONNXRUNTIME, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.onnx_loading import captures
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
-from loopscope.ir.walk import PlacedGraph
-from loopscope.native.host import lacks_vnni
 
 _TRANSPARENT_TYPES = frozenset({"Cast", "Div", "Identity", "Mul"})
 """Operations that ONNX Runtime fuses too (Mul and Div with a constant operand) or moves away."""
@@ -178,6 +179,26 @@ def eight_bit_weights(subject: Subject) -> Iterator[Finding]:
                     "reduce_range=True, or with u8 weights.",
                     severity=severity,
                 )
+
+
+_PROCESSOR_FACTS = Path("/proc/cpuinfo")
+_VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+
+
+@lru_cache(maxsize=1)
+def lacks_vnni() -> bool:
+    """Return True if this is an x64 processor without VNNI instructions; False if unknown."""
+    try:
+        lines = _PROCESSOR_FACTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    return lacks_vnni_of(platform.machine(), lines)
+
+
+def lacks_vnni_of(machine: str, lines: list[str]) -> bool:
+    """Return True if this architecture and these lines of /proc/cpuinfo show x64 without VNNI."""
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return machine.lower() in ("x86_64", "amd64") and bool(flags) and _VNNI.isdisjoint(flags)
 
 
 def weights(place: PlacedGraph, node: Node) -> Iterator[OutputRef]:

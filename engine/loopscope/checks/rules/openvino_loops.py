@@ -11,8 +11,7 @@ from loopscope.checks import trips
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.known import scalar_value
 from loopscope.checks.order import dependencies
-from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import listed
 from loopscope.ir.model import LayerId, OutputMap, OutputRef
 from loopscope.ir.shape import static

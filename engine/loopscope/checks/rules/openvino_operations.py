@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.order import backwards
-from loopscope.checks.rule import OPENVINO, Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import LayerId, Node, OutputRef
 from loopscope.ir.shape import static
-from loopscope.ir.walk import PlacedGraph
 
 _RESHAPING = frozenset({"Squeeze", "Unsqueeze", "Reshape"})
 _SKIPPED_TYPES = _RESHAPING | {"Tanh", "SoftMax", "Softmax"}

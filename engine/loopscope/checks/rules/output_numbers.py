@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import Finding, Rule
+from loopscope.checks.rule import Finding, Rule, Subject
 from loopscope.checks.rules.port_maps import spelled
-from loopscope.checks.subject import Subject
 
 
 def output_number_of_no_port(subject: Subject) -> Iterator[Finding]:

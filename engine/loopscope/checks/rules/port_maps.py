@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import shorten
 from loopscope.ir.model import IF, LOOP, InputMap, OutputMap
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopscope.checks.order import backwards
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import CheckedRegion, Subject
 from loopscope.ir.model import LayerId, ModelGraph, Node, OutputRef
 
 COPIES = frozenset({"Cast", "Convert", "Identity", "Reshape", "Result", "Squeeze", "Unsqueeze"})

@@ -11,10 +11,9 @@ from loopscope.checks import trips
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.known import scalar_value
 from loopscope.checks.order import backwards, circles
-from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, Finding, Rule
+from loopscope.checks.rule import ONNXRUNTIME, OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.port_maps import spelled
 from loopscope.checks.rules.suspicious import execution_condition, trip_count
-from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.ir.model import TENSOR_ITERATOR, LayerId, OutputRef
 
 _LARGEST_COUNT = 2**31 - 1

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 from loopscope.checks import trips
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import OPENVINO, Finding, Rule
+from loopscope.checks.rule import OPENVINO, CheckedRegion, Finding, Rule, Subject
 from loopscope.checks.rules.port_maps import spelled
 from loopscope.checks.rules.suspicious import trip_count
-from loopscope.checks.subject import CheckedRegion, Subject
 from loopscope.errors import Where
 from loopscope.ir.model import InputMap, OutputMap
 from loopscope.ir.shape import PartialShape

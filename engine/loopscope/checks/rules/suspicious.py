@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from loopscope.checks import trips
 from loopscope.checks.diagnostic import Severity
 from loopscope.checks.known import scalar_value
-from loopscope.checks.rule import Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import shorten
 from loopscope.ir.model import IF, BackEdge, Node, OutputRef
 from loopscope.ops.declare import Known

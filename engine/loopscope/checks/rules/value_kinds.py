@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from loopscope.checks.diagnostic import Severity
-from loopscope.checks.rule import ONNXRUNTIME, Finding, Rule
-from loopscope.checks.subject import CheckedRegion, Subject
+from loopscope.checks.rule import ONNXRUNTIME, CheckedRegion, Finding, Rule, Subject
 from loopscope.errors import shorten
+from loopscope.ir.address import PlacedGraph
 from loopscope.ir.model import LOOP, SCAN, Node, OutputRef, Port
-from loopscope.ir.walk import PlacedGraph
 
 _OUTPUT_FORMS: Mapping[str, str] = {
     "SequenceConstruct": "sequence",

@@ -20,8 +20,8 @@ from loopscope.executor.codegen.emit_operation import Computing
 from loopscope.executor.codegen.slot_proofs import begins_small, grows, scalar_types
 from loopscope.executor.codegen.source_map import Loop
 from loopscope.executor.machine.regions import loops_in
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 from loopscope.executor.record.recording import Recording
 

@@ -40,8 +40,8 @@ from loopscope.executor.machine.regions import (
 )
 from loopscope.executor.machine.state import NO_BOUND
 from loopscope.executor.plan.body_ports import Concatenated, LastValue
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.record.recording import ENDINGS, Recording
 
 _MAX_PENDING = 4096

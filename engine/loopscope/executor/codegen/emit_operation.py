@@ -19,9 +19,8 @@ from loopscope.executor.codegen.slot_proofs import bounded, guarded
 from loopscope.executor.codegen.source_map import MADE, CodePlace, Loop, compiled
 from loopscope.executor.machine.execute import SMALL
 from loopscope.executor.plan.expressions import expression, of_integers
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, IfRegion, Instruction, LoopRegion, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 
 

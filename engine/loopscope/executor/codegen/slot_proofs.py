@@ -25,7 +25,6 @@ from loopscope.executor.machine.execute import (
 from loopscope.executor.machine.regions import iteration_bound
 from loopscope.executor.plan.body_ports import LastValue
 from loopscope.executor.plan.expressions import expression
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     ABSENT,
     CallRegion,
@@ -36,6 +35,7 @@ from loopscope.executor.plan.plan import (
     Program,
     Region,
 )
+from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from loopscope.executor.machine.state import Frame, RunState
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import Branch, LoopRegion, Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
 from loopscope.executor.record.recording import ENDINGS, LoopEnding
 
 RUN, FRAME, VALUES, ROWS, TABLES = "run", "frame", "values", "rows", "tables"

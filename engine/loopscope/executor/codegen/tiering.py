@@ -17,8 +17,8 @@ from loopscope.executor.machine.limits import Endless, Paused
 from loopscope.executor.machine.machine import Machine
 from loopscope.executor.machine.regions import concatenated, holds_loops
 from loopscope.executor.machine.state import CycleDetector, Frame, first_return, undo_constants
-from loopscope.executor.plan.numbers import ProgramIndex
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import ProgramIndex
 from loopscope.executor.record.recording import can_prove_endless
 from loopscope.ops.bounds import TooLarge, at_once
 

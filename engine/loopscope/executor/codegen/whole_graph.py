@@ -43,7 +43,6 @@ from loopscope.executor.machine.machine import SECONDS_BETWEEN_CHECKS, Failure, 
 from loopscope.executor.machine.regions import then_is_taken
 from loopscope.executor.plan.computed_once import FoldedKernel
 from loopscope.executor.plan.expressions import expression
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     ABSENT,
     Branch,
@@ -54,7 +53,7 @@ from loopscope.executor.plan.plan import (
     Program,
     Region,
 )
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.ops.bounds import TooLarge
 
 STEPPED_RUNS = 3

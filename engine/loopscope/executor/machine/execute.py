@@ -16,9 +16,8 @@ import numpy as np
 
 from loopscope.errors import MOST_OF_A_SENTENCE, NotKept, elided, shorten
 from loopscope.executor.machine.error_messages import in_plain_words
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.values import NO_VALUE, NOT_KEPT, WEIGHTS_NOT_KEPT, described, is_tensor

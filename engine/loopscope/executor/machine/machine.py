@@ -24,7 +24,6 @@ from loopscope.executor.machine.execute import (
 )
 from loopscope.executor.machine.limits import Limits, Paused, RunControl
 from loopscope.executor.machine.state import NO_BOUND, Failure, Frame, RunState
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import (
     Branch,
     CallRegion,
@@ -33,7 +32,7 @@ from loopscope.executor.plan.plan import (
     LoopRegion,
     Program,
 )
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 from loopscope.executor.record.recording import (
     ENDINGS,

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.plan.body_ports import CarriedValue, Concatenated, LastValue, Sliced
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Branch, CallRegion, IfRegion, LoopRegion, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import Slot, settle
 from loopscope.executor.plan.uncomputed_values import Defaults
 from loopscope.executor.record.recording import LoopEnding
 from loopscope.ir.element_type import ElementType

@@ -17,8 +17,8 @@ import numpy as np
 from loopscope.executor.machine import regions
 from loopscope.executor.machine.limits import RunControl
 from loopscope.executor.machine.regions import bind_invariants
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import Branch, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot
 from loopscope.executor.plan.uncomputed_values import Defaults, Overrides
 from loopscope.executor.record.buffers import RecordedRows
 from loopscope.executor.record.recording import LoopEnding, Recording

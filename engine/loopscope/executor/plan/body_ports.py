@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ops.bounds import check_whole

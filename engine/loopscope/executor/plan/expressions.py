@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import Instruction
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import ModelGraph, Node
 from loopscope.ops.declare import Operation

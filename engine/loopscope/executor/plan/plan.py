@@ -20,12 +20,17 @@ from loopscope.executor.plan.body_ports import (
     Sliced,
     Unfed,
 )
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import Optimise
-from loopscope.executor.plan.slot_values import constant_value, own_bytes
+from loopscope.executor.plan.slots import (
+    ProgramIndex,
+    Slot,
+    TableIndex,
+    constant_value,
+    own_bytes,
+)
+from loopscope.ir.address import graphs
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId, Model, Node, Port
-from loopscope.ir.walk import graphs
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import Known, Operation
 

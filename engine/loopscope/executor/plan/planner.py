@@ -16,23 +16,24 @@ from loopscope.checks.check import CheckedModel, checked
 from loopscope.checks.order import order
 from loopscope.checks.propagate import Propagated
 from loopscope.executor.plan.analyses import holds_sequences
-from loopscope.executor.plan.computed_once import share
-from loopscope.executor.plan.constant_folding import ConstantFolding
+from loopscope.executor.plan.computed_once import ConstantFolding, share
 from loopscope.executor.plan.expressions import (
     NO_EXPRESSIONS,
     Expressions,
     expressions_of,
     input_types,
 )
-from loopscope.executor.plan.kernel_binding import (
+from loopscope.executor.plan.lowering import (
+    LOOP_KINDS,
     bound_kernel,
     bound_shape_function,
+    branch,
     broadcasts_inputs,
     initial_value,
+    loop,
     print_fields,
+    source_slot,
 )
-from loopscope.executor.plan.lowering import LOOP_KINDS, branch, loop, source_slot
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.optimisation_flags import EVERYTHING, Optimise
 from loopscope.executor.plan.plan import (
     ABSENT,
@@ -45,11 +46,11 @@ from loopscope.executor.plan.plan import (
     Region,
     find_hidden,
 )
-from loopscope.ir.address import ROOT, labels
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
+from loopscope.ir.address import ROOT, labels, nodes
 from loopscope.ir.constant import Constant
 from loopscope.ir.memory import no_garbage_collection
 from loopscope.ir.model import LOOP, LayerId, Model, ModelGraph, Node
-from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.custom.verification import Agreeing
 from loopscope.ops.declare import Operation, Role, typed

@@ -19,7 +19,6 @@ from loopscope.executor.plan.body_ports import (
     Sliced,
 )
 from loopscope.executor.plan.computed_once import share
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import (
     ABSENT,
     Branch,
@@ -32,6 +31,7 @@ from loopscope.executor.plan.plan import (
     Region,
     find_hidden,
 )
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
 from loopscope.ir.model import TENSOR_ITERATOR
 
 Wanted = tuple[Program, Slot]

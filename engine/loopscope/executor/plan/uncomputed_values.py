@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.executor.plan.body_ports import Invariant
-from loopscope.executor.plan.numbers import ProgramIndex, Slot
 from loopscope.executor.plan.plan import ABSENT, Plan, Program
-from loopscope.executor.plan.slot_values import settle
+from loopscope.executor.plan.slots import ProgramIndex, Slot, settle
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape

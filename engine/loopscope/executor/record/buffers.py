@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.slots import Slot
 
 SMALL = 512
 """Maximum bytes of arrays that are packed together; larger arrays are stored by reference."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from loopscope.errors import InputError
 from loopscope.executor.plan.expressions import expression
-from loopscope.executor.plan.numbers import ProgramIndex, Slot, TableIndex
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Plan, Program
+from loopscope.executor.plan.slots import ProgramIndex, Slot, TableIndex
 from loopscope.executor.record.buffers import BranchLog, RecordedRows, SlotColumn
 from loopscope.ir.model import LOOP
 

@@ -15,8 +15,8 @@ from loopscope.checks.check import check
 from loopscope.debug.inputs import Inputs
 from loopscope.debug.run import Run
 from loopscope.errors import EngineError, elided
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import IfRegion, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.native.run_once import never
 from loopscope.ops.values import is_tensor
 from loopscope.peers.clock import clock

@@ -14,8 +14,8 @@ import numpy as np
 from loopscope.debug.lookup import value_names
 from loopscope.debug.run import Run
 from loopscope.executor.plan.body_ports import Concatenated
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import CallRegion, IfRegion, Instruction, LoopRegion, Program
+from loopscope.executor.plan.slots import Slot
 from loopscope.ops.values import is_tensor
 from loopscope.peers.comparing import close
 from loopscope.peers.source.program import SourceRegion, SourceRun, SourceValue

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopscope.ir.address import encode
+from loopscope.ir.address import encode, graphs
 from loopscope.ir.graph_messages import MESSAGES
 from loopscope.ir.model import Model, ModelGraph, Node
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import graphs
 from loopscope.read.tensorflow.graph_file import GraphDefFile, node_name
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})

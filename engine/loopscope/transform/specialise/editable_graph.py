@@ -9,6 +9,7 @@ from itertools import count
 import numpy as np
 
 from loopscope.checks.order import order
+from loopscope.ir.address import graphs
 from loopscope.ir.constant import Constant
 from loopscope.ir.model import (
     Body,
@@ -22,7 +23,6 @@ from loopscope.ir.model import (
 )
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
-from loopscope.ir.walk import graphs
 
 
 class ModelNames:

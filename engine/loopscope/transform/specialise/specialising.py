@@ -13,10 +13,9 @@ from loopscope.checks.diagnostic import InvalidModel
 from loopscope.checks.order import order
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import AddressError, shorten
-from loopscope.ir.address import ROOT, labels
+from loopscope.ir.address import ROOT, labels, nodes
 from loopscope.ir.model import IF, LayerId, Model, ModelGraph, Node, expect_model
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import nodes
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.dialect import catalogue_for
 from loopscope.transform.specialise.editable_graph import (
@@ -25,6 +24,8 @@ from loopscope.transform.specialise.editable_graph import (
     with_body_graphs,
 )
 from loopscope.transform.specialise.known_facts import (
+    NO_PATHS,
+    TakenPaths,
     fix_count,
     inline_branch,
     is_loop_of_one_body,
@@ -34,7 +35,6 @@ from loopscope.transform.specialise.known_facts import (
     with_values,
 )
 from loopscope.transform.specialise.simplification import fold_constants, fold_known, remove_dead
-from loopscope.transform.specialise.taken_paths import NO_PATHS, TakenPaths
 from loopscope.transform.specialise.unrolling import CannotUnroll, unroll
 from loopscope.write.onnx.onnx_file import with_inferred_types
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from onnx import ModelProto, StringStringEntryProto
 
 from loopscope.errors import WriteError, shorten
+from loopscope.ir.address import nodes
 from loopscope.ir.model import Model
 from loopscope.ir.replace import replace
-from loopscope.ir.walk import nodes
 from loopscope.read import ReadLimits
 from loopscope.read.onnx import read_onnx
 from loopscope.replaced_file import replaced_files

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from loopscope.ir.address import graphs
 from loopscope.ir.model import LayerId, Model, ModelGraph, Node, OutputRef
-from loopscope.ir.walk import graphs
 
 
 class UnusedNames:

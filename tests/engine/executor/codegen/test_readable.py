@@ -18,8 +18,8 @@ from loopscope.debug.inputs import Inputs
 from loopscope.executor.codegen import source_map
 from loopscope.executor.codegen.compile import generated_loops
 from loopscope.executor.codegen.source_map import compiled
-from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.planner import plan_of
+from loopscope.executor.plan.slots import Slot
 from loopscope_samples import sample
 from tests.engine.executor.codegen.test_generated_code import zigzag
 

@@ -13,7 +13,7 @@ import pytest
 import loopscope
 from loopscope.executor.machine import regions
 from loopscope.executor.plan.body_ports import Concatenated, Sliced
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.model import LOOP, TENSOR_ITERATOR, LayerId
 from loopscope.ir.shape import PartialShape
 from tests.engine.drafts import BOOL, F32, I64, Draft, Ref, Slice, branch, loop, tensor_iterator

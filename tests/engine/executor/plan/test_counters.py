@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loopscope.executor.plan.body_ports import Counter
-from loopscope.executor.plan.numbers import Slot
+from loopscope.executor.plan.slots import Slot
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope_app.cli import main

@@ -7,8 +7,8 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.builder import ops
+from loopscope.executor.plan.analyses import left_out, left_out_for_outputs
 from loopscope.executor.plan.planner import plan_of
-from loopscope.executor.plan.pruning_report import left_out, left_out_for_outputs
 
 
 def counter_of_a_pair() -> loopscope.Model:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from loopscope.checks.check import check
 from loopscope.checks.propagate import Propagated, propagate
 from loopscope.errors import WriteError, listed, shorten
+from loopscope.ir.address import graphs, nodes
 from loopscope.ir.model import IF, LOOP, TENSOR_ITERATOR, LayerId, Model, ModelGraph, Node, Port
 from loopscope.ir.replace import replace
 from loopscope.ir.shape import DYNAMIC
-from loopscope.ir.walk import graphs, nodes
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
 from loopscope.write.onnx.openvino.movement_rules import MOVEMENTS

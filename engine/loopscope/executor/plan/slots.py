@@ -1,14 +1,26 @@
-"""Values of slots: the value of a Const, and the machine's representation of a value."""
+"""Slots of a plan: the number types of slots, programs and tables, and values of slots.
+
+The number types are distinct, so that they are not confused. The values are those of Consts, in the
+machine's representation.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
 from loopscope.ir import memory
 from loopscope.ir.model import Node
 from loopscope.ops.values import NOT_KEPT
+
+Slot = NewType("Slot", int)
+"""Place of one value of one graph in a run."""
+ProgramIndex = NewType("ProgramIndex", int)
+"""Number of a graph of the plan; 0 is the outermost."""
+TableIndex = NewType("TableIndex", int)
+"""Number of a Loop, If or function of the plan, and of its table in a recording."""
+
 
 _MIN_ALIGNED_BYTES, _MAX_ALIGNED_BYTES = 1 << 12, 1 << 25
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope.native.host import lacks_vnni_of
+from loopscope.checks.rules.onnxruntime_results import lacks_vnni_of
 
 
 @pytest.mark.parametrize(
