@@ -11,6 +11,7 @@ from typing import Literal
 from loopscope.ir.recorded_rows import RECORDED_OPSET
 from loopscope.ops import (
     activation,
+    along_axes,
     arithmetic,
     convolution,
     detection,
@@ -24,7 +25,6 @@ from loopscope.ops import (
     own_operations,
     pooling,
     quantization,
-    reduction,
     searches,
     sequence,
     shape,
@@ -39,8 +39,13 @@ from loopscope.ops.own_operations import RECORDED_VALUE
 from loopscope.ops.port_meanings import with_meanings
 
 _DECLARED: Mapping[str, tuple[Operation, ...]] = {
-    "activation": activation.OPERATIONS,
-    "arithmetic": arithmetic.OPERATIONS,
+    "activation": (*activation.SMOOTH, *activation.RECTIFIERS, *activation.SOFTMAX),
+    "arithmetic": (
+        *arithmetic.UNARY,
+        *arithmetic.BINARY,
+        *along_axes.CUMULATIVE_SUMS,
+        *along_axes.SEGMENTS,
+    ),
     "bitwise": logical.BITWISE,
     "comparison": logical.COMPARISONS,
     "condition": logical.CONDITIONS,
@@ -57,7 +62,7 @@ _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "normalization": normalization.OPERATIONS,
     "pooling": pooling.OPERATIONS,
     "quantization": quantization.OPERATIONS,
-    "reduction": reduction.OPERATIONS,
+    "reduction": along_axes.REDUCTIONS,
     "searches": searches.OPERATIONS,
     "sequence": sequence.OPERATIONS,
     "shape": shape.OPERATIONS,

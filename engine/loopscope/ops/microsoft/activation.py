@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.activation.pointwise import gelu
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elementwise_kernels import through_float
 from loopscope.ops.infer import common_type, same

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.activation.pointwise import gelu
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.infer import same
 from loopscope.ops.microsoft.activation import gate_times_up

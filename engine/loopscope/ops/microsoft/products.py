@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape
-from loopscope.ops.activation.pointwise import hswish, relu, sigmoid, softplus, softsign
+from loopscope.ops.activation import hswish, relu, sigmoid, softplus, softsign
 from loopscope.ops.declare import Array, Attribute, Kernel, Known, Operation
 from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.matrix import matmul

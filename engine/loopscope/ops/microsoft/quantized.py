@@ -10,8 +10,7 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.activation.pointwise import sigmoid
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import sigmoid, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import broadcast_shapes, common_type, same
 from loopscope.ops.input_checks import axis_within

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import softmax
 from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
 from loopscope.ops.precision import computable

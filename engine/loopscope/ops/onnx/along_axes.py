@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.activation.softmax import log_softmax, softmax
-from loopscope.ops.arithmetic.along_axis import cumulative_sum
+from loopscope.ops.activation import log_softmax, softmax
+from loopscope.ops.along_axes import cumulative_sum
 from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.elementwise_kernels import WIDE_DTYPES
 from loopscope.ops.input_checks import axis_within

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.ops.activation import pointwise
-from loopscope.ops.activation import pointwise as activations
-from loopscope.ops.arithmetic import unary_and_binary
+from loopscope.ops import activation, arithmetic
 from loopscope.ops.declare import Attribute
 from loopscope.ops.derivative import WithGaps, flat
 from loopscope.ops.onnx import casts, elementwise
@@ -98,7 +96,7 @@ ROWS: tuple[OnnxRow, ...] = (
         elementwise.maximum,
         since=8,
         float_symbol="np.maximum({0}, {1})",
-        integer_symbol=unary_and_binary.GREATER,
+        integer_symbol=arithmetic.GREATER,
         gradient=rules.same_as("Maximum"),
     ),
     row("Mean", elementwise.mean, since=6, until=7, convert=True),
@@ -108,10 +106,10 @@ ROWS: tuple[OnnxRow, ...] = (
         elementwise.minimum,
         since=8,
         float_symbol="np.minimum({0}, {1})",
-        integer_symbol=unary_and_binary.LESSER,
+        integer_symbol=arithmetic.LESSER,
         gradient=rules.same_as("Minimum"),
     ),
-    row("Mish", activations.mish, since=18, gradient=rules.same_as("Mish")),
+    row("Mish", activation.mish, since=18, gradient=rules.same_as("Mish")),
     row(
         "Mod",
         elementwise.remainder,
@@ -148,7 +146,7 @@ ROWS: tuple[OnnxRow, ...] = (
     row("Relu", until=5, gradient=rules.same_as("ReLU")),
     row(
         "Relu",
-        pointwise.relu,
+        activation.relu,
         since=6,
         float_symbol="np.maximum({0}, 0)",
         gradient=rules.same_as("ReLU"),
@@ -166,7 +164,7 @@ ROWS: tuple[OnnxRow, ...] = (
     row("Sigmoid", until=5, gradient=rules.same_as("Sigmoid")),
     row(
         "Sigmoid",
-        activations.sigmoid,
+        activation.sigmoid,
         since=6,
         float_symbol="1 / (1 + np.exp(-{0}))",
         gradient=rules.same_as("Sigmoid"),
@@ -174,7 +172,7 @@ ROWS: tuple[OnnxRow, ...] = (
     row("Sign", np.sign, since=9, float_symbol="np.sign({0})", gradient=flat),
     row("Sin", np.sin, since=7, float_symbol="np.sin({0})", gradient=rules.same_as("Sin")),
     row("Sinh", np.sinh, since=9, float_symbol="np.sinh({0})", gradient=rules.same_as("Sinh")),
-    row("Softplus", activations.softplus, gradient=rules.same_as("SoftPlus")),
+    row("Softplus", activation.softplus, gradient=rules.same_as("SoftPlus")),
     row("Softsign", elementwise.softsign, convert=True, gradient=rules.same_as("Softsign")),
     row("Sqrt", until=5, gradient=rules.same_as("Sqrt")),
     row("Sqrt", np.sqrt, since=6, float_symbol="np.sqrt({0})", gradient=rules.same_as("Sqrt")),

@@ -1,19 +1,21 @@
-"""Activations of each element: smooth functions, and piecewise linear functions.
+"""Category activation of the OpenVINO operation specs: smooth and piecewise linear functions of each
+element, and SoftMax along an axis.
 
-The piecewise linear ones clip or scale values outside an interval.
+The piecewise linear functions clip or scale values outside an interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE
 from loopscope.ops import special_functions as special
-from loopscope.ops.declare import Array, Attribute, Operation
+from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.elementwise_kernels import (
     COMPUTED,
     COMPUTED_FLOATS,
@@ -26,6 +28,7 @@ from loopscope.ops.elementwise_kernels import (
 from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as gradients
 from loopscope.ops.infer import same
+from loopscope.ops.input_checks import axis_within
 
 exponential = elementwise(np.exp, "Raise e to the power of each element.")
 
@@ -147,7 +150,7 @@ _APPROXIMATION = Attribute("approximation_mode", "str", "erf", allowed=("erf", "
 
 row = family("activation", infer=same, types=(COMPUTED_FLOATS,))
 
-OPERATIONS: tuple[Operation, ...] = (
+SMOOTH: tuple[Operation, ...] = (
     row(
         "Elu",
         elu,
@@ -298,5 +301,79 @@ RECTIFIERS: tuple[Operation, ...] = (
         page="activation/relu-1",
         float_symbol="np.maximum({0}, 0)",
         gradient=gradients.relu,
+    ),
+)
+
+
+@through_float
+def softmax(data: Array, /, *, axis: int = 1) -> Array:
+    """Divide e^x by the sum of e^x along ``axis``.
+
+    Pages activation/softmax-1 and activation/softmax-8.
+    """
+    axis = axis_within(axis, data.ndim)
+    if data.size == 0:
+        return data.copy()
+    powers = data - data.max(axis, keepdims=True)
+    np.exp(powers, out=powers)
+    if axis == data.ndim - 1:
+        # Row sums as a matrix-vector product: BLAS is several times faster than the reduction on
+        # short rows.
+        sums = powers @ np.ones(data.shape[-1], data.dtype)
+        powers /= sums[..., None]
+    else:
+        powers /= powers.sum(axis, keepdims=True)
+    return powers
+
+
+@through_float
+def log_softmax(data: Array, /, *, axis: int = 1) -> Array:
+    """Return x minus the logarithm of the sum of e^x along ``axis``.
+
+    Page activation/log-soft-max-5.
+    """
+    axis = axis_within(axis, data.ndim)
+    if data.size == 0:
+        return data.copy()
+    shifted = data - data.max(axis, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis, keepdims=True))
+    return shifted
+
+
+def _infer_along_axis(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    shape = inputs[0].shape
+    if shape.rank is not None:
+        axis_within(attributes["axis"], shape.rank)
+    return (Known(inputs[0].element_type, shape),)
+
+
+_along_axis = family("activation", infer=_infer_along_axis, types=(COMPUTED_FLOATS,))
+
+SOFTMAX: tuple[Operation, ...] = (
+    _along_axis(
+        "LogSoftmax",
+        log_softmax,
+        version=5,
+        page="activation/log-soft-max-5",
+        attributes=(Attribute("axis", "int", 1),),
+        gradient=gradients.log_softmax,
+    ),
+    _along_axis(
+        "SoftMax",
+        softmax,
+        opsets=(1, 7),
+        page="activation/softmax-1",
+        attributes=(Attribute("axis", "int", 1, least=0),),
+        gradient=gradients.softmax,
+    ),
+    _along_axis(
+        "SoftMax",
+        softmax,
+        version=8,
+        page="activation/softmax-8",
+        attributes=(Attribute("axis", "int", 1),),
+        gradient=gradients.softmax,
     ),
 )

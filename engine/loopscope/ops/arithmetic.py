@@ -1,4 +1,7 @@
-"""Arithmetic of one and of two tensors: each element separately, in the inputs' element type."""
+"""Category arithmetic of the OpenVINO operation specs, except the operations along an axis.
+
+Each element of one or two tensors is computed separately, in the element type of the inputs.
+"""
 
 from __future__ import annotations
 
