@@ -16,7 +16,10 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import (
+from loopscope.ops.family import family
+from loopscope.ops.gradients import elementwise as gradients
+from loopscope.ops.infer import same
+from loopscope.ops.kernel_arithmetic import (
     COMPUTED,
     COMPUTED_FLOATS,
     INTEGER_DTYPES,
@@ -25,10 +28,7 @@ from loopscope.ops.elementwise_kernels import (
     own_type,
     through_float,
 )
-from loopscope.ops.family import family
-from loopscope.ops.gradients import elementwise as gradients
-from loopscope.ops.infer import same
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_checks import axis_within
 
 exponential = elementwise(np.exp, "Raise e to the power of each element.")
 

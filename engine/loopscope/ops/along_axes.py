@@ -15,21 +15,20 @@ import numpy as np
 
 from loopscope.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import (
-    COMPUTED,
-    COMPUTED_INTEGERS,
-    INTEGER_DTYPES,
-    as_numbers,
-    widened,
-)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as elementwise_gradients
 from loopscope.ops.gradients import reduction as gradients
 from loopscope.ops.infer import axes_of, same
-from loopscope.ops.input_checks import axis_within, positions, whole_number
-from loopscope.ops.precision import accumulator
+from loopscope.ops.kernel_arithmetic import (
+    COMPUTED,
+    COMPUTED_INTEGERS,
+    INTEGER_DTYPES,
+    accumulator,
+    as_numbers,
+    widened,
+)
+from loopscope.ops.kernel_checks import axis_within, check_elements, positions, whole_number
 
 _ACCUMULATED_AS_THEY_ARE = frozenset("fd?bBhHiIlLqQ")
 """numpy's codes of f32, f64, boolean and the integers of 8 to 64 bits."""

@@ -13,7 +13,10 @@ from loopscope.ops import infer
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.derivative import flat
-from loopscope.ops.elementwise_kernels import (
+from loopscope.ops.family import family
+from loopscope.ops.gradients import elementwise as gradients
+from loopscope.ops.infer import same
+from loopscope.ops.kernel_arithmetic import (
     AUTO_BROADCAST,
     COMPUTED,
     COMPUTED_FLOATS,
@@ -25,9 +28,6 @@ from loopscope.ops.elementwise_kernels import (
     own_type,
     through_float,
 )
-from loopscope.ops.family import family
-from loopscope.ops.gradients import elementwise as gradients
-from loopscope.ops.infer import same
 
 add = binary(operator.add, "Add two tensors.")
 subtract = binary(operator.sub, "Subtract the second tensor from the first.")

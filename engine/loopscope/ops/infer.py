@@ -9,7 +9,7 @@ from typing import Any
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Infer, Known, Operation
-from loopscope.ops.input_checks import axis_within, whole_numbers
+from loopscope.ops.kernel_checks import axis_within, whole_numbers
 
 
 def same(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

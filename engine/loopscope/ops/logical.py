@@ -16,18 +16,6 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
-from loopscope.ops.elementwise_kernels import (
-    AUTO_BROADCAST,
-    COMPUTED,
-    COMPUTED_FLOATS,
-    COMPUTED_INTEGERS,
-    PACKED,
-    as_numbers,
-    binary,
-    fit_operand,
-    own_type,
-    widened,
-)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import (
@@ -38,6 +26,18 @@ from loopscope.ops.infer import (
     predicate,
     same,
     type_from_attribute,
+)
+from loopscope.ops.kernel_arithmetic import (
+    AUTO_BROADCAST,
+    COMPUTED,
+    COMPUTED_FLOATS,
+    COMPUTED_INTEGERS,
+    PACKED,
+    as_numbers,
+    binary,
+    fit_operand,
+    own_type,
+    widened,
 )
 
 logical_and = binary(operator.and_, "Return True where both are true.")

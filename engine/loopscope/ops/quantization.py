@@ -17,8 +17,8 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import broadcast_shapes, common_type, elementwise, same
+from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.own_operations import OPSET
-from loopscope.ops.precision import computable, rounded
 
 _BLOCK_ELEMENTS = 1 << 18
 

@@ -55,7 +55,7 @@ from loopscope.executor.plan.plan import (
     Region,
 )
 from loopscope.executor.plan.slot_values import settle
-from loopscope.ops.bounds import TooLarge
+from loopscope.ops.kernel_checks import TooLarge
 
 STEPPED_RUNS = 3
 """Number of runs of a plan that are stepped before its graph gets a function.

@@ -20,7 +20,7 @@ from loopscope.executor.plan.numbers import Slot
 from loopscope.executor.plan.plan import ABSENT, Instruction, Program
 from loopscope.executor.plan.slot_values import settle
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.values import NO_VALUE, NOT_KEPT, WEIGHTS_NOT_KEPT, described, is_tensor
 
 

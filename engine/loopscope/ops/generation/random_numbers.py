@@ -14,10 +14,10 @@ import numpy as np
 
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED, COMPUTED_FLOATS
 from loopscope.ops.infer import spelled
+from loopscope.ops.kernel_arithmetic import COMPUTED, COMPUTED_FLOATS
+from loopscope.ops.kernel_checks import check_elements
 
 _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)

@@ -10,13 +10,13 @@ import numpy as np
 
 from loopscope.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, length_within
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED
 from loopscope.ops.family import family
 from loopscope.ops.gradients import reduction as gradients
 from loopscope.ops.infer import common_type, spelled, spelled_length
+from loopscope.ops.kernel_arithmetic import COMPUTED
+from loopscope.ops.kernel_checks import check_elements
 
 Number = int | float
 

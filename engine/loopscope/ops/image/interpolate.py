@@ -11,15 +11,7 @@ import numpy as np
 
 from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import (
-    COMPUTED,
-    INTEGER_DTYPES,
-    saturate,
-    to_element_type,
-    widened,
-)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import images as gradients
 from loopscope.ops.image.sampling import (
@@ -33,8 +25,15 @@ from loopscope.ops.image.sampling import (
     nearest,
     pillow,
 )
-from loopscope.ops.input_checks import axes_within, whole_numbers
 from loopscope.ops.interpolate_1 import as_version_11
+from loopscope.ops.kernel_arithmetic import (
+    COMPUTED,
+    INTEGER_DTYPES,
+    saturate,
+    to_element_type,
+    widened,
+)
+from loopscope.ops.kernel_checks import axes_within, check_elements, whole_numbers
 
 COORDINATES = (
     "half_pixel",

@@ -14,6 +14,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import common_type
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.quantized import BYTES, single_number
 from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
@@ -25,7 +26,6 @@ from loopscope.ops.microsoft.scores import (
     split_heads,
     weight_values,
 )
-from loopscope.ops.precision import computable
 
 
 def attention(

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.microsoft.attention import project, stack_cache
 from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
 from loopscope.ops.microsoft.row import FLOATING, row

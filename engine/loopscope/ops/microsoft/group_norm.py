@@ -9,8 +9,8 @@ import numpy as np
 
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import same
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.precision import computable
 
 
 def group_norm(

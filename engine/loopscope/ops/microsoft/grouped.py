@@ -10,9 +10,9 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements, whole_number
 from loopscope.ops.microsoft.grouped_heads import (
     CacheEncoding,
     KeyValueCache,
@@ -23,7 +23,6 @@ from loopscope.ops.microsoft.grouped_heads import (
 from loopscope.ops.microsoft.positions import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
-from loopscope.ops.precision import computable
 
 
 def group_query_attention(

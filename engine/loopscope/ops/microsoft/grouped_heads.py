@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
 
 
 def sink_scores(sinks: Array | None, smooth: int, heads: int) -> Array | None:

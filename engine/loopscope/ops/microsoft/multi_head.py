@@ -10,7 +10,8 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.microsoft.attention import added_length
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import (
@@ -20,7 +21,6 @@ from loopscope.ops.microsoft.scores import (
     split_heads,
     weight_values,
 )
-from loopscope.ops.precision import computable
 
 _Heads = tuple[Array, Array, Array]
 """Queries, keys and values, each [B, N, length, width of a head]."""

@@ -14,13 +14,12 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import same
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements, whole_number
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.microsoft.scores import join_heads, split_heads
-from loopscope.ops.precision import computable
 
 
 def rotary_embedding(

@@ -12,9 +12,10 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.casting import NF4_VALUES
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
 from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
@@ -22,7 +23,6 @@ from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
 from loopscope.ops.onnx.integers import MadeReady, matmul_integer
 from loopscope.ops.onnx.quantizing import dynamic_bytes, quanta
-from loopscope.ops.precision import computable
 
 
 def matmul_integer_to_float(

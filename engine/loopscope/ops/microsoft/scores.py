@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from loopscope.ops.activation import softmax
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
 
 LOWEST = float(np.finfo(np.float32).min)
 """Score that ONNX Runtime assigns to a key after the query in causal attention."""

@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.microsoft.grouped import group_query_attention
 from loopscope.ops.microsoft.row import FLOATING, row
 

@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, INDEX_CHOICES, INDEX_TYPES, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.input_checks import axis_within, whole_number
+from loopscope.ops.kernel_checks import axis_within, whole_number
 
 
 def unique(

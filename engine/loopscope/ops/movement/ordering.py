@@ -14,7 +14,7 @@ from loopscope.ops.family import family
 from loopscope.ops.gradients import images
 from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.infer import same
-from loopscope.ops.input_checks import axes_within, axis_within, positions, whole_numbers
+from loopscope.ops.kernel_checks import axes_within, axis_within, positions, whole_numbers
 
 
 def transpose(data: Array, order: Array, /) -> Array:

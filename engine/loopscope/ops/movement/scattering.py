@@ -14,8 +14,8 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
 from loopscope.ops.infer import common_type
-from loopscope.ops.input_checks import axis_within, positions, positions_within, whole_number
-from loopscope.ops.precision import accumulator
+from loopscope.ops.kernel_arithmetic import accumulator
+from loopscope.ops.kernel_checks import axis_within, positions, positions_within, whole_number
 
 _REDUCE: Mapping[str, np.ufunc] = {
     "sum": np.add,

@@ -14,7 +14,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
 from loopscope.ops.infer import common_type
-from loopscope.ops.input_checks import axes_within, whole_numbers
+from loopscope.ops.kernel_checks import axes_within, whole_numbers
 
 
 def bounded_slice(start: int | None, stop: int | None, step: int, length: int) -> slice:

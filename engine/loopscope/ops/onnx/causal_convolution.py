@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 
 ACTIVATIONS = ("none", "silu", "swish")
 

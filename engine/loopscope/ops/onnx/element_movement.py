@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.input_checks import axis_within, positions_within, whole_numbers
+from loopscope.ops.kernel_checks import axis_within, check_elements, positions_within, whole_numbers
 from loopscope.ops.movement import gathering
 from loopscope.ops.movement.distinct import unique
 from loopscope.ops.movement.joining import concat

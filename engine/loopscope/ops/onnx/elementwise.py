@@ -12,8 +12,7 @@ from loopscope.ops import activation
 from loopscope.ops import special_functions as special
 from loopscope.ops.arithmetic import refuse_zeros
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elementwise_kernels import WIDE_DTYPES, through_float
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import WIDE_DTYPES, computable, through_float
 
 
 def where(condition: Array, then: Array, otherwise: Array, /) -> Array:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 
 UPDATE_RULES = ("linear", "gated", "delta", "gated_delta")
 DECAYING, RETRIEVING = ("gated", "gated_delta"), ("delta", "gated_delta")

@@ -10,12 +10,10 @@ import numpy as np
 from onnx import helper
 
 from loopscope.ir.element_type import is_whole, type_name
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.elementwise_kernels import integer_limits
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_arithmetic import computable, integer_limits
+from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.onnx.byte_products import Bytes
-from loopscope.ops.precision import computable
 
 
 def quantize_linear(

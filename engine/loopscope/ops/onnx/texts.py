@@ -10,8 +10,8 @@ import numpy as np
 import re2
 
 from loopscope.errors import MOST_OF_A_SENTENCE, elided, shorten
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
+from loopscope.ops.kernel_checks import check_elements
 
 
 def string_normalizer(

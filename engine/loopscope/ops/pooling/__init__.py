@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED
 from loopscope.ops.family import family
 from loopscope.ops.gradients import images
 from loopscope.ops.gradients import sliding_windows as gradients
+from loopscope.ops.kernel_arithmetic import COMPUTED
 from loopscope.ops.pooling.pooling_windows import infer_pool
 from loopscope.ops.pooling.poolings import (
     adaptive_average_pool,

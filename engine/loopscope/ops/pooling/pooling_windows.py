@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.window import Lengths, inferred, pads, per_axis, places, span
 
 _BLOCK_ELEMENTS = 1 << 17

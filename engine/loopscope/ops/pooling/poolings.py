@@ -15,11 +15,10 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, pooled_shape
-from loopscope.ops.precision import computable, rounded
 from loopscope.ops.window import Lengths
 
 

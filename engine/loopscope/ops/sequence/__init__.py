@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementType
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED_INTEGERS
 from loopscope.ops.family import family
 from loopscope.ops.gradients import attention_weights, reduction
 from loopscope.ops.gradients import recurrent_cells as cells
 from loopscope.ops.gradients.recurrent_sequences import through_cells
+from loopscope.ops.kernel_arithmetic import COMPUTED_INTEGERS
 from loopscope.ops.sequence.attention import (
     gated_delta_net,
     infer_attention,

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.infer import common_type, spelled_length
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_checks import axis_within, check_elements
 
 
 def one_hot(

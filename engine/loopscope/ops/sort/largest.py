@@ -16,7 +16,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
 from loopscope.ops.infer import spelled_length
-from loopscope.ops.input_checks import axis_within, whole_number
+from loopscope.ops.kernel_checks import axis_within, whole_number
 
 _WHOLE_SORT_LENGTH = 32
 """Axis length up to which an axis is sorted whole, because finding a threshold first would take
