@@ -1,7 +1,8 @@
 """Random numbers: uniformly distributed ones, and class numbers sampled by their probabilities.
 
-They equal OpenVINO's for the same seeds. The generators of 32-bit numbers are those specified for
-RandomUniform-8: Philox 4x32-10 and Mersenne Twister.
+They equal those of OpenVINO for the same seeds. The generators of 32-bit numbers are those
+specified for RandomUniform-8: Philox 4x32-10 and Mersenne Twister. ONNX does not specify a
+generator: the class numbers of its Multinomial are drawn by that of NumPy.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def _scale(fractions: np.ndarray, low: Any, high: Any, output_type: ElementType)
     return values * (high - low) + low
 
 
-def _rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+def _uniform_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
     return (Known(attributes["output_type"], spelled(inputs[0])),)
 
 
@@ -188,14 +189,14 @@ _OUTPUT_TYPES = (
     ElementType.I64,
 )
 
-OPERATIONS: tuple[Operation, ...] = (
+UNIFORM: tuple[Operation, ...] = (
     Operation(
         name="RandomUniform",
         version=8,
         opsets=(8, 16),
         page="generation/random-uniform-8",
         kernel=random_uniform,
-        infer=_rule,
+        infer=_uniform_rule,
         inputs=(3, 3),
         attributes=(
             Attribute("output_type", "type", allowed=_OUTPUT_TYPES),
@@ -318,3 +319,30 @@ MULTINOMIAL: tuple[Operation, ...] = (
         stateful=True,
     ),
 )
+
+
+def multinomial_of_logits(
+    logits: np.ndarray,
+    /,
+    *,
+    state: int,
+    sample_size: int = 1,
+    dtype: int = 6,
+    seed: float | None = None,
+) -> Any:
+    """Draw classes from unnormalised log-probabilities, [batch, sample_size]. Return them and the
+    next state.
+    """
+    random = np.random.RandomState(int(seed) % 2**32 if seed is not None else state % 2**32)
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    edges = np.cumsum(weights / weights.sum(axis=-1, keepdims=True), axis=-1)
+    drawn = random.uniform(size=(len(logits), sample_size))
+    classes = np.array(
+        [
+            np.searchsorted(row, points, side="right")
+            for row, points in zip(edges, drawn, strict=True)
+        ]
+    )
+    return np.minimum(classes, logits.shape[-1] - 1).astype(
+        np.int64 if dtype == 7 else np.int32
+    ), int(random.randint(2**31))
