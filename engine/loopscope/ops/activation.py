@@ -1,5 +1,5 @@
-"""Category activation of the OpenVINO operation specs: smooth and piecewise linear functions of each
-element, and SoftMax along an axis.
+"""Category activation of the OpenVINO operation specs: smooth and piecewise linear functions of
+each element, and SoftMax along an axis.
 
 The piecewise linear functions clip or scale values outside an interval.
 """

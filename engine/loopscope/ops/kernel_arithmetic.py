@@ -1,5 +1,5 @@
-"""Arithmetic in kernels: the types in which elements, products and sums are computed, their rounding
-to the type of a tensor, and broadcasting modes.
+"""Arithmetic in kernels: the types in which elements, products and sums are computed, their
+rounding to the type of a tensor, and broadcasting modes.
 
 Small floats are computed in f32 and small integers exactly; both are rounded once at the end. The
 modes are none, numpy and pdpd.

@@ -1,5 +1,5 @@
-"""Checks in kernels: whole numbers (axes, shapes, indices) of any integer type, required ranks, and the
-limit on the size of arrays.
+"""Checks in kernels: whole numbers (axes, shapes, indices) of any integer type, required ranks, and
+the limit on the size of arrays.
 
 Integers become Python integers and int64 arrays. Ranks are checked for arrays and known shapes.
 Kernels whose output size depends on a value check it before they allocate.

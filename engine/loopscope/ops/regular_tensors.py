@@ -1,4 +1,4 @@
-"""Tensors with a regular pattern: sequences of equal steps, shifted identity matrices, one-hot rows."""
+"""Tensors with a regular pattern: sequences of equal steps, shifted identities, one-hot rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Derivatives of reductions, of scatters with a reduction, of embedding bags, and of operations that
-generate a tensor.
+"""Derivatives of reductions, of scatters with a reduction, of embedding bags, and of operations
+that generate a tensor.
 
 Each row of the table of an embedding bag gets the sum of the adjoints of its bags. The adjoint of
 a reduced result is passed to every element of its group. The adjoint of a number from which a

@@ -72,4 +72,4 @@ def find_row(domain: str, name: str, version: int) -> OnnxRow | None:
     it has no derivative.
     """
     rows = _TABLE.get((domain, name), ())
-    return next((found for found in rows if found.since <= version <= found.until), None)
+    return next((entry for entry in rows if entry.since <= version <= entry.until), None)
