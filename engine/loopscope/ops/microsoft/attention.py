@@ -16,16 +16,16 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.matrix import matmul
-from loopscope.ops.microsoft.quantized import BYTES, single_number
-from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
-from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import (
+from loopscope.ops.microsoft.attention_heads import (
     join_heads,
     masked_scores,
     scaled_scores,
     split_heads,
     weight_values,
 )
+from loopscope.ops.microsoft.quantized import BYTES, single_number
+from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
+from loopscope.ops.microsoft.row import FLOATING, row
 
 
 def attention(

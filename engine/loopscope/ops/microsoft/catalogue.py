@@ -15,7 +15,6 @@ from loopscope.ops.microsoft import (
     causal_convolution,
     decoder_masked,
     experts,
-    group_norm,
     grouped,
     linear_attention,
     movement,
@@ -49,7 +48,7 @@ _CATEGORIES: Mapping[str, tuple[Operation, ...]] = {
         *experts.QUANTIZED,
     ),
     "movement": (*movement.OPERATIONS, *borrowed.OPERATIONS),
-    "normalization": (*normalization.OPERATIONS, *group_norm.OPERATIONS),
+    "normalization": (*normalization.OPERATIONS, *normalization.GROUPS),
     "pooling": quantized_windows.OPERATIONS,
     "quantization": quantized.OPERATIONS,
     "sequence": (

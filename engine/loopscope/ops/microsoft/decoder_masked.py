@@ -13,14 +13,14 @@ from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.microsoft.attention import project, stack_cache
-from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
-from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import (
+from loopscope.ops.microsoft.attention_heads import (
     join_heads,
     masked_scores,
     scaled_scores,
     weight_values,
 )
+from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
+from loopscope.ops.microsoft.row import FLOATING, row
 
 
 def decoder_masked_attention(

@@ -13,16 +13,18 @@ from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import check_elements, whole_number
-from loopscope.ops.microsoft.grouped_heads import (
+from loopscope.ops.microsoft.attention_heads import (
     CacheEncoding,
     KeyValueCache,
     ScoreRule,
+    check_bias,
+    join_heads,
     sink_scores,
+    split_heads,
     weighted_sum,
 )
 from loopscope.ops.microsoft.positions import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import check_bias, join_heads, split_heads
 
 
 def group_query_attention(

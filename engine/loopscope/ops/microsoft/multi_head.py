@@ -13,14 +13,14 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.microsoft.attention import added_length
-from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import (
+from loopscope.ops.microsoft.attention_heads import (
     join_heads,
     masked_scores,
     scaled_scores,
     split_heads,
     weight_values,
 )
+from loopscope.ops.microsoft.row import FLOATING, row
 
 _Heads = tuple[Array, Array, Array]
 """Queries, keys and values, each [B, N, length, width of a head]."""

@@ -18,8 +18,8 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import check_elements, whole_number
+from loopscope.ops.microsoft.attention_heads import join_heads, split_heads
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import join_heads, split_heads
 
 
 def rotary_embedding(
