@@ -12,8 +12,8 @@ import onnx
 
 from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.declare import Operation, Role
-from loopscope.ops.microsoft.catalogue import DOMAIN as MICROSOFT_DOMAIN
-from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from loopscope.ops.microsoft import DOMAIN as MICROSOFT_DOMAIN
+from loopscope.ops.microsoft import IN_ONNX, MICROSOFT
 from loopscope.ops.onnx.reference import Schema, since
 from loopscope.ops.onnx.row import LAST
 from loopscope.ops.onnx.schemas import operation_of

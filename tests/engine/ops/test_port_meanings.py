@@ -12,8 +12,7 @@ import pytest
 from loopscope.ops import standard_operations
 from loopscope.ops.catalogue import CATEGORIES
 from loopscope.ops.declare import Operation
-from loopscope.ops.microsoft import MICROSOFT
-from loopscope.ops.microsoft.catalogue import MEANINGS
+from loopscope.ops.microsoft import MEANINGS, MICROSOFT
 from loopscope.ops.onnx import schemas
 from loopscope.ops.port_meanings import EVERY, Meanings, input_names, table
 

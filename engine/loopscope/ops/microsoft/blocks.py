@@ -19,7 +19,7 @@ from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import INDICES, row
-from loopscope.ops.onnx.quantizing import along
+from loopscope.ops.onnx.quantization import along
 
 _HALVES = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32})
 _BITS = (2, 4, 8)

@@ -17,7 +17,7 @@ from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.movement.joining import concat, infer_concat
 from loopscope.ops.onnx.element_movement import flattened
-from loopscope.ops.onnx.quantizing import dequantize_linear, quanta, quantize_linear
+from loopscope.ops.onnx.quantization import dequantize_linear, quanta, quantize_linear
 
 BYTES = frozenset({ElementType.I8, ElementType.U8})
 SCALES = frozenset({ElementType.F32})

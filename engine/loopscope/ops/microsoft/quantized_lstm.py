@@ -14,7 +14,7 @@ from loopscope.ops.declare import Array, Attribute, KeepingKernel, Known, Operat
 from loopscope.ops.microsoft.quantized import BYTES, SCALES
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.onnx.byte_products import ByteMatrix
-from loopscope.ops.onnx.quantizing import dynamic_bytes
+from loopscope.ops.onnx.quantization import dynamic_bytes
 from loopscope.ops.onnx.recurrent import (
     Activation,
     activations_of,

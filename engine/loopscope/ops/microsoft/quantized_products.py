@@ -21,8 +21,7 @@ from loopscope.ops.microsoft.products import infer_fused_gemm, infer_fused_matmu
 from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
-from loopscope.ops.onnx.integers import MadeReady, matmul_integer
-from loopscope.ops.onnx.quantizing import dynamic_bytes, quanta
+from loopscope.ops.onnx.quantization import MadeReady, dynamic_bytes, matmul_integer, quanta
 
 
 def matmul_integer_to_float(

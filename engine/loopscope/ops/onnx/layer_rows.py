@@ -17,10 +17,9 @@ from loopscope.ops.onnx import (
     byte_products,
     causal_convolution,
     images,
-    integers,
     linear_attention,
     normalizing,
-    quantizing,
+    quantization,
     recurrent,
     windows,
 )
@@ -246,33 +245,33 @@ POOLING: tuple[OnnxRow, ...] = (
 QUANTIZATION: tuple[OnnxRow, ...] = (
     row(
         "ConvInteger",
-        integers.conv_integer,
+        quantization.conv_integer,
         since=10,
-        by_constant=byte_products.keeping(integers.ByteFilters, integers.conv_integer),
+        by_constant=byte_products.keeping(quantization.ByteFilters, quantization.conv_integer),
     ),
-    row("DequantizeLinear", quantizing.dequantize_linear, since=10),
-    row("DynamicQuantizeLinear", quantizing.dynamic_quantize_linear, since=11, gradient=flat),
+    row("DequantizeLinear", quantization.dequantize_linear, since=10),
+    row("DynamicQuantizeLinear", quantization.dynamic_quantize_linear, since=11, gradient=flat),
     row(
         "MatMulInteger",
-        integers.matmul_integer,
+        quantization.matmul_integer,
         since=10,
-        by_constant=byte_products.keeping(byte_products.ByteMatrix, integers.matmul_integer),
+        by_constant=byte_products.keeping(byte_products.ByteMatrix, quantization.matmul_integer),
     ),
     row(
         "QLinearConv",
-        integers.qlinear_conv,
+        quantization.qlinear_conv,
         since=10,
-        by_constant=byte_products.keeping(integers.ByteFilters, integers.qlinear_conv),
+        by_constant=byte_products.keeping(quantization.ByteFilters, quantization.qlinear_conv),
         kept_input=3,
     ),
     row(
         "QLinearMatMul",
-        integers.qlinear_matmul,
+        quantization.qlinear_matmul,
         since=10,
-        by_constant=byte_products.keeping(byte_products.ByteMatrix, integers.qlinear_matmul),
+        by_constant=byte_products.keeping(byte_products.ByteMatrix, quantization.qlinear_matmul),
         kept_input=3,
     ),
-    row("QuantizeLinear", quantizing.quantize_linear, since=10),
+    row("QuantizeLinear", quantization.quantize_linear, since=10),
 )
 
 
