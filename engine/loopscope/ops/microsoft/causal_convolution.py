@@ -14,7 +14,7 @@ from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.onnx.causal_convolution import (
+from loopscope.ops.onnx.stateful_layers import (
     ACTIVATIONS,
     activated,
     causal_convolution,

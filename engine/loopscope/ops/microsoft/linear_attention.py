@@ -18,7 +18,7 @@ from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.causal_convolution import captured_counts, sequence_bounds
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.onnx.linear_attention import (
+from loopscope.ops.onnx.stateful_layers import (
     DECAYING,
     RETRIEVING,
     UPDATE_RULES,

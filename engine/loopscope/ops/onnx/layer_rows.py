@@ -15,20 +15,17 @@ from loopscope.ops.onnx import (
     along_axes,
     attention,
     byte_products,
-    causal_convolution,
     images,
-    linear_attention,
     normalizing,
     quantization,
     recurrent,
+    stateful_layers,
     windows,
 )
 from loopscope.ops.onnx import derivatives as rules
 from loopscope.ops.onnx import derivatives_of_attention as attention_rules
 from loopscope.ops.onnx import derivatives_of_formulas as formula_rules
 from loopscope.ops.onnx import derivatives_of_images as window_rules
-from loopscope.ops.onnx import derivatives_of_movement as movement_rules
-from loopscope.ops.onnx import derivatives_of_norms_and_losses as loss_rules
 from loopscope.ops.onnx import derivatives_of_norms_and_losses as norm_rules
 from loopscope.ops.onnx import derivatives_of_recurrence as recurrence_rules
 from loopscope.ops.onnx.row import OnnxRow, row
@@ -41,7 +38,7 @@ MATRIX: tuple[OnnxRow, ...] = (
         convert=True,
         gradient=formula_rules.cumulative_product,
     ),
-    row("CumSum", along_axes.cumulative, since=11, gradient=movement_rules.cumulative_sum),
+    row("CumSum", along_axes.cumulative, since=11, gradient=rules.cumulative_sum),
     row("Det", along_axes.determinants, since=11, convert=True, gradient=formula_rules.determinant),
     row("Einsum", einsum.einsum, since=12, convert=True, gradient=formula_rules.einsum),
     row("Gemm", along_axes.old_gemm, until=6, convert=True),
@@ -102,7 +99,7 @@ NORMALIZATION: tuple[OnnxRow, ...] = (
         since=7,
         until=9,
         convert=True,
-        gradient=WithGaps(movement_rules.dropout),
+        gradient=WithGaps(rules.dropout),
     ),
     row(
         "Dropout",
@@ -110,9 +107,9 @@ NORMALIZATION: tuple[OnnxRow, ...] = (
         since=10,
         until=11,
         convert=True,
-        gradient=WithGaps(movement_rules.dropout),
+        gradient=WithGaps(rules.dropout),
     ),
-    row("Dropout", since=12, gradient=WithGaps(movement_rules.dropout)),
+    row("Dropout", since=12, gradient=WithGaps(rules.dropout)),
     row("GroupNormalization", until=20, prepare_part=normalizing.group_normalized),
     row(
         "GroupNormalization",
@@ -174,7 +171,7 @@ NORMALIZATION: tuple[OnnxRow, ...] = (
     row(
         "NegativeLogLikelihoodLoss",
         prepare_part=normalizing.mean_of_what_counts,
-        gradient=WithGaps(loss_rules.negative_log_likelihood_loss),
+        gradient=WithGaps(norm_rules.negative_log_likelihood_loss),
     ),
     row(
         "RMSNormalization",
@@ -190,7 +187,7 @@ NORMALIZATION: tuple[OnnxRow, ...] = (
         gradient=partial(formula_rules.along_the_rest, False),
     ),
     row("Softmax", along_axes.softmax_along, since=13, gradient=rules.along_an_axis("Softmax")),
-    row("SoftmaxCrossEntropyLoss", gradient=WithGaps(loss_rules.softmax_cross_entropy_loss)),
+    row("SoftmaxCrossEntropyLoss", gradient=WithGaps(norm_rules.softmax_cross_entropy_loss)),
 )
 
 
@@ -283,10 +280,10 @@ SEQUENCE: tuple[OnnxRow, ...] = (
         counts_outputs=True,
         gradient=WithGaps(attention_rules.attention),
     ),
-    row("CausalConvWithState", causal_convolution.causal_convolution, since=27, convert=True),
+    row("CausalConvWithState", stateful_layers.causal_convolution, since=27, convert=True),
     row("GRU", recurrent.gru, until=6, convert=True),
     row("GRU", recurrent.gru, since=7, convert=True, gradient=WithGaps(recurrence_rules.gru)),
-    row("LinearAttention", linear_attention.linear_attention, since=27, convert=True),
+    row("LinearAttention", stateful_layers.linear_attention, since=27, convert=True),
     row("LSTM", recurrent.lstm, until=6, convert=True),
     row("LSTM", recurrent.lstm, since=7, convert=True, gradient=WithGaps(recurrence_rules.lstm)),
     row("RNN", recurrent.rnn, until=6, convert=True),

@@ -27,7 +27,6 @@ from loopscope.ops.onnx import (
 from loopscope.ops.onnx import derivatives as rules
 from loopscope.ops.onnx import derivatives_of_formulas as formula_rules
 from loopscope.ops.onnx import derivatives_of_images as resizing_rules
-from loopscope.ops.onnx import derivatives_of_movement as movement_rules
 from loopscope.ops.onnx.row import OnnxRow, row
 
 ELEMENTWISE: tuple[OnnxRow, ...] = (
@@ -215,12 +214,12 @@ ELEMENTWISE: tuple[OnnxRow, ...] = (
 
 
 MOVEMENT: tuple[OnnxRow, ...] = (
-    row("Col2Im", placement.col2im, since=18, gradient=movement_rules.blocks_laid),
+    row("Col2Im", placement.col2im, since=18, gradient=rules.blocks_laid),
     row("Compress", since=9, gradient=formula_rules.compress),
     row("Concat", element_movement.old_concat, until=3, convert=True),
     row("Concat", joining.concat, since=4, gradient=rules.concat),
     row("ConstantOfShape", element_movement.constant_of_shape, since=9),
-    row("DepthToSpace", since=11, gradient=movement_rules.depth_to_space),
+    row("DepthToSpace", since=11, gradient=rules.depth_to_space),
     row("Expand", element_movement.expanded, since=8, gradient=rules.expand),
     row("EyeLike", gradient=flat),
     row("Flatten", element_movement.flattened, gradient=rules.same_elements),
@@ -238,7 +237,7 @@ MOVEMENT: tuple[OnnxRow, ...] = (
         element_movement.gather_nd,
         since=12,
         convert=True,
-        gradient=movement_rules.gather_nd,
+        gradient=rules.gather_nd,
     ),
     row("Identity", machine_values.identity, symbol="{0}", identity=True, gradient=rules.identity),
     row("OneHot", element_movement.one_hot, since=9, until=10, convert=True),
@@ -247,30 +246,30 @@ MOVEMENT: tuple[OnnxRow, ...] = (
     row("OptionalGetElement", machine_values.optional_get_element, since=15, tensor_result=False),
     row("OptionalHasElement", machine_values.optional_has_element, since=15),
     row("Pad", placement.old_pad, until=10, convert=True),
-    row("Pad", placement.pad, since=11, convert=True, gradient=WithGaps(movement_rules.pad)),
+    row("Pad", placement.pad, since=11, convert=True, gradient=WithGaps(rules.pad)),
     row(
         "Range",
         element_movement.numbers_between,
         since=11,
         until=26,
-        gradient=movement_rules.numbers_between,
+        gradient=rules.numbers_between,
     ),
-    row("Range", since=27, gradient=movement_rules.numbers_between),
+    row("Range", since=27, gradient=rules.numbers_between),
     row("Reshape", element_movement.old_reshape, until=4, convert=True),
     row("Reshape", element_movement.reshaped, since=5, gradient=rules.same_elements),
-    row("ReverseSequence", gradient=movement_rules.reverse_sequence),
-    row("Scatter", placement.scatter_elements, since=9, gradient=movement_rules.scatter_elements),
+    row("ReverseSequence", gradient=rules.reverse_sequence),
+    row("Scatter", placement.scatter_elements, since=9, gradient=rules.scatter_elements),
     row(
         "ScatterElements",
         placement.scatter_elements,
         since=11,
-        gradient=movement_rules.scatter_elements,
+        gradient=rules.scatter_elements,
     ),
-    row("ScatterND", placement.scatter_nd, since=11, gradient=movement_rules.scatter_nd),
+    row("ScatterND", placement.scatter_nd, since=11, gradient=rules.scatter_nd),
     row("Shape", element_movement.shape_of),
     row("Size", element_movement.size_of),
     row("Slice", element_movement.sliced, since=10, gradient=rules.slice_),
-    row("SpaceToDepth", gradient=movement_rules.space_to_depth),
+    row("SpaceToDepth", gradient=rules.space_to_depth),
     row("Split", element_movement.old_split, until=1, convert=True, counts_outputs=True),
     row("Split", element_movement.split, since=2, counts_outputs=True, gradient=rules.split),
     row(
@@ -282,10 +281,10 @@ MOVEMENT: tuple[OnnxRow, ...] = (
     ),
     row("Squeeze", element_movement.squeezed, since=13, gradient=rules.same_elements),
     row("Tile", element_movement.old_tile, until=5, convert=True),
-    row("Tile", since=6, gradient=movement_rules.tile),
-    row("TopK", element_movement.best_elements, since=10, gradient=movement_rules.top_k),
+    row("Tile", since=6, gradient=rules.tile),
+    row("TopK", element_movement.best_elements, since=10, gradient=rules.top_k),
     row("Transpose", element_movement.transposed, gradient=rules.transpose),
-    row("Trilu", gradient=movement_rules.triangle),
+    row("Trilu", gradient=rules.triangle),
     row("Unique", element_movement.distinct, since=11, convert=True),
     row(
         "Unsqueeze",
@@ -307,7 +306,7 @@ IMAGE: tuple[OnnxRow, ...] = (
         attributes=(Attribute("border", "ints"), Attribute("scale", "ints", None)),
         infer=images.cropped_shape,
     ),
-    row("GridSample", prepare_part=images.images_sampled, gradient=movement_rules.grid_sample),
+    row("GridSample", prepare_part=images.images_sampled, gradient=rules.grid_sample),
     row("ImageDecoder", images.image_decoder, since=20, convert=True),
     row(
         "ImageScaler",
