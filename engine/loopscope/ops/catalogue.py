@@ -32,7 +32,7 @@ from loopscope.ops import (
     signals,
     sort,
     sparse,
-    string,
+    strings,
 )
 from loopscope.ops import casting as conversion
 from loopscope.ops.declare import Operation
@@ -75,7 +75,7 @@ _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "signals": signals.OPERATIONS,
     "sort": sort.OPERATIONS,
     "sparse": sparse.OPERATIONS,
-    "string": string.OPERATIONS,
+    "string": strings.OPERATIONS,
     "type": conversion.OPERATIONS,
 }
 CATEGORIES: Mapping[str, tuple[Operation, ...]] = {

@@ -15,7 +15,7 @@ from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import axis_within, check_elements, whole_number, whole_numbers
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.movement.distinct import unique as distinct
+from loopscope.ops.movement.ordering import unique as distinct
 from loopscope.ops.onnx import placement
 
 _WHOLE = frozenset({ElementType.I64})

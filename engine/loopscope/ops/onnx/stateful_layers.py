@@ -1,4 +1,4 @@
-"""Layers that carry a state from token to token: linear attention, and causal depthwise convolution.
+"""Layers that carry a state from token to token: linear attention, causal depthwise convolution.
 
 The state of linear attention is a matrix that each token updates and reads. The state of a causal
 convolution consists of its last inputs.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopscope.ops import activation, arithmetic, random_numbers, shape
+from loopscope.ops import activation, arithmetic, random_numbers, shape, strings
 from loopscope.ops.declare import Attribute
 from loopscope.ops.derivative import WithGaps, flat
 from loopscope.ops.movement import joining
@@ -18,11 +18,9 @@ from loopscope.ops.onnx import (
     element_movement,
     elementwise,
     images,
-    machine_values,
     placement,
     resizing,
     spectra,
-    texts,
 )
 from loopscope.ops.onnx import derivatives as rules
 from loopscope.ops.onnx import derivatives_of_formulas as formula_rules
@@ -239,12 +237,14 @@ MOVEMENT: tuple[OnnxRow, ...] = (
         convert=True,
         gradient=rules.gather_nd,
     ),
-    row("Identity", machine_values.identity, symbol="{0}", identity=True, gradient=rules.identity),
+    row(
+        "Identity", element_movement.identity, symbol="{0}", identity=True, gradient=rules.identity
+    ),
     row("OneHot", element_movement.one_hot, since=9, until=10, convert=True),
     row("OneHot", element_movement.one_hot, since=11, convert=True, gradient=formula_rules.one_hot),
-    row("Optional", machine_values.optional, since=15, tensor_result=False),
-    row("OptionalGetElement", machine_values.optional_get_element, since=15, tensor_result=False),
-    row("OptionalHasElement", machine_values.optional_has_element, since=15),
+    row("Optional", element_movement.optional, since=15, tensor_result=False),
+    row("OptionalGetElement", element_movement.optional_get_element, since=15, tensor_result=False),
+    row("OptionalHasElement", element_movement.optional_has_element, since=15),
     row("Pad", placement.old_pad, until=10, convert=True),
     row("Pad", placement.pad, since=11, convert=True, gradient=WithGaps(rules.pad)),
     row(
@@ -342,7 +342,7 @@ SIGNALS: tuple[OnnxRow, ...] = (
 
 
 STRING: tuple[OnnxRow, ...] = (
-    row("RegexFullMatch", texts.regex_full_match, since=20),
-    row("StringNormalizer", texts.string_normalizer, convert=True),
-    row("StringSplit", texts.string_split, convert=True),
+    row("RegexFullMatch", strings.regex_full_match, since=20),
+    row("StringNormalizer", strings.string_normalizer, convert=True),
+    row("StringSplit", strings.string_split, convert=True),
 )

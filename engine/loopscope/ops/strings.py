@@ -1,17 +1,98 @@
-"""ONNX operations on strings. The onnx package strips accents and drops empty strings, which ONNX
-does not define.
+"""Operations on strings: the category string of OpenVINO, and those of ONNX.
+
+OpenVINO stores text as one sequence of UTF-8 bytes with the begin and end of each string. The onnx
+package strips accents and drops empty strings, which ONNX does not define.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-import re2
 
 from loopscope.errors import MOST_OF_A_SENTENCE, elided, shorten
-from loopscope.ops.declare import Array
+from loopscope.ir.element_type import INDEX_TYPES, ElementType
+from loopscope.ir.shape import PartialShape
+from loopscope.ops.declare import Array, Known, Operation
+from loopscope.ops.family import family
 from loopscope.ops.kernel_checks import check_elements
+
+
+def string_tensor_pack(begins: Array, ends: Array, symbols: Array, /) -> Array:
+    """Decode the strings from ``begins`` to before ``ends`` (of equal shape) in UTF-8 bytes.
+
+    Page type/string-tensor-pack-15.
+    """
+    if begins.shape != ends.shape:
+        raise ValueError(
+            f"begins has shape {begins.shape}, ends has shape {ends.shape}: expected the same"
+        )
+    text = symbols.tobytes()
+    strings = np.empty(begins.size, dtype=object)
+    for index, (begin, end) in enumerate(
+        zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
+    ):
+        if not 0 <= begin <= end <= len(text):
+            raise ValueError(
+                f"string {index} lies from {begin} to {end} in {len(text)} bytes of text"
+            )
+        strings[index] = text[begin:end].decode("utf-8", errors="replace")
+    return strings.reshape(begins.shape)
+
+
+def string_tensor_unpack(data: Array, /) -> tuple[Array, Array, Array]:
+    """Return the begin and end of each string, and all strings joined as UTF-8 bytes.
+
+    Page type/string-tensor-unpack-15.
+    """
+    texts = [str(text).encode() for text in data.reshape(-1).tolist()]
+    bounds = np.cumsum([0, *(len(text) for text in texts)])
+    symbols = np.frombuffer(b"".join(texts), np.uint8)
+    if symbols.size > np.iinfo(np.int32).max:
+        raise ValueError(f"{symbols.size} bytes of text cannot be counted in i32")
+    return (
+        bounds[:-1].astype(np.int32).reshape(data.shape),
+        bounds[1:].astype(np.int32).reshape(data.shape),
+        symbols,
+    )
+
+
+def _pack_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    shape = inputs[0].shape.intersect(inputs[1].shape)
+    if shape is None:
+        raise ValueError(
+            f"begins has shape {inputs[0].shape}, ends has shape {inputs[1].shape}: "
+            "expected the same"
+        )
+    return (Known(ElementType.STRING, shape),)
+
+
+def _unpack_rule(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:
+    places = Known(ElementType.I32, inputs[0].shape)
+    return (places, places, Known(ElementType.U8, PartialShape.unknown(1)))
+
+
+row = family("type")
+
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "StringTensorPack",
+        string_tensor_pack,
+        version=15,
+        infer=_pack_rule,
+        inputs=(3, 3),
+        types=(INDEX_TYPES, INDEX_TYPES, frozenset({ElementType.U8})),
+    ),
+    row(
+        "StringTensorUnpack",
+        string_tensor_unpack,
+        version=15,
+        infer=_unpack_rule,
+        outputs=3,
+        types=(frozenset({ElementType.STRING}),),
+    ),
+)
 
 
 def string_normalizer(
@@ -85,18 +166,19 @@ def regex_full_match(texts: np.ndarray, /, *, pattern: str | None = None) -> np.
     """Return True for each text that matches the pattern as a whole, in RE2's syntax and in time
     linear in the text.
     """
+    # Imported here because only this operation uses the package.
+    import re2
+
+    quiet = re2.Options()
+    quiet.log_errors = False
     try:
-        compiled = re2.compile(pattern or "", _QUIET)
+        compiled = re2.compile(pattern or "", quiet)
     except re2.error as error:
         raise ValueError(
             f"the pattern {shorten(repr(pattern))} is not valid in RE2: {_error_text(error)}"
         ) from None
     matches = [compiled.fullmatch(str(text)) is not None for text in texts.reshape(-1).tolist()]
     return np.array(matches, np.bool_).reshape(texts.shape)
-
-
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 
 
 def _error_text(error: Exception) -> str:
