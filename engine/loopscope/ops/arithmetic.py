@@ -9,13 +9,12 @@ import operator
 
 import numpy as np
 
-from loopscope.ops import infer
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.derivative import flat
-from loopscope.ops.family import family
+from loopscope.ops.family import elementwise as infer_elementwise
+from loopscope.ops.family import family, same
 from loopscope.ops.gradients import elementwise as gradients
-from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import (
     AUTO_BROADCAST,
     COMPUTED,
@@ -159,7 +158,7 @@ _NUMPY = {"auto_broadcast": "numpy"}
 
 binary_row = family(
     "arithmetic",
-    infer=infer.elementwise,
+    infer=infer_elementwise,
     inputs=(2, 2),
     attributes=(AUTO_BROADCAST,),
     types=(COMPUTED,),

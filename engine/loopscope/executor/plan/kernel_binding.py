@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import Node
 from loopscope.ops.declare import Known, Operation, Role, typed
-from loopscope.ops.infer import comparison, elementwise
+from loopscope.ops.family import comparison, elementwise
 
 
 def bound_kernel(operation: Operation, keywords: Mapping[str, Any]) -> Callable[..., Any]:
