@@ -17,11 +17,11 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ops.attribute_text import AttributeKind
 from loopscope.ops.declare import REQUIRED, Attribute, Known, Operation, Role
+from loopscope.ops.kernel_arithmetic import promoted_type
 from loopscope.ops.onnx.reference import Schema, fallback, is_random
 from loopscope.ops.onnx.row import LAST, OnnxRow
 from loopscope.ops.onnx.table import find_row
 from loopscope.ops.port_meanings import table
-from loopscope.ops.promotion import promoted_type
 
 ELEMENT_TYPES: Mapping[str, ElementType] = {
     # Names as ONNX spells them; types without an ElementType are left out.
