@@ -116,6 +116,41 @@ def rotate(
     return result.astype(data.dtype, copy=False)
 
 
+def positions_after(
+    before: Sequence[int], length: int, positions: Array | None, first_prompt: bool
+) -> Array:
+    """Return the position of each new token after the cached ones, ``[B, S]``.
+
+    A first prompt has consecutive positions from the first given one, as ONNX Runtime documents.
+    """
+    if positions is None or (first_prompt and not positions.size):
+        return np.array(before)[:, None] + np.arange(length)
+    return (
+        np.full((len(before), 1), positions.reshape(-1)[0]) + np.arange(length)
+        if first_prompt
+        else positions
+    )
+
+
+def rotate_queries_and_keys(
+    queries: Array,
+    keys: Array,
+    places: Array,
+    cosines: Array | None,
+    sines: Array | None,
+    interleaved: bool,
+) -> tuple[Array, Array]:
+    """Rotate as many numbers of each head as the tables are wide."""
+    if cosines is None or sines is None:
+        raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
+    width = 2 * cosines.shape[-1]
+    query, key = (
+        rotate(tensor, places, cosines, sines, interleaved=interleaved, width=width)
+        for tensor in (queries, keys)
+    )
+    return query, key
+
+
 def _token_positions(positions: Array, batch: int, length: int) -> Array:
     """Return the position of each token, [B or 1, S]."""
     if positions.size == 1 and positions.ndim < 2:
