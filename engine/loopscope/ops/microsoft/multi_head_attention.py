@@ -1,5 +1,7 @@
-"""Attention of one new token: DecoderMaskedMultiHeadAttention and DecoderMaskedSelfAttention of
-com.microsoft.
+"""MultiHeadAttention of com.microsoft, also for one new token of each sequence.
+
+Inputs are separate or packed, with a cache. DecoderMaskedMultiHeadAttention and
+DecoderMaskedSelfAttention take one token.
 """
 
 from __future__ import annotations
@@ -9,18 +11,159 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ir.shape import UNKNOWN, PartialShape, static
+from loopscope.ir.element_type import ElementType
+from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import whole_number
-from loopscope.ops.microsoft.attention import project, stack_cache
+from loopscope.ops.microsoft.attention import (
+    QueryKeyValue,
+    add_bias,
+    added_length,
+    project,
+    stack_cache,
+    with_past,
+)
 from loopscope.ops.microsoft.attention_heads import (
     join_heads,
     masked_scores,
     scaled_scores,
+    split_heads,
     weight_values,
 )
-from loopscope.ops.microsoft.multi_head import MASK, add_bias, split_inputs, with_past
 from loopscope.ops.microsoft.row import FLOATING, row
+
+
+def multi_head_attention(
+    query: Array,
+    key: Array | None = None,
+    value: Array | None = None,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    attention_bias: Array | None = None,
+    past_key: Array | None = None,
+    past_value: Array | None = None,
+    past_sequence_length: Array | None = None,
+    cache_indirection: Array | None = None,
+    /,
+    *,
+    num_heads: int,
+    unidirectional: int,
+    scale: float | None,
+    mask_filter_value: float | None,
+) -> tuple[Array, Array, Array, Array]:
+    """Compute multi-head attention; also return all keys and values, and the scores before softmax.
+
+    Queries are ``[B, S, N H]`` with keys and values ``[B, L, N H]`` or ``[B, N, L, H]``. Keys and
+    values may be packed as ``[B, L, N, 2, H]``, or all three as ``[B, S, N, 3, H]``. ``-> [B, S, N
+    H], [B, N, T, H] twice, [B, N, S, T]``.
+    """
+    if cache_indirection is not None:
+        raise ValueError(
+            "cache_indirection is given: "
+            "beams that share a cache are computed inside BeamSearch only"
+        )
+    queries, now_key, now_value = add_bias(
+        split_inputs(query, key, value, num_heads), bias, key is not None and key.ndim == 4
+    )
+    keys, present_key = with_past(past_key, now_key, past_sequence_length)
+    values, present_value = with_past(past_value, now_value, past_sequence_length)
+    before = keys.shape[2] - now_key.shape[2] if unidirectional else None
+    scores = masked_scores(
+        scaled_scores(queries, keys, scale), mask, attention_bias, mask_filter_value, before
+    )
+    dtype = query.dtype
+    result = join_heads(weight_values(scores, values)).astype(dtype, copy=False)
+    return (
+        result,
+        present_key.astype(dtype, copy=False),
+        present_value.astype(dtype, copy=False),
+        scores.astype(dtype, copy=False),
+    )
+
+
+def split_inputs(query: Array, key: Array | None, value: Array | None, heads: int) -> QueryKeyValue:
+    """Return queries, keys and values by head, from separate or packed inputs."""
+    if key is None:
+        if query.ndim != 5 or query.shape[2:4] != (heads, 3):
+            raise ValueError(
+                f"without keys the queries have shape {list(query.shape)}, "
+                f"expected [B, S, {heads}, 3, width of a head]"
+            )
+        packed = computable(query).swapaxes(1, 2)
+        return packed[..., 0, :], packed[..., 1, :], packed[..., 2, :]
+    queries = split_heads(computable(query), heads, "query")
+    if value is None:
+        if key.ndim != 5 or key.shape[2:4] != (heads, 2):
+            raise ValueError(
+                f"without values the keys have shape {list(key.shape)}, "
+                f"expected [B, L, {heads}, 2, width of a head]"
+            )
+        packed = computable(key).swapaxes(1, 2)
+        return queries, packed[..., 0, :], packed[..., 1, :]
+    if key.ndim == value.ndim == 4:
+        return queries, computable(key), computable(value)
+    return (
+        queries,
+        split_heads(computable(key), heads, "key"),
+        split_heads(computable(value), heads, "value"),
+    )
+
+
+def infer_multi_head_attention(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer batch and length from the queries, and the width from the values.
+
+    The lengths of the caches include the past.
+    """
+    kind, heads, query = inputs[0].element_type, attributes["num_heads"], inputs[0].shape
+    key, value, past = (
+        inputs[index].shape if len(inputs) > index else DYNAMIC for index in (1, 2, 6)
+    )
+    if query.rank not in (3, 5) or key.rank not in (3, None) or query.rank == 5:
+        return (Known(kind, PartialShape.unknown(3)), *[Known(kind, PartialShape.unknown(4))] * 3)
+    batch, length, now = query.at(0), query.at(1), key.at(1)
+    width = value.at(2) if value.rank == 3 else UNKNOWN
+    before = (
+        static(0)
+        if len(inputs) <= 6
+        else past.at(2)
+        if past.rank == 4 and len(inputs) <= 8
+        else UNKNOWN
+    )
+    total, count = added_length(before, now), static(max(heads, 0))
+    head_widths = [
+        static(dimension.least // heads) if dimension.is_static and heads > 0 else UNKNOWN
+        for dimension in (query.at(2), width)
+    ]
+    caches = [
+        Known(kind, PartialShape((batch, count, total, dimension))) for dimension in head_widths
+    ]
+    return (
+        Known(kind, PartialShape((batch, length, width))),
+        *caches,
+        Known(kind, PartialShape((batch, count, length, total))),
+    )
+
+
+_MASK = frozenset({ElementType.I32})
+MULTI_HEAD: tuple[Operation, ...] = (
+    row(
+        "MultiHeadAttention",
+        multi_head_attention,
+        infer=infer_multi_head_attention,
+        inputs=(1, 10),
+        outputs=4,
+        attributes=(
+            Attribute("num_heads", "int", least=1),
+            Attribute("unidirectional", "int", 0),
+            Attribute("scale", "float", None),
+            Attribute("mask_filter_value", "float", None),
+        ),
+        types=(*[FLOATING] * 4, _MASK, *[FLOATING] * 3, _MASK, _MASK),
+    ),
+)
 
 
 def decoder_masked_attention(
@@ -214,7 +357,7 @@ def infer_decoder_masked_self_attention(
     )
 
 
-OPERATIONS: tuple[Operation, ...] = (
+DECODER_MASKED: tuple[Operation, ...] = (
     row(
         "DecoderMaskedSelfAttention",
         decoder_masked_self_attention,
@@ -229,7 +372,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("mask_filter_value", "float", None),
             Attribute("do_rotary", "int", None),
         ),
-        types=(*[FLOATING] * 3, MASK, FLOATING, FLOATING, MASK, MASK, MASK),
+        types=(*[FLOATING] * 3, _MASK, FLOATING, FLOATING, _MASK, _MASK, _MASK),
     ),
     row(
         "DecoderMaskedMultiHeadAttention",
@@ -244,6 +387,6 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("mask_filter_value", "float", None),
             Attribute("output_qk", "int", 0),
         ),
-        types=(*[FLOATING] * 3, MASK, *[FLOATING] * 3, MASK, MASK, MASK, FLOATING),
+        types=(*[FLOATING] * 3, _MASK, *[FLOATING] * 3, _MASK, _MASK, _MASK, FLOATING),
     ),
 )
