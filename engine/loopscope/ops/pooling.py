@@ -1,4 +1,4 @@
-"""Average, max and adaptive pooling, one axis after the other.
+"""Category pooling of the OpenVINO operation specs: average, max and adaptive, axis by axis.
 
 An average is a separable sum divided by the number of elements in each window. The second input of
 adaptive pooling is the number of windows, which are spread evenly over each axis.
@@ -6,20 +6,29 @@ adaptive pooling is the number of windows, which are spread evenly over each axi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, reduce
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from loopscope.ir.element_type import ElementType
-from loopscope.ir.shape import UNKNOWN, PartialShape, static
-from loopscope.ops.declare import Array, Known
-from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ir.element_type import INDEX_TYPES, ElementType
+from loopscope.ops.declare import Array, Attribute, Operation
+from loopscope.ops.family import family
+from loopscope.ops.gradients import images
+from loopscope.ops.gradients import sliding_windows as gradients
+from loopscope.ops.kernel_arithmetic import COMPUTED, computable, rounded
 from loopscope.ops.kernel_checks import axis_within, check_elements
-from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, pooled_shape
-from loopscope.ops.window import Lengths
+from loopscope.ops.pooling_windows import (
+    WindowFrame,
+    combined,
+    frame_of,
+    infer_adaptive_average_pool,
+    infer_adaptive_max_pool,
+    infer_max_pool_with_indices,
+    infer_pool,
+)
+from loopscope.ops.window import AUTO_PADS, Lengths
 
 
 def max_pool(
@@ -169,14 +178,6 @@ def _indices(
     return result
 
 
-def infer_max_pool_with_indices(
-    inputs: Sequence[Known], attributes: Mapping[str, Any], /
-) -> tuple[Known, ...]:
-    """Infer one shape for maxima and indices."""
-    shape = pooled_shape(inputs[0].shape, attributes)
-    return (Known(inputs[0].element_type, shape), Known(attributes["index_element_type"], shape))
-
-
 def average_pool(
     data: Array,
     /,
@@ -314,30 +315,85 @@ def _counts(data: Array, output_shape: Array) -> tuple[int, ...]:
     return counts
 
 
-def infer_adaptive_average_pool(
-    inputs: Sequence[Known], attributes: Mapping[str, Any], /
-) -> tuple[Known, ...]:
-    """Infer batch and channels of the data, and lengths from the second input."""
-    return (Known(inputs[0].element_type, _shape(inputs)),)
+_WINDOW = (
+    Attribute("kernel", "ints", least=1),
+    Attribute("strides", "ints", (), least=1),
+    Attribute("pads_begin", "ints", (), least=0),
+    Attribute("pads_end", "ints", (), least=0),
+    Attribute("auto_pad", "str", "explicit", allowed=AUTO_PADS),
+)
+_FLOOR_OR_CEIL = Attribute("rounding_type", "str", "floor", allowed=("floor", "ceil"))
+_ROUNDING = Attribute("rounding_type", "str", "floor", allowed=("floor", "ceil", "ceil_torch"))
+_DILATIONS = Attribute("dilations", "ints", (), least=1)
+_EXCLUDE = Attribute("exclude-pad", "bool")
+_INDEX_TYPE = Attribute(
+    "index_element_type", "type", ElementType.I64, allowed=(ElementType.I64, ElementType.I32)
+)
+_INDICES = (_DILATIONS, _INDEX_TYPE, Attribute("axis", "int", 0))
 
+row = family("pooling", infer=infer_pool, types=(COMPUTED,))
+with_indices = family("pooling", infer=infer_max_pool_with_indices, outputs=2, types=(COMPUTED,))
+adaptive = family("pooling", inputs=(2, 2), types=(COMPUTED, INDEX_TYPES))
 
-def infer_adaptive_max_pool(
-    inputs: Sequence[Known], attributes: Mapping[str, Any], /
-) -> tuple[Known, ...]:
-    """Infer one shape for maxima and indices."""
-    return (
-        Known(inputs[0].element_type, _shape(inputs)),
-        Known(attributes["index_element_type"], _shape(inputs)),
-    )
-
-
-def _shape(inputs: Sequence[Known]) -> PartialShape:
-    data, output_shape = inputs[0].shape, inputs[1].value
-    if data.dimensions is None:
-        return data
-    if output_shape is None:
-        return PartialShape((*data.dimensions[:2], *(UNKNOWN,) * (len(data.dimensions) - 2)))
-    lengths = [int(length) for length in np.asarray(output_shape).reshape(-1)]
-    if len(lengths) != len(data.dimensions) - 2 or any(length < 0 for length in lengths):
-        raise ValueError(f"output shape {lengths[:8]} does not fit data of shape {data}")
-    return PartialShape((*data.dimensions[:2], *map(static, lengths)))
+OPERATIONS: tuple[Operation, ...] = (
+    row(
+        "AvgPool",
+        average_pool,
+        opsets=(1, 13),
+        attributes=(*_WINDOW, _EXCLUDE, _FLOOR_OR_CEIL),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "AvgPool",
+        average_pool,
+        version=14,
+        opsets=(14, 15),
+        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "AvgPool",
+        average_pool,
+        version=16,
+        attributes=(*_WINDOW, _EXCLUDE, _ROUNDING, _DILATIONS),
+        gradient=gradients.average_pool,
+    ),
+    row(
+        "MaxPool",
+        max_pool,
+        opsets=(1, 7),
+        attributes=(*_WINDOW, _FLOOR_OR_CEIL),
+        gradient=gradients.max_pool,
+    ),
+    with_indices(
+        "MaxPool",
+        max_pool_with_indices,
+        version=8,
+        opsets=(8, 13),
+        attributes=(*_WINDOW, _FLOOR_OR_CEIL, *_INDICES),
+        gradient=gradients.max_pool,
+    ),
+    with_indices(
+        "MaxPool",
+        max_pool_with_indices,
+        version=14,
+        attributes=(*_WINDOW, _ROUNDING, *_INDICES),
+        gradient=gradients.max_pool,
+    ),
+    adaptive(
+        "AdaptiveAvgPool",
+        adaptive_average_pool,
+        version=8,
+        infer=infer_adaptive_average_pool,
+        gradient=images.adaptive_average_pool,
+    ),
+    adaptive(
+        "AdaptiveMaxPool",
+        adaptive_max_pool,
+        version=8,
+        infer=infer_adaptive_max_pool,
+        outputs=2,
+        attributes=(_INDEX_TYPE,),
+        gradient=images.adaptive_max_pool,
+    ),
+)

@@ -1,5 +1,5 @@
-"""Windows of a pooling: their positions on each axis, the reduction over them, and their inferred
-number.
+"""Windows of a pooling: their positions on each axis, the reduction over them, and the inferred
+shapes of the results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ir.shape import PartialShape, static
+from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Known
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.window import Lengths, inferred, pads, per_axis, places, span
@@ -229,6 +229,14 @@ def infer_pool(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tup
     return (Known(inputs[0].element_type, pooled_shape(inputs[0].shape, attributes)),)
 
 
+def infer_max_pool_with_indices(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer one shape for maxima and indices."""
+    shape = pooled_shape(inputs[0].shape, attributes)
+    return (Known(inputs[0].element_type, shape), Known(attributes["index_element_type"], shape))
+
+
 def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialShape:
     """Return the shape of the result of a pooling with these attributes."""
     kernel = attributes["kernel"]
@@ -256,3 +264,32 @@ def pooled_shape(data: PartialShape, attributes: Mapping[str, Any]) -> PartialSh
         for axis in range(axes)
     ]
     return PartialShape((*data.dimensions[:2], *spatial))
+
+
+def infer_adaptive_average_pool(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer batch and channels of the data, and lengths from the second input."""
+    return (Known(inputs[0].element_type, _adaptive_shape(inputs)),)
+
+
+def infer_adaptive_max_pool(
+    inputs: Sequence[Known], attributes: Mapping[str, Any], /
+) -> tuple[Known, ...]:
+    """Infer one shape for maxima and indices."""
+    return (
+        Known(inputs[0].element_type, _adaptive_shape(inputs)),
+        Known(attributes["index_element_type"], _adaptive_shape(inputs)),
+    )
+
+
+def _adaptive_shape(inputs: Sequence[Known]) -> PartialShape:
+    data, output_shape = inputs[0].shape, inputs[1].value
+    if data.dimensions is None:
+        return data
+    if output_shape is None:
+        return PartialShape((*data.dimensions[:2], *(UNKNOWN,) * (len(data.dimensions) - 2)))
+    lengths = [int(length) for length in np.asarray(output_shape).reshape(-1)]
+    if len(lengths) != len(data.dimensions) - 2 or any(length < 0 for length in lengths):
+        raise ValueError(f"output shape {lengths[:8]} does not fit data of shape {data}")
+    return PartialShape((*data.dimensions[:2], *map(static, lengths)))
