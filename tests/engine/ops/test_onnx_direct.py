@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from loopscope.executor.plan.slot_values import settle
 from loopscope.ops.declare import Operation, typed
-from loopscope.ops.onnx import layer_rows, tensor_rows
+from loopscope.ops.onnx import table, tensor_rows
 from loopscope.ops.onnx.reference import prepared
 from loopscope.ops.onnx.row import OnnxRow
 from loopscope.ops.onnx.table import find_row
@@ -260,5 +260,5 @@ def test_folding(schema: Schema, seed: int) -> None:
 
 def test_every_row_is_compared() -> None:
     assert set(MOVING) == direct_names(tensor_rows.MOVEMENT) - _COMPARED_ELSEWHERE
-    folds = direct_names((*layer_rows.MATRIX, *layer_rows.NORMALIZATION)) - _COMPARED_ELSEWHERE
+    folds = direct_names((*table.MATRIX, *table.NORMALIZATION)) - _COMPARED_ELSEWHERE
     assert set(_FOLDS) | _BY_THE_RUNTIME == folds
