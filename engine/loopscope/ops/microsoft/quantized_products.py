@@ -112,6 +112,34 @@ def _scale_of_columns(scale: Array, matrix: Array) -> Array:
     return scale
 
 
+class QuantizedWeights:
+    """Prepared quantized weights, which quantize rows of floats together and multiply them."""
+
+    def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
+        self.shape, self.rows = weights.shape, weights.shape[0]
+        self._matrix, self._scale = ByteMatrix.of(weights, zero), scale
+
+    def times(self, rows: Array) -> Array:
+        """Multiply ``[B, I] -> [B, O]``."""
+        steps, scale = dynamic_bytes(rows)
+        return np.asarray(
+            np.multiply(
+                self._matrix.sums(steps), scale * self._scale, dtype=np.float32, casting="unsafe"
+            )
+        )
+
+
+def prepared_weights(weights: Array, scale: Array, zero: Array) -> list[QuantizedWeights]:
+    """Return the prepared weights ``[I, O]`` of each direction."""
+    if weights.ndim != 3:
+        raise ValueError(f"the weights have shape {list(weights.shape)}, expected 3 lengths")
+    of_columns, offsets = (parameter.reshape(len(weights), -1) for parameter in (scale, zero))
+    return [
+        QuantizedWeights(matrix, factor, offset)
+        for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)
+    ]
+
+
 def q_gemm(
     first: Array,
     first_scale: Array,
