@@ -12,7 +12,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import MOST_ELEMENTS, PartialValue
 from loopscope.ops.declare import Known, Operation
-from loopscope.ops.elementwise_kernels import integer_limits
+from loopscope.ops.kernel_arithmetic import integer_limits
 
 Ends = tuple[Any, Any]
 """Lower and upper bounds of an output's elements."""

@@ -15,7 +15,7 @@ from loopscope.ir.address import ROOT, labels
 from loopscope.ir.model import IF, Body, LayerId, Model, ModelGraph, Node, OutputRef, Port
 from loopscope.ops.catalogue import Catalogue
 from loopscope.ops.declare import NOTHING_KNOWN, AttributeProblem, Known, Operation, Role, typed
-from loopscope.ops.promotion import input_groups
+from loopscope.ops.kernel_arithmetic import input_groups
 
 GraphAddress = str
 _ROUNDS = 8

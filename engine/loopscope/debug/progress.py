@@ -24,7 +24,7 @@ from loopscope.executor.record.recording import Record, StopCause
 from loopscope.ir.address import graphs
 from loopscope.ir.model import Model
 from loopscope.object_cache import cache_by_object
-from loopscope.ops.bounds import at_most
+from loopscope.ops.kernel_checks import at_most
 from loopscope.timeline.run_values import RunValues
 from loopscope.timeline.timeline import ControlFlow, Timeline
 

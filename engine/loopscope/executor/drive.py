@@ -7,7 +7,7 @@ from collections.abc import Callable
 from loopscope.executor.codegen import tiering, whole_graph
 from loopscope.executor.machine.execute import computing
 from loopscope.executor.machine.machine import Machine
-from loopscope.ops.bounds import at_most, at_once
+from loopscope.ops.kernel_checks import at_most, at_once
 
 
 def run(machine: Machine, reached: Callable[[], bool] | None = None) -> None:

@@ -1,4 +1,8 @@
-"""Category type of the OpenVINO specs: Convert, and conversion of values as it defines it."""
+"""Category type of the OpenVINO specs: Convert, and the conversion of values and promotion of types
+that it defines.
+
+The page of the promotion of two types is type/convert-promote-types-14.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ir.element_type import ANY_TYPE, ElementType
+from loopscope.ir.element_type import ANY_TYPE, FLOATS, SIGNED, ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family
+from loopscope.ops.family import family, type_from_attribute
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.infer import type_from_attribute
-from loopscope.ops.promotion import promotion
 
 _NUMBER_KINDS = frozenset("fiub")
 
@@ -219,6 +221,112 @@ def _convert_like_rule(
     inputs: Sequence[Known], attributes: Mapping[str, Any], /
 ) -> tuple[Known, ...]:
     return (Known(inputs[1].element_type, inputs[0].shape),)
+
+
+_EXPONENT_AND_MANTISSA = {
+    ElementType.F8E4M3: (4, 3),
+    ElementType.F8E5M2: (5, 2),
+    ElementType.F16: (5, 10),
+    ElementType.BF16: (8, 7),
+    ElementType.F32: (8, 23),
+    ElementType.F64: (11, 52),
+}
+"""Bits of exponent and mantissa, narrowest type first; f16 precedes bf16, because (f8e4m3, f8e5m2)
+gives f16.
+"""
+_SIGNED_BY_WIDTH = (
+    ElementType.I4,
+    ElementType.I8,
+    ElementType.I16,
+    ElementType.I32,
+    ElementType.I64,
+)
+
+
+def promotion(
+    types: tuple[ElementType, ElementType],
+    dimensioned: tuple[bool, bool],
+    *,
+    unsafe: bool,
+    for_u64: ElementType,
+) -> ElementType:
+    """Return the common type of two inputs.
+
+    ``dimensioned`` marks the inputs that count as more than a scalar: of two types of one kind, the
+    type of the only dimensioned input wins. Raise ``ValueError`` if the promotion is not safe and
+    ``unsafe`` is false.
+    """
+    left, right = types
+    if left is right:
+        return left
+    if _rank(left) != _rank(right):
+        return _join_kinds(*sorted(types, key=_rank), unsafe=unsafe)
+    if dimensioned[0] != dimensioned[1]:
+        result, dropped = (left, right) if dimensioned[0] else (right, left)
+        if not unsafe and not _may_keep(result, dropped):
+            raise ValueError(f"{result} cannot hold every {dropped}, and promote_unsafe is false")
+        return result
+    joined = _join(left, right, for_u64)
+    if not unsafe and joined not in types:
+        raise ValueError(
+            f"{left} and {right} would be widened to {joined}, and promote_unsafe is false"
+        )
+    return joined
+
+
+def _may_keep(target: ElementType, source: ElementType) -> bool:
+    """Return True if a scalar may be converted to the type of a tensor; for floats only the width
+    counts, as in OpenVINO.
+    """
+    return target.bits >= source.bits and (
+        target in FLOATS or target in SIGNED or source not in SIGNED
+    )
+
+
+def _rank(element_type: ElementType) -> int:
+    """Return the order of the kinds: floats above integers above booleans."""
+    if element_type is ElementType.STRING:
+        raise ValueError("text does not have a common type with another type")
+    return 2 if element_type in FLOATS else 0 if element_type is ElementType.BOOLEAN else 1
+
+
+def _join_kinds(lower: ElementType, higher: ElementType, *, unsafe: bool) -> ElementType:
+    if (
+        not unsafe
+        and lower is not ElementType.BOOLEAN
+        and higher in FLOATS
+        and higher.bits < 2 * lower.bits
+    ):
+        raise ValueError(
+            f"{higher} does not have twice the bits of {lower}, and promote_unsafe is false"
+        )
+    return higher
+
+
+def _join(left: ElementType, right: ElementType, for_u64: ElementType) -> ElementType:
+    if left in FLOATS:
+        return _join_floats(left, right)
+    if (left in SIGNED) == (right in SIGNED):
+        return max(left, right, key=lambda element_type: element_type.bits)
+    signed, unsigned = (left, right) if left in SIGNED else (right, left)
+    bits = max(signed.bits, 2 * unsigned.bits)
+    return next(
+        (element_type for element_type in _SIGNED_BY_WIDTH if element_type.bits >= bits), for_u64
+    )
+
+
+def _join_floats(left: ElementType, right: ElementType) -> ElementType:
+    if left not in _EXPONENT_AND_MANTISSA or right not in _EXPONENT_AND_MANTISSA:
+        raise ValueError(f"no type is declared to hold both {left} and {right}")
+    required = tuple(
+        max(pair)
+        for pair in zip(_EXPONENT_AND_MANTISSA[left], _EXPONENT_AND_MANTISSA[right], strict=True)
+    )
+    return next(
+        element_type
+        for element_type, (exponent, mantissa) in _EXPONENT_AND_MANTISSA.items()
+        if exponent >= required[0] and mantissa >= required[1]
+    )
 
 
 _NUMBERS = ANY_TYPE - {ElementType.STRING}

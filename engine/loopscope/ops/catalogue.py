@@ -11,10 +11,10 @@ from typing import Literal
 from loopscope.ir.recorded_rows import RECORDED_OPSET
 from loopscope.ops import (
     activation,
+    along_axes,
     arithmetic,
     convolution,
     detection,
-    generation,
     image,
     infrastructure,
     logical,
@@ -24,14 +24,15 @@ from loopscope.ops import (
     own_operations,
     pooling,
     quantization,
-    reduction,
+    random_numbers,
+    regular_tensors,
     searches,
     sequence,
     shape,
     signals,
     sort,
     sparse,
-    string,
+    strings,
 )
 from loopscope.ops import casting as conversion
 from loopscope.ops.declare import Operation
@@ -39,15 +40,25 @@ from loopscope.ops.own_operations import RECORDED_VALUE
 from loopscope.ops.port_meanings import with_meanings
 
 _DECLARED: Mapping[str, tuple[Operation, ...]] = {
-    "activation": activation.OPERATIONS,
-    "arithmetic": arithmetic.OPERATIONS,
+    "activation": (*activation.SMOOTH, *activation.RECTIFIERS, *activation.SOFTMAX),
+    "arithmetic": (
+        *arithmetic.UNARY,
+        *arithmetic.BINARY,
+        *along_axes.CUMULATIVE_SUMS,
+        *along_axes.SEGMENTS,
+    ),
     "bitwise": logical.BITWISE,
     "comparison": logical.COMPARISONS,
     "condition": logical.CONDITIONS,
     "convolution": convolution.OPERATIONS,
     "detection": detection.OPERATIONS,
     "effects": own_operations.OPERATIONS,
-    "generation": generation.OPERATIONS,
+    "generation": (
+        *regular_tensors.EYE,
+        *random_numbers.MULTINOMIAL,
+        *random_numbers.UNIFORM,
+        *regular_tensors.RANGES,
+    ),
     "image": image.OPERATIONS,
     "infrastructure": infrastructure.OPERATIONS,
     "logical": logical.OPERATIONS,
@@ -57,14 +68,14 @@ _DECLARED: Mapping[str, tuple[Operation, ...]] = {
     "normalization": normalization.OPERATIONS,
     "pooling": pooling.OPERATIONS,
     "quantization": quantization.OPERATIONS,
-    "reduction": reduction.OPERATIONS,
+    "reduction": along_axes.REDUCTIONS,
     "searches": searches.OPERATIONS,
     "sequence": sequence.OPERATIONS,
     "shape": shape.OPERATIONS,
     "signals": signals.OPERATIONS,
     "sort": sort.OPERATIONS,
     "sparse": sparse.OPERATIONS,
-    "string": string.OPERATIONS,
+    "string": strings.OPERATIONS,
     "type": conversion.OPERATIONS,
 }
 CATEGORIES: Mapping[str, tuple[Operation, ...]] = {

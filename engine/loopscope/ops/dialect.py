@@ -39,7 +39,7 @@ def to_build_beside(
 
 def standard_operations() -> tuple[tuple[Operation, str], ...]:
     """Return each version of the operations that the onnx package defines, with its domain."""
-    from loopscope.ops.onnx.schemas import standard_operations as defined
+    from loopscope.ops.onnx_catalogue import standard_operations as defined
 
     return defined()
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.infer import broadcast_shapes, common_type
-from loopscope.ops.precision import computable, multiplicable, rounded
+from loopscope.ops.family import broadcast_shapes, common_type
+from loopscope.ops.kernel_arithmetic import computable, multiplicable, rounded
+from loopscope.ops.kernel_checks import check_elements
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _MAX_CHARACTERS = 1000

@@ -11,13 +11,11 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from loopscope.ir.shape import Dimension, PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED_INTEGERS
-from loopscope.ops.family import family
+from loopscope.ops.family import axes_of, common_type, family, same
 from loopscope.ops.gradients import normalizing as gradients
 from loopscope.ops.gradients.normalizing import lrn as gradient_of_lrn
-from loopscope.ops.infer import axes_of, common_type, same
-from loopscope.ops.input_checks import axis_within
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import COMPUTED_INTEGERS, computable, rounded
+from loopscope.ops.kernel_checks import axis_within
 
 
 def batch_norm_inference(

@@ -10,13 +10,12 @@ import numpy as np
 
 from loopscope.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.derivative import Gradient
 from loopscope.ops.family import family
 from loopscope.ops.gradients import fourier as gradients
-from loopscope.ops.input_checks import axis_within
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.window import windows
 
 

@@ -1,12 +1,14 @@
 """Kinds of values in a run: sequences, maps, optionals, and tensors that hold NaNs or infinities.
 
-Only ONNX models have values that are not tensors.
+Only ONNX models have values that are not tensors. Sequences are tuples, and an optional without a
+value is ``NO_VALUE``. The onnx package has other forms of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, NoReturn
 
 import numpy as np
@@ -147,3 +149,47 @@ def holds_unusual(value: Any, kind: UnusualFloat | None) -> bool:
     if isinstance(value, tuple):
         return any(holds_unusual(item, kind) for item in value)
     return is_tensor(value) and bool(rows_with(np.asarray(value).reshape(1, -1), kind)[0])
+
+
+def taken(value: Any) -> Any:
+    """Convert a value of the machine to one that reference kernels take: arrays, lists of arrays,
+    dictionaries, None.
+    """
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, tuple):
+        return [taken(item) for item in value]
+    if isinstance(value, MappingProxyType):
+        return dict(value)
+    return None if value is NO_VALUE else value
+
+
+def given(value: Any) -> Any:
+    """Convert a result of a reference kernel to a value of the machine: immutable, numbers of rank
+    0 as numpy scalars.
+    """
+    if isinstance(value, np.ndarray):
+        return _settle(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(given(item) for item in value)
+    if value is None:
+        return NO_VALUE
+    if isinstance(value, dict):
+        return MappingProxyType(value)
+    return _settle(np.asarray(value))
+
+
+_TEXTS: Final = "US"
+
+
+def _settle(array: np.ndarray) -> Any:
+    if array.dtype.kind in _TEXTS:
+        texts = np.empty(array.shape, dtype=object)
+        texts.reshape(-1)[:] = [
+            text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+            for text in array.reshape(-1).tolist()
+        ]
+        return texts
+    if array.ndim == 0 and array.dtype != object and array.dtype.names is None:
+        return array[()]
+    return array

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
+from loopscope.ops.kernel_checks import check_elements
 
 Lengths = tuple[int, ...]
 AUTO_PADS = ("explicit", "same_upper", "same_lower", "valid")

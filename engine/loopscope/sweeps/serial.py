@@ -26,7 +26,7 @@ from loopscope.executor.plan.slots import Slot
 from loopscope.executor.plan.uncomputed_values import Overrides
 from loopscope.executor.record.recording import ENDINGS, NOTHING, Ending, LoopTable, Record
 from loopscope.explain.not_finite import first_not_finite
-from loopscope.ops.bounds import at_most
+from loopscope.ops.kernel_checks import at_most
 from loopscope.ops.values import is_tensor
 from loopscope.sweeps.job import Batch, Stop, SweepJob
 from loopscope.sweeps.margins import distances

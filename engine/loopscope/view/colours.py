@@ -311,6 +311,6 @@ def family_of(type: str) -> Family:
 
 def _category_elsewhere(type: str) -> str:
     # Imported here because it imports the onnx package, which OpenVINO models do not need.
-    from loopscope.ops.microsoft.catalogue import CATEGORY
+    from loopscope.ops.microsoft import CATEGORY
 
     return CATEGORY.get(type, "")

@@ -15,8 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 import loopscope
 from loopscope.checks.propagate import propagate
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.onnx.schemas import ELEMENT_TYPES
-from loopscope.ops.onnx_catalogue import ONNX
+from loopscope.ops.onnx_catalogue import ELEMENT_TYPES, ONNX
 from tests.draws import share
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.ml" : 3]> g '

@@ -9,7 +9,7 @@ import pytest
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import AttributeProblem
-from loopscope.ops.elementwise_kernels import COMPUTED_FLOATS
+from loopscope.ops.kernel_arithmetic import COMPUTED_FLOATS
 from tests.engine.ops.oracle import agree, ours
 
 SPREAD = np.array([-100, -8, -3.5, -1, -0.25, -0.0, 0.3, 1, 2.5, 3, 7, 90], np.float32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_shapes
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.elementwise_kernels import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
+from loopscope.ops.kernel_arithmetic import COMPUTED, COMPUTED_FLOATS, COMPUTED_INTEGERS
 from tests.draws import draws
 from tests.engine.ops.oracle import agree, ours, references
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.elementwise_kernels import COMPUTED, COMPUTED_FLOATS
+from loopscope.ops.kernel_arithmetic import COMPUTED, COMPUTED_FLOATS
 from tests.engine.ops.oracle import agree, ours
 
 COMPARISONS = {

@@ -6,8 +6,7 @@ from dataclasses import fields
 
 from loopscope.ir.element_type import FLOATS
 from loopscope.ops.declare import Attribute, Operation, Role
-from loopscope.ops.family import Fields, family
-from loopscope.ops.infer import same
+from loopscope.ops.family import Fields, family, same
 
 _ALPHA = (Attribute("alpha", "float"),)
 

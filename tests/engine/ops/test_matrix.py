@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from loopscope.ops.bounds import at_most
 from loopscope.ops.einsum import subscripts
+from loopscope.ops.kernel_checks import at_most
 from tests.engine.ops.oracle import agree, ours
 
 RANDOM = np.random.default_rng(0)

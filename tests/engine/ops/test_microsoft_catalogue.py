@@ -11,7 +11,7 @@ from onnx import AttributeProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 from loopscope.ops.declare import REQUIRED, Operation, Role
-from loopscope.ops.microsoft.catalogue import DOMAIN, MICROSOFT
+from loopscope.ops.microsoft import DOMAIN, MICROSOFT
 
 SCHEMAS: dict[str, Any] = {
     one.name: one for one in runtime.get_all_operator_schema() if one.domain == DOMAIN

@@ -11,7 +11,7 @@ import pytest
 
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.declare import NOTHING_KNOWN, Known, typed
-from loopscope.ops.microsoft.catalogue import IN_ONNX, MICROSOFT
+from loopscope.ops.microsoft import IN_ONNX, MICROSOFT
 from tests.engine.ops import (
     test_microsoft_activation,
     test_microsoft_attention,

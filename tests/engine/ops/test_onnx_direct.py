@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from loopscope.executor.plan.slots import settle
 from loopscope.ops.declare import Operation, typed
+from loopscope.ops.onnx import table, tensor_rows
 from loopscope.ops.onnx.reference import prepared
 from loopscope.ops.onnx.row import OnnxRow
-from loopscope.ops.onnx.rows import data, layers
-from loopscope.ops.onnx.rows import elementwise as elementwise_rows
 from loopscope.ops.onnx.table import find_row
 from loopscope.ops.onnx_catalogue import ONNX
 from tests.draws import draws
@@ -204,7 +203,7 @@ def ids(schema: Schema) -> str:
     return f"{schema.name}-{schema.since_version}"
 
 
-@pytest.mark.parametrize("schema", versions_of(direct_names(elementwise_rows.ROWS)), ids=ids)
+@pytest.mark.parametrize("schema", versions_of(direct_names(tensor_rows.ELEMENTWISE)), ids=ids)
 @_DRAWS
 @given(seed=_SEEDS)
 def test_elementwise(schema: Schema, seed: int) -> None:
@@ -260,6 +259,6 @@ def test_folding(schema: Schema, seed: int) -> None:
 
 
 def test_every_row_is_compared() -> None:
-    assert set(MOVING) == direct_names(data.MOVEMENT) - _COMPARED_ELSEWHERE
-    folds = direct_names((*layers.MATRIX, *layers.NORMALIZATION)) - _COMPARED_ELSEWHERE
+    assert set(MOVING) == direct_names(tensor_rows.MOVEMENT) - _COMPARED_ELSEWHERE
+    folds = direct_names((*table.MATRIX, *table.NORMALIZATION)) - _COMPARED_ELSEWHERE
     assert set(_FOLDS) | _BY_THE_RUNTIME == folds

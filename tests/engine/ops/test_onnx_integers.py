@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopscope.errors import EngineError
-from loopscope.ops.bounds import at_most
 from loopscope.ops.declare import Known
+from loopscope.ops.kernel_checks import at_most
 from loopscope.ops.onnx.byte_products import ByteMatrix, rows_less
 from loopscope.ops.onnx_catalogue import ONNX
 from tests.engine.ops.byte_limits import limits

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from onnx import defs
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import at_most
 from loopscope.ops.catalogue import CATALOGUE
+from loopscope.ops.kernel_checks import at_most
 from loopscope.ops.onnx.output_sizes import check_size
 from loopscope.ops.onnx.reference import prepared
 

@@ -230,7 +230,7 @@ def test_types(dtype: type[np.generic]) -> None:
 
 
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    from loopscope.ops.pooling import pooling_windows
+    from loopscope.ops import pooling_windows
 
     data = numbers(3, 5, 9, 8)
     attributes = {"kernel": "3,2", "strides": "2,2", "pads_begin": "1,0", "pads_end": "1,1"}

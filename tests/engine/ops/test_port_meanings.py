@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from loopscope.ops import standard_operations
+from loopscope.ops import onnx_catalogue, standard_operations
 from loopscope.ops.catalogue import CATEGORIES
 from loopscope.ops.declare import Operation
-from loopscope.ops.microsoft import MICROSOFT
-from loopscope.ops.microsoft.catalogue import MEANINGS
-from loopscope.ops.onnx import schemas
+from loopscope.ops.microsoft import MEANINGS, MICROSOFT
 from loopscope.ops.port_meanings import EVERY, Meanings, input_names, table
 
 OPENVINO = [operation for operations in CATEGORIES.values() for operation in operations]
@@ -68,7 +66,7 @@ def test_the_table_has_no_line_that_no_operation_shows(
 
 
 def test_a_line_is_a_short_sentence() -> None:
-    tables = (table(), table(MEANINGS), table(schemas.TEXTS))
+    tables = (table(), table(MEANINGS), table(onnx_catalogue.TEXTS))
     for (operation, _), entries in (row for texts in tables for row in texts.items()):
         for name, text in entries.items():
             assert re.fullmatch(r"\S.{3,130}\.", text), f"{operation} {name}: {text}"
@@ -104,7 +102,7 @@ def test_the_table_of_onnx_has_no_line_that_no_version_shows() -> None:
     }
     lines = {
         (operation, kind, name)
-        for (operation, kind), entries in table(schemas.TEXTS).items()
+        for (operation, kind), entries in table(onnx_catalogue.TEXTS).items()
         for name in entries
     }
     assert lines - shown == set()

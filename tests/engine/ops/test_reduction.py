@@ -9,7 +9,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
-from loopscope.ops.elementwise_kernels import COMPUTED
+from loopscope.ops.kernel_arithmetic import COMPUTED
 from tests.engine.ops.oracle import agree, ours
 
 NUMERIC = [

@@ -13,7 +13,7 @@ from onnx import GraphProto, TensorProto, numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
 import loopscope
-from loopscope.ops.onnx.schemas import REGIONS
+from loopscope.ops.onnx_catalogue import REGIONS
 
 pytestmark = pytest.mark.slow
 

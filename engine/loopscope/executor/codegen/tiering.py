@@ -20,7 +20,7 @@ from loopscope.executor.machine.state import CycleDetector, Frame, first_return,
 from loopscope.executor.plan.plan import IfRegion, Instruction, LoopRegion, Program
 from loopscope.executor.plan.slots import ProgramIndex
 from loopscope.executor.record.recording import can_prove_endless
-from loopscope.ops.bounds import TooLarge, at_once
+from loopscope.ops.kernel_checks import TooLarge, at_once
 
 STEPPED_FIRST = 16
 """Number of stepped iterations, over all executions and runs of a plan, before a loop gets

@@ -54,7 +54,7 @@ from loopscope.executor.plan.plan import (
     Region,
 )
 from loopscope.executor.plan.slots import Slot, settle
-from loopscope.ops.bounds import TooLarge
+from loopscope.ops.kernel_checks import TooLarge
 
 STEPPED_RUNS = 3
 """Number of runs of a plan that are stepped before its graph gets a function.

@@ -19,7 +19,7 @@ from loopscope.executor.machine.error_messages import in_plain_words
 from loopscope.executor.plan.plan import ABSENT, Instruction, Program
 from loopscope.executor.plan.slots import Slot, settle
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.values import NO_VALUE, NOT_KEPT, WEIGHTS_NOT_KEPT, described, is_tensor
 
 

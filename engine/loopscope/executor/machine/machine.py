@@ -42,7 +42,7 @@ from loopscope.executor.record.recording import (
     Record,
     Recording,
 )
-from loopscope.ops.bounds import TooLarge, at_once
+from loopscope.ops.kernel_checks import TooLarge, at_once
 
 __all__ = ["Failure", "Frame", "Machine"]
 

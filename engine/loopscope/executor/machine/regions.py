@@ -21,8 +21,8 @@ from loopscope.executor.record.recording import LoopEnding
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LOOP, SEQUENCE_MAP, TENSOR_ITERATOR
 from loopscope.ir.shape import PartialShape, is_of_an_array
-from loopscope.ops.bounds import check_whole
 from loopscope.ops.casting import cast
+from loopscope.ops.kernel_checks import check_whole
 
 UNLIMITED = -1
 

@@ -12,8 +12,8 @@ import numpy as np
 from loopscope.executor.plan.slots import Slot
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
-from loopscope.ops.bounds import check_whole
 from loopscope.ops.casting import cast
+from loopscope.ops.kernel_checks import check_whole
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -55,7 +55,7 @@ from loopscope.ops.catalogue import CATALOGUE, Catalogue
 from loopscope.ops.custom.verification import Agreeing
 from loopscope.ops.declare import Operation, Role, typed
 from loopscope.ops.dialect import catalogue_for
-from loopscope.ops.promotion import promoting
+from loopscope.ops.kernel_arithmetic import promoting
 
 
 def plan_of(

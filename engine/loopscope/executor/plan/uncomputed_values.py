@@ -21,7 +21,7 @@ from loopscope.executor.plan.slots import ProgramIndex, Slot, settle
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.model import LayerId
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.bounds import check_whole
+from loopscope.ops.kernel_checks import check_whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,9 +22,9 @@ from loopscope.ops.convolution.transposed import (
     infer_group_convolution_backprop_data,
 )
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED, COMPUTED_INTEGERS
 from loopscope.ops.family import family
 from loopscope.ops.gradients import sliding_windows as gradients
+from loopscope.ops.kernel_arithmetic import COMPUTED, COMPUTED_INTEGERS
 from loopscope.ops.window import AUTO_PADS
 
 _WINDOW = (

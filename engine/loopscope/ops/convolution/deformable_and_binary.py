@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import UNKNOWN, PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.convolution.dense import group_convolution, infer_convolution
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.window import Lengths, pad_data, pads, per_axis, places, span
 
 

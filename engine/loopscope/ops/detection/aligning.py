@@ -13,12 +13,11 @@ import numpy as np
 
 from loopscope.ir.element_type import INTEGERS, REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.sampling import roi_align as gradient_of_roi_align
-from loopscope.ops.input_checks import check_rank, positions_within, shape_of_rank
+from loopscope.ops.kernel_arithmetic import to_element_type, widened
+from loopscope.ops.kernel_checks import check_elements, check_rank, positions_within, shape_of_rank
 
 _CANONICAL_SIZE, _CANONICAL_LEVEL = 224.0, 2.0
 """Size and pyramid level of the reference region: 224 by 224 pixels, level 2 (arXiv 1612.03144)."""

@@ -14,13 +14,11 @@ import numpy as np
 
 from loopscope.ir.element_type import REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.detection.survival import select_boxes
-from loopscope.ops.elementwise_kernels import to_element_type, widened
 from loopscope.ops.family import family
-from loopscope.ops.input_checks import check_rank, shape_of_rank
-from loopscope.ops.sort.overlapping_boxes import best_first
+from loopscope.ops.kernel_arithmetic import to_element_type, widened
+from loopscope.ops.kernel_checks import check_elements, check_rank, shape_of_rank
+from loopscope.ops.sort.overlapping_boxes import best_first, select_boxes
 
 _F32 = np.float32
 _CORNER, _CENTER = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"

@@ -10,11 +10,10 @@ import numpy as np
 
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import to_element_type, widened
 from loopscope.ops.family import family
-from loopscope.ops.input_checks import positions_within, shape_of_rank
+from loopscope.ops.kernel_arithmetic import to_element_type, widened
+from loopscope.ops.kernel_checks import check_elements, positions_within, shape_of_rank
 
 _F32 = np.float32
 _MAX_COORDINATE = 2.0**40

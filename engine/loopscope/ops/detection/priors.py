@@ -12,11 +12,10 @@ import numpy as np
 
 from loopscope.ir.element_type import INTEGERS, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import to_element_type, widened
 from loopscope.ops.family import family
-from loopscope.ops.input_checks import shape_of_rank, whole_numbers
+from loopscope.ops.kernel_arithmetic import to_element_type, widened
+from loopscope.ops.kernel_checks import check_elements, shape_of_rank, whole_numbers
 
 _F32 = np.float32
 _TOLERANCE = 1e-6

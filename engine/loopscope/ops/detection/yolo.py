@@ -11,10 +11,10 @@ import numpy as np
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import to_element_type, widened
 from loopscope.ops.family import family
 from loopscope.ops.gradients.images import rearranged
-from loopscope.ops.input_checks import axis_within, check_rank, shape_of_rank
+from loopscope.ops.kernel_arithmetic import to_element_type, widened
+from loopscope.ops.kernel_checks import axis_within, check_rank, shape_of_rank
 
 
 def region_yolo(

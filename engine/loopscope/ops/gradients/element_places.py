@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Reverse, Value
-from loopscope.ops.gradients.scattered_folds import FOLDS, Places, folded
+from loopscope.ops.gradients.reduction import FOLDS, Places, folded
 
 _FLAT = np.array([-1])
 _FIRST = np.array(0)

@@ -6,32 +6,37 @@ operation on the elements' numbers yields the source of each output element.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from loopscope.ops.derivative import Adjoints, Gradient, Reverse, Value
 from loopscope.ops.gradients.element_places import numbered, sent_back, whole_numbers
-from loopscope.ops.interpolate_1 import as_version_11
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
 
 
-def interpolate_1(node: Reverse, /) -> Adjoints:
-    """Return the adjoints by the rule of version 11 with equivalent attributes.
+def interpolate_1(as_version_11: Callable[..., Mapping[str, Any]]) -> Gradient:
+    """Return the rule of version 1: that of version 11 with the attributes that ``as_version_11``
+    returns for a rank and the attributes of version 1.
 
     In version 1, axes are an attribute, and the coordinate mode follows from other attributes.
     """
-    image, sizes = node.inputs
-    if image.rank is None:
-        raise ValueError(
-            f"the rank of the image is not known ({image.shape}): "
-            "give the model's inputs their ranks"
-        )
-    equivalent = replace(node, attributes=as_version_11(image.rank, **node.attributes))
-    return _resize_back(
-        equivalent, image, sizes, node.constant(np.array(node.attributes["axes"], np.int64))
-    ), None
+
+    def gradient(node: Reverse, /) -> Adjoints:
+        image, sizes = node.inputs
+        if image.rank is None:
+            raise ValueError(
+                f"the rank of the image is not known ({image.shape}): "
+                "give the model's inputs their ranks"
+            )
+        equivalent = replace(node, attributes=as_version_11(image.rank, **node.attributes))
+        axes = node.constant(np.array(node.attributes["axes"], np.int64))
+        return _resize_back(equivalent, image, sizes, axes), None
+
+    return gradient
 
 
 def interpolate_4(node: Reverse, /) -> Adjoints:

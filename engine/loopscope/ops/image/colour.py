@@ -11,9 +11,9 @@ import numpy as np
 from loopscope.ir.element_type import FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Kernel, Known, Operation
-from loopscope.ops.elementwise_kernels import PACKED
 from loopscope.ops.family import family
-from loopscope.ops.input_checks import shape_of_rank
+from loopscope.ops.kernel_arithmetic import PACKED
+from loopscope.ops.kernel_checks import shape_of_rank
 
 _TYPES = (frozenset({ElementType.U8}) | FLOATS) - PACKED
 _F32 = np.float32

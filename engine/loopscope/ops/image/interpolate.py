@@ -11,15 +11,7 @@ import numpy as np
 
 from loopscope.ir.element_type import INTEGERS, NUMERIC, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import (
-    COMPUTED,
-    INTEGER_DTYPES,
-    saturate,
-    to_element_type,
-    widened,
-)
 from loopscope.ops.family import family
 from loopscope.ops.gradients import images as gradients
 from loopscope.ops.image.sampling import (
@@ -33,8 +25,14 @@ from loopscope.ops.image.sampling import (
     nearest,
     pillow,
 )
-from loopscope.ops.input_checks import axes_within, whole_numbers
-from loopscope.ops.interpolate_1 import as_version_11
+from loopscope.ops.kernel_arithmetic import (
+    COMPUTED,
+    INTEGER_DTYPES,
+    saturate,
+    to_element_type,
+    widened,
+)
+from loopscope.ops.kernel_checks import axes_within, check_elements, whole_numbers
 
 COORDINATES = (
     "half_pixel",
@@ -128,6 +126,41 @@ def interpolate_1(
         pads_end=pads_end,
     )
     return interpolate_11(image, target, np.array(axes, np.int64), **attributes)
+
+
+def as_version_11(
+    rank: int,
+    *,
+    axes: Sequence[int],
+    mode: str,
+    align_corners: bool,
+    antialias: bool,
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+) -> Mapping[str, Any]:
+    """Return the attributes of version 11, where ``axes`` is an input.
+
+    The page does not define coordinates; these are the runtimes'. Linear interpolation without pads
+    uses pixel centres, unless it resizes axes 2 and 3 of four. Everything else scales from the
+    corner.
+    """
+    coordinates = "align_corners" if align_corners else "asymmetric"
+    centred = (
+        mode in ("linear", "linear_onnx")
+        and not any((*pads_begin, *pads_end))
+        and not (rank == 4 and set(axes) == {2, 3})
+    )
+    if centred and not align_corners:
+        coordinates = "half_pixel"
+    return {
+        "mode": "linear_onnx" if mode == "linear" and rank < 5 else mode,
+        "shape_calculation_mode": "sizes",
+        "coordinate_transformation_mode": coordinates,
+        "nearest_mode": "simple",
+        "antialias": antialias,
+        "pads_begin": pads_begin,
+        "pads_end": pads_end,
+    }
 
 
 def _pad(image: np.ndarray, begin: Sequence[int], end: Sequence[int]) -> np.ndarray:
@@ -336,7 +369,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Attribute("antialias", "bool", False),
             *_PADS,
         ),
-        gradient=gradients.interpolate_1,
+        gradient=gradients.interpolate_1(as_version_11),
     ),
     row(
         "Interpolate",

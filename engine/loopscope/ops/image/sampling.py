@@ -14,17 +14,16 @@ import numpy as np
 
 from loopscope.ir.element_type import REAL_FLOATS
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import (
+from loopscope.ops.gradients import sampling as gradients
+from loopscope.ops.kernel_arithmetic import (
     COMPUTED,
     INTEGER_DTYPES,
     saturate,
     to_element_type,
     widened,
 )
-from loopscope.ops.gradients import sampling as gradients
-from loopscope.ops.input_checks import shape_of_rank
+from loopscope.ops.kernel_checks import check_elements, shape_of_rank
 
 _F32 = np.float32
 

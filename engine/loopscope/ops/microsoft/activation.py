@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.activation.pointwise import gelu
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.elementwise_kernels import through_float
-from loopscope.ops.infer import common_type, same
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.family import common_type, same
+from loopscope.ops.kernel_arithmetic import computable, through_float
+from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.precision import computable
 
 
 def bias_gelu(data: Array, bias: Array, /) -> Array:

@@ -13,19 +13,23 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.infer import common_type
+from loopscope.ops.family import common_type
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.matrix import matmul
-from loopscope.ops.microsoft.quantized import BYTES, single_number
-from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
-from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import (
+from loopscope.ops.microsoft.attention_heads import (
     join_heads,
     masked_scores,
     scaled_scores,
     split_heads,
     weight_values,
 )
-from loopscope.ops.precision import computable
+from loopscope.ops.microsoft.quantized import BYTES, single_number
+from loopscope.ops.microsoft.quantized_products import matmul_integer_to_float
+from loopscope.ops.microsoft.row import FLOATING, row
+
+QueryKeyValue = tuple[Array, Array, Array]
+"""Queries, keys and values, each [B, N, length, width of a head]."""
 
 
 def attention(
@@ -151,6 +155,51 @@ def _checked_past(past: Array, key: Array, value: Array) -> tuple[Array, Array]:
             f"expected [2, {batch}, {heads}, length, {width}] for keys and values"
         )
     return computable(past[0]), computable(past[1])
+
+
+def add_bias(heads: QueryKeyValue, bias: Array | None, queries_only: bool) -> QueryKeyValue:
+    """Add the bias of the projections; keys and values given as heads already include theirs."""
+    if bias is None:
+        return heads
+    widths = [tensor.shape[1] * tensor.shape[3] for tensor in heads]
+    if bias.shape != (sum(widths),):
+        raise ValueError(
+            f"the bias has shape {list(bias.shape)}, "
+            f"expected [{sum(widths)}]: one number for each column of {widths}"
+        )
+    parts = np.split(computable(bias), np.cumsum(widths)[:2])
+    query, key, value = (
+        tensor + part.reshape(1, tensor.shape[1], 1, -1)
+        for tensor, part in zip(heads, parts, strict=True)
+    )
+    return (query, heads[1], heads[2]) if queries_only else (query, key, value)
+
+
+def with_past(past: Array | None, now: Array, used: Array | None) -> tuple[Array, Array]:
+    """Return the visible tokens, and the tokens to return as the present.
+
+    Both are equal, unless the past is a buffer, of which ``used`` positions are filled.
+    """
+    if past is None:
+        return now, now
+    if past.ndim != 4 or past.shape[:2] != now.shape[:2] or past.shape[3] != now.shape[3]:
+        batch, heads, _, width = now.shape
+        raise ValueError(
+            f"a past has shape {list(past.shape)}, expected [{batch}, {heads}, length, {width}]"
+        )
+    if used is None:
+        present = np.concatenate((computable(past), now), 2)
+        return present, present
+    first = whole_number(used)
+    last = first + now.shape[2]
+    if first < 0 or last > past.shape[2]:
+        raise ValueError(
+            f"past_sequence_length is {first}, "
+            f"and a buffer of {past.shape[2]} has no room for {now.shape[2]} more"
+        )
+    present = np.array(computable(past))
+    present[:, :, first:last] = now
+    return present[:, :, :last], present
 
 
 def stack_cache(key: Array, value: Array) -> Array:

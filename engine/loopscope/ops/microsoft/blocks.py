@@ -14,13 +14,12 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, KeepingKernel, Known, Operation
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import INDICES, row
-from loopscope.ops.onnx.quantizing import along
-from loopscope.ops.precision import computable
+from loopscope.ops.onnx.quantization import along
 
 _HALVES = frozenset({ElementType.F16, ElementType.BF16, ElementType.F32})
 _BITS = (2, 4, 8)

@@ -10,10 +10,11 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.onnx.causal_convolution import (
+from loopscope.ops.onnx.stateful_layers import (
     ACTIVATIONS,
     activated,
     causal_convolution,
@@ -21,7 +22,6 @@ from loopscope.ops.onnx.causal_convolution import (
     kernel_size,
     positive_dilation,
 )
-from loopscope.ops.precision import computable, rounded
 
 LARGEST_CAPACITY = 8
 """Largest number of tokens per sequence that an operation returns as an update of a state."""

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.activation.pointwise import gelu
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Operation
-from loopscope.ops.infer import same
+from loopscope.ops.family import same
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.microsoft.activation import gate_times_up
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.precision import computable
 
 _ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "relu": lambda data: np.maximum(data, 0),

@@ -13,11 +13,12 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.causal_convolution import captured_counts, sequence_bounds
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.onnx.linear_attention import (
+from loopscope.ops.onnx.stateful_layers import (
     DECAYING,
     RETRIEVING,
     UPDATE_RULES,
@@ -27,7 +28,6 @@ from loopscope.ops.onnx.linear_attention import (
     run_over_tokens,
     update_state,
 )
-from loopscope.ops.precision import computable, rounded
 
 GATE_ACTIVATIONS = ("none", "softplus", "qwen", "sigmoid", "kda")
 BETA_ACTIVATIONS = ("none", "sigmoid")

@@ -10,14 +10,13 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.infer import same
-from loopscope.ops.input_checks import axis_within, whole_number, whole_numbers
+from loopscope.ops.family import same
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import axis_within, check_elements, whole_number, whole_numbers
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.movement.distinct import unique as distinct
+from loopscope.ops.movement.ordering import unique as distinct
 from loopscope.ops.onnx import placement
-from loopscope.ops.precision import computable
 
 _WHOLE = frozenset({ElementType.I64})
 _AXIS = frozenset({ElementType.I32})

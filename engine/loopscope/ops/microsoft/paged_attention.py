@@ -11,11 +11,16 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.microsoft.grouped_heads import ScoreRule, sink_scores, weighted_sum
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.microsoft.attention_heads import (
+    ScoreRule,
+    join_heads,
+    sink_scores,
+    split_heads,
+    weighted_sum,
+)
 from loopscope.ops.microsoft.positions import rotate
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import join_heads, split_heads
-from loopscope.ops.precision import computable
 
 
 def paged_attention(

@@ -14,13 +14,12 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.infer import same
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.family import same
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements, whole_number
+from loopscope.ops.microsoft.attention_heads import join_heads, split_heads
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import join_heads, split_heads
-from loopscope.ops.precision import computable
 
 
 def rotary_embedding(
@@ -115,6 +114,41 @@ def rotate(
     np.add(sine * real, cosine * imaginary, out=result[..., pairs[1]])
     result[..., width:] = values[..., width:]
     return result.astype(data.dtype, copy=False)
+
+
+def positions_after(
+    before: Sequence[int], length: int, positions: Array | None, first_prompt: bool
+) -> Array:
+    """Return the position of each new token after the cached ones, ``[B, S]``.
+
+    A first prompt has consecutive positions from the first given one, as ONNX Runtime documents.
+    """
+    if positions is None or (first_prompt and not positions.size):
+        return np.array(before)[:, None] + np.arange(length)
+    return (
+        np.full((len(before), 1), positions.reshape(-1)[0]) + np.arange(length)
+        if first_prompt
+        else positions
+    )
+
+
+def rotate_queries_and_keys(
+    queries: Array,
+    keys: Array,
+    places: Array,
+    cosines: Array | None,
+    sines: Array | None,
+    interleaved: bool,
+) -> tuple[Array, Array]:
+    """Rotate as many numbers of each head as the tables are wide."""
+    if cosines is None or sines is None:
+        raise ValueError("do_rotary is 1, and cos_cache or sin_cache is left out")
+    width = 2 * cosines.shape[-1]
+    query, key = (
+        rotate(tensor, places, cosines, sines, interleaved=interleaved, width=width)
+        for tensor in (queries, keys)
+    )
+    return query, key
 
 
 def _token_positions(positions: Array, batch: int, length: int) -> Array:

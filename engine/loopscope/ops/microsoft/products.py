@@ -13,14 +13,14 @@ import numpy as np
 
 from loopscope.errors import shorten
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape
-from loopscope.ops.activation.pointwise import hswish, relu, sigmoid, softplus, softsign
+from loopscope.ops.activation import hswish, relu, sigmoid, softplus, softsign
 from loopscope.ops.declare import Array, Attribute, Kernel, Known, Operation
-from loopscope.ops.infer import broadcast_shapes, common_type
+from loopscope.ops.family import broadcast_shapes, common_type
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.along_axes import gemm
 from loopscope.ops.onnx.windows import conv
-from loopscope.ops.precision import computable
 
 
 def fused_matmul(

@@ -10,15 +10,14 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.activation.pointwise import sigmoid
-from loopscope.ops.activation.softmax import softmax
+from loopscope.ops.activation import sigmoid, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.infer import broadcast_shapes, common_type, same
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.family import broadcast_shapes, common_type, same
+from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.movement.joining import concat, infer_concat
 from loopscope.ops.onnx.element_movement import flattened
-from loopscope.ops.onnx.quantizing import dequantize_linear, quanta, quantize_linear
+from loopscope.ops.onnx.quantization import dequantize_linear, quanta, quantize_linear
 
 BYTES = frozenset({ElementType.I8, ElementType.U8})
 SCALES = frozenset({ElementType.F32})

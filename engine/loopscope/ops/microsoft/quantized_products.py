@@ -12,17 +12,16 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.casting import NF4_VALUES
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.products import infer_fused_gemm, infer_fused_matmul
 from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.byte_products import ByteMatrix, Bytes, keeping, rows_less
-from loopscope.ops.onnx.integers import MadeReady, matmul_integer
-from loopscope.ops.onnx.quantizing import dynamic_bytes, quanta
-from loopscope.ops.precision import computable
+from loopscope.ops.onnx.quantization import MadeReady, dynamic_bytes, matmul_integer, quanta
 
 
 def matmul_integer_to_float(
@@ -111,6 +110,34 @@ def _scale_of_columns(scale: Array, matrix: Array) -> Array:
             "expected one, or one for each column"
         )
     return scale
+
+
+class QuantizedWeights:
+    """Prepared quantized weights, which quantize rows of floats together and multiply them."""
+
+    def __init__(self, weights: Array, scale: Array, zero: Array) -> None:
+        self.shape, self.rows = weights.shape, weights.shape[0]
+        self._matrix, self._scale = ByteMatrix.of(weights, zero), scale
+
+    def times(self, rows: Array) -> Array:
+        """Multiply ``[B, I] -> [B, O]``."""
+        steps, scale = dynamic_bytes(rows)
+        return np.asarray(
+            np.multiply(
+                self._matrix.sums(steps), scale * self._scale, dtype=np.float32, casting="unsafe"
+            )
+        )
+
+
+def prepared_weights(weights: Array, scale: Array, zero: Array) -> list[QuantizedWeights]:
+    """Return the prepared weights ``[I, O]`` of each direction."""
+    if weights.ndim != 3:
+        raise ValueError(f"the weights have shape {list(weights.shape)}, expected 3 lengths")
+    of_columns, offsets = (parameter.reshape(len(weights), -1) for parameter in (scale, zero))
+    return [
+        QuantizedWeights(matrix, factor, offset)
+        for matrix, factor, offset in zip(weights, of_columns, offsets, strict=True)
+    ]
 
 
 def q_gemm(

@@ -13,10 +13,9 @@ from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.microsoft.quantized import BYTES, SCALES, single_number
 from loopscope.ops.microsoft.row import row
-from loopscope.ops.onnx.integers import qlinear_conv
-from loopscope.ops.onnx.quantizing import dequantize_linear, difference, quanta
+from loopscope.ops.onnx.quantization import dequantize_linear, difference, qlinear_conv, quanta
 from loopscope.ops.onnx.windows import average_pool, max_pool, pool_of
-from loopscope.ops.pooling.pooling_windows import pooled_shape
+from loopscope.ops.pooling_windows import pooled_shape
 
 
 def q_linear_conv(

@@ -13,11 +13,16 @@ import numpy as np
 
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
+from loopscope.ops.microsoft.attention_heads import (
+    join_heads,
+    scaled_scores,
+    split_heads,
+    weight_values,
+)
 from loopscope.ops.microsoft.row import FLOATING, row
-from loopscope.ops.microsoft.scores import join_heads, scaled_scores, split_heads, weight_values
-from loopscope.ops.precision import computable
 
 _COUNTS = frozenset({ElementType.I32})
 

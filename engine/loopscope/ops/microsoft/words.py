@@ -11,8 +11,8 @@ import re2
 from loopscope.errors import shorten
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.row import row
 
 _START, _END = "\x02", "\x03"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from loopscope.ops.declare import Operation
 from loopscope.ops.movement import (
     blocks,
-    distinct,
     gathering,
     growing,
     joining,
@@ -24,5 +23,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *ordering.OPERATIONS,
     *blocks.OPERATIONS,
     *patches.OPERATIONS,
-    *distinct.OPERATIONS,
+    *ordering.DISTINCT,
 )

@@ -10,11 +10,10 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, INTEGERS
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
-from loopscope.ops.input_checks import whole_numbers
+from loopscope.ops.kernel_checks import check_elements, whole_numbers
 
 
 def depth_to_space(data: Array, /, *, mode: str, block_size: int = 1) -> Array:

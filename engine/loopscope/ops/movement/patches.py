@@ -10,12 +10,11 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
 from loopscope.ops.gradients import images as gradients
-from loopscope.ops.input_checks import whole_numbers
-from loopscope.ops.precision import accumulator
+from loopscope.ops.kernel_arithmetic import accumulator
+from loopscope.ops.kernel_checks import check_elements, whole_numbers
 
 
 def extract_image_patches(

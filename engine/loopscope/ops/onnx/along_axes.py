@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.activation.softmax import log_softmax, softmax
-from loopscope.ops.arithmetic.along_axis import cumulative_sum
+from loopscope.ops.activation import log_softmax, softmax
+from loopscope.ops.along_axes import cumulative_sum
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elementwise_kernels import WIDE_DTYPES
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_arithmetic import WIDE_DTYPES, computable
+from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.matrix import matmul
 from loopscope.ops.onnx.conditions import check_inputs, one_axis
 from loopscope.ops.onnx.elementwise import same_type
-from loopscope.ops.precision import computable
 
 
 def product(first: Array, second: Array, /) -> Array:

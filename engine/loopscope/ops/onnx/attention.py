@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.precision import computable, rounded
 
 _BLOCK_WEIGHTS = 1 << 18
 """Number of weights computed at a time, so that they stay in a processor's cache from the first

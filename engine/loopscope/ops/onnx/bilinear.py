@@ -11,8 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
+from loopscope.ops.kernel_checks import check_elements
 
 _Neighbours = tuple[tuple[Array, Array], tuple[Array, Array]]
 

@@ -13,8 +13,8 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, KeepingKernel, Known
+from loopscope.ops.kernel_checks import check_elements
 
 EXACT = 1 << 24
 """Limit up to which f32 represents all integers, and so all sums of integers whose magnitudes add

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from loopscope.errors import shorten
 from loopscope.ir.element_type import is_whole
 from loopscope.ops.declare import Array
-from loopscope.ops.onnx.machine_values import given
+from loopscope.ops.values import given
 
 Kernel = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from loopscope.ops.derivative import Reverse, Value
-from loopscope.ops.gradients.attention_weights import (
+from loopscope.ops.gradients.matrix import (
     minus_infinity,
     product,
     scale_of,

@@ -1,4 +1,4 @@
-"""ONNX operations that move, join and cut elements."""
+"""ONNX operations that move, join and cut elements, or that pass on any value or an optional."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.input_checks import axis_within, positions_within, whole_numbers
+from loopscope.ops.kernel_checks import axis_within, check_elements, positions_within, whole_numbers
 from loopscope.ops.movement import gathering
-from loopscope.ops.movement.distinct import unique
 from loopscope.ops.movement.joining import concat
+from loopscope.ops.movement.ordering import unique
 from loopscope.ops.movement.slicing import slice_
 from loopscope.ops.onnx.conditions import check_inputs
 from loopscope.ops.onnx.output_sizes import check_size
 from loopscope.ops.shape import reshape
 from loopscope.ops.sort.largest import top_k
+from loopscope.ops.values import NO_VALUE
 
 
 def reshaped(data: Array, shape: Array, /, *, allowzero: int = 0) -> Array:
@@ -300,3 +300,25 @@ def old_squeeze(data: Array, /, *, axes: Sequence[int] = ()) -> Array:
 def old_unsqueeze(data: Array, /, *, axes: Sequence[int]) -> Array:
     """Return the data with new axes, for Unsqueeze before opset 13."""
     return np.expand_dims(data, tuple(axes))
+
+
+def identity(value: Any, /) -> Any:
+    """Return the same value: a tensor, a sequence or an optional."""
+    return value
+
+
+def optional(value: Any = None, /, **types: object) -> Any:
+    """Return an optional with the value, or without a value."""
+    return NO_VALUE if value is None else value
+
+
+def optional_has_element(value: Any = None, /) -> Any:
+    """Return True if there is a value."""
+    return np.bool_(value is not None and value is not NO_VALUE)
+
+
+def optional_get_element(value: Any = None, /) -> Any:
+    """Return the value. Raise ``ValueError`` if there is none."""
+    if value is None or value is NO_VALUE:
+        raise ValueError("the optional holds no value")
+    return value

@@ -8,12 +8,11 @@ from functools import reduce
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
+from loopscope.ops import activation
 from loopscope.ops import special_functions as special
-from loopscope.ops.activation import pointwise
-from loopscope.ops.arithmetic.unary_and_binary import refuse_zeros
+from loopscope.ops.arithmetic import refuse_zeros
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elementwise_kernels import WIDE_DTYPES, through_float
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import WIDE_DTYPES, computable, through_float
 
 
 def where(condition: Array, then: Array, otherwise: Array, /) -> Array:
@@ -177,7 +176,7 @@ def gelu(data: Array, /, *, approximate: object = "none") -> Array:
     if approximate not in ("none", "tanh"):
         raise ValueError(f"approximate is {str(approximate)[:40]!r}, expected none or tanh")
     mode = "erf" if approximate == "none" else "tanh"
-    return pointwise.gelu(data, approximation_mode=mode)
+    return activation.gelu(data, approximation_mode=mode)
 
 
 def mean(*tensors: Array) -> Array:

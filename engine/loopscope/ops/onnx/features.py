@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
+from loopscope.ops.kernel_checks import check_elements
 
 
 def binarizer(data: Array, /, **attributes: Any) -> Array:

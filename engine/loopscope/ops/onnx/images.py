@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from loopscope.native.workers import WORKERS, Crashed, Refused
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.elementwise_kernels import through_float
 from loopscope.ops.image.sampling import grid_sample
-from loopscope.ops.input_checks import positions
+from loopscope.ops.kernel_arithmetic import computable, rounded, through_float
+from loopscope.ops.kernel_checks import check_elements, positions
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.precision import computable, rounded
 from loopscope.ops.sort.suppression import suppress_indices
 
 Attributes = Mapping[str, Any]

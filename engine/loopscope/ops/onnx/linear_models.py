@@ -14,8 +14,8 @@ import numpy as np
 from scipy.spatial import distance
 
 from loopscope.ops import special_functions as special
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
+from loopscope.ops.kernel_checks import check_elements
 
 _ZERO_LIMIT = 1e-7
 """Limit below which SOFTMAX_ZERO treats a magnitude as 0."""

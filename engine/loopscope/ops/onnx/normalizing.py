@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from loopscope.ops.declare import Array, Kernel
-from loopscope.ops.elementwise_kernels import means, through_float
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_arithmetic import computable, means, rounded, through_float
+from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.normalization import batch_norm_inference, group_normalization
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.precision import computable, rounded
 
 
 def instance_normalization(

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_checks import axis_within, check_elements
 
 Arguments = Sequence[Any]
 Attributes = Mapping[str, Any]

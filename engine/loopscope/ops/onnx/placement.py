@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.input_checks import axis_within, positions_within, whole_numbers
+from loopscope.ops.kernel_checks import axis_within, check_elements, positions_within, whole_numbers
 from loopscope.ops.onnx.conditions import check_inputs
 
 

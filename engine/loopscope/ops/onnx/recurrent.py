@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Kernel
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import computable
 
 Attributes = Mapping[str, Any]
 Formula = Callable[[np.ndarray, float, float], np.ndarray]

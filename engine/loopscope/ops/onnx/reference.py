@@ -19,9 +19,8 @@ from onnx.reference.ops import aionnx_preview, aionnx_preview_training, load_op
 
 from loopscope.native.onnx_functions import function_of
 from loopscope.ops.onnx.conditions import check_inputs
-from loopscope.ops.onnx.machine_values import given, taken
 from loopscope.ops.onnx.output_sizes import check_size
-from loopscope.ops.values import NO_VALUE
+from loopscope.ops.values import NO_VALUE, given, taken
 
 Kernel = Callable[..., Any]
 Schema = Any

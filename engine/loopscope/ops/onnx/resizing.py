@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array
-from loopscope.ops.input_checks import axis_within
+from loopscope.ops.kernel_checks import axis_within, check_elements
 from loopscope.ops.onnx.bilinear import between, neighbours
 from loopscope.ops.onnx.output_sizes import Attributes, check_size
 

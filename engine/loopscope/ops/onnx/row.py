@@ -10,8 +10,8 @@ from typing import Any, TypedDict, Unpack
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Attribute, Infer, KeepingKernel, Kernel, Operation
 from loopscope.ops.derivative import Gradient
-from loopscope.ops.infer import same
-from loopscope.ops.onnx.machine_values import given, taken
+from loopscope.ops.family import same
+from loopscope.ops.values import given, taken
 
 LAST = 10_000
 """Later than any version."""
@@ -66,7 +66,7 @@ class OnnxRow:
     """
     convert: bool = False
     """True for a kernel that takes arrays of rank 0, lists, dictionaries and None instead of the
-    machine's values (see ``machine_values``). It takes only the attributes that the node has, and
+    machine's values (see ``values.taken``). It takes only the attributes that the node has, and
     returns one value, or a tuple of values for several outputs.
     """
     prepare: Prepare | None = None

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper
 
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Kernel
 from loopscope.ops.derivative import Reverse, Value
 from loopscope.ops.gradients.element_places import whole_number
 from loopscope.ops.gradients.fourier import frames_back
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.onnx.derivatives import openvino_adjoints
-from loopscope.ops.precision import computable
 
 
 def stft(

@@ -15,7 +15,6 @@ from loopscope.ops.onnx.linear_models import (
     rows_of,
     transformed,
 )
-from loopscope.ops.onnx.machine_values import given
 from loopscope.ops.onnx.trees import (
     EQ,
     GT,
@@ -29,6 +28,7 @@ from loopscope.ops.onnx.trees import (
     of_one_length,
     summed,
 )
+from loopscope.ops.values import given
 
 Attributes = Mapping[str, Any]
 Kernel = Callable[..., Any]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from loopscope.ops.bounds import check_elements
+from loopscope.ops.kernel_checks import check_elements
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
 """Comparisons of a feature with a node's split, numbered as in attribute nodes_modes of

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.convolution.deformable_and_binary import deformable_convolution
 from loopscope.ops.convolution.dense import group_convolution
 from loopscope.ops.convolution.transposed import group_convolution_backprop_data
 from loopscope.ops.declare import Kernel
-from loopscope.ops.pooling.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
-from loopscope.ops.pooling.poolings import largest, max_pool_with_indices
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import computable
+from loopscope.ops.kernel_checks import check_elements
+from loopscope.ops.pooling import largest, max_pool_with_indices
+from loopscope.ops.pooling_windows import WindowFrame, combined, frame_of, summed_in_order
 from loopscope.ops.window import Lengths, per_axis
 
 Attributes = Mapping[str, Any]

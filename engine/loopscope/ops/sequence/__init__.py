@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES, REAL_FLOATS, ElementType
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.elementwise_kernels import COMPUTED_INTEGERS
 from loopscope.ops.family import family
-from loopscope.ops.gradients import attention_weights, reduction
-from loopscope.ops.gradients import recurrent_cells as cells
-from loopscope.ops.gradients.recurrent_sequences import through_cells
+from loopscope.ops.gradients import matrix, recurrence, reduction
+from loopscope.ops.kernel_arithmetic import COMPUTED_INTEGERS
+from loopscope.ops.regular_tensors import infer_one_hot, one_hot
 from loopscope.ops.sequence.attention import (
     gated_delta_net,
     infer_attention,
@@ -31,7 +30,6 @@ from loopscope.ops.sequence.gru_and_rnn import (
     rnn_sequence,
 )
 from loopscope.ops.sequence.lstm import lstm_cell, lstm_cell_with_peepholes, lstm_sequence
-from loopscope.ops.sequence.one_hot import infer_one_hot, one_hot
 from loopscope.ops.sequence.recurrent import ACTIVATIONS, DIRECTIONS, infer_cell, infer_sequence
 
 
@@ -102,7 +100,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 "weights_format", "str", "fico", allowed=("fico", "icof", "ifco", "ifoc", "iofc")
             ),
         ),
-        gradient=cells.lstm_cell,
+        gradient=recurrence.lstm_cell,
     ),
     row(
         "LSTMCell",
@@ -113,7 +111,7 @@ OPERATIONS: tuple[Operation, ...] = (
         inputs=(5, 6),
         outputs=2,
         attributes=_recurrent("sigmoid", "tanh", "tanh"),
-        gradient=cells.lstm_cell,
+        gradient=recurrence.lstm_cell,
     ),
     row(
         "LSTMSequence",
@@ -124,7 +122,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=3,
         attributes=(*_recurrent("sigmoid", "tanh", "tanh"), _DIRECTION),
         types=(REAL_FLOATS, REAL_FLOATS, REAL_FLOATS, COMPUTED_INTEGERS, REAL_FLOATS),
-        gradient=through_cells("LSTMCell", cells.lstm_cell, states=2),
+        gradient=recurrence.through_cells("LSTMCell", recurrence.lstm_cell, states=2),
     ),
     row(
         "GRUCell",
@@ -133,7 +131,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_cell(1),
         inputs=(4, 5),
         attributes=(*_recurrent("sigmoid", "tanh"), _LINEAR),
-        gradient=cells.gru_cell,
+        gradient=recurrence.gru_cell,
     ),
     row(
         "GRUSequence",
@@ -144,7 +142,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         attributes=(*_recurrent("sigmoid", "tanh"), _DIRECTION, _LINEAR),
         types=_SEQUENCE_TYPES,
-        gradient=through_cells("GRUCell", cells.gru_cell, states=1),
+        gradient=recurrence.through_cells("GRUCell", recurrence.gru_cell, states=1),
     ),
     row(
         "AUGRUSequence",
@@ -182,7 +180,7 @@ OPERATIONS: tuple[Operation, ...] = (
         infer=infer_cell(1),
         inputs=(4, 5),
         attributes=_recurrent("tanh"),
-        gradient=cells.rnn_cell,
+        gradient=recurrence.rnn_cell,
     ),
     row(
         "RNNSequence",
@@ -193,7 +191,7 @@ OPERATIONS: tuple[Operation, ...] = (
         outputs=2,
         attributes=(*_recurrent("tanh"), _DIRECTION),
         types=_SEQUENCE_TYPES,
-        gradient=through_cells("RNNCell", cells.rnn_cell, states=1),
+        gradient=recurrence.through_cells("RNNCell", recurrence.rnn_cell, states=1),
     ),
     row(
         "OneHot",
@@ -239,6 +237,6 @@ OPERATIONS: tuple[Operation, ...] = (
             REAL_FLOATS | {ElementType.BOOLEAN},
             REAL_FLOATS,
         ),
-        gradient=attention_weights.scaled_dot_product_attention,
+        gradient=matrix.scaled_dot_product_attention,
     ),
 )

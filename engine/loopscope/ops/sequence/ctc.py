@@ -10,7 +10,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
 
 
 def ctc_greedy_decoder(data: Array, mask: Array, /, *, ctc_merge_repeated: bool) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable
+from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.sequence.recurrent import (
     RecurrentStep,
     activation_functions,

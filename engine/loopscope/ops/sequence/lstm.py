@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from loopscope.ops.declare import Array
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.sequence.recurrent import (
     Activation,
     RecurrentStep,

@@ -10,10 +10,10 @@ import numpy as np
 from loopscope.ir import memory
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
-from loopscope.ops.bounds import check_elements
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.infer import common_type
-from loopscope.ops.precision import computable, rounded
+from loopscope.ops.family import common_type
+from loopscope.ops.kernel_arithmetic import computable, rounded
+from loopscope.ops.kernel_checks import check_elements
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu")
 DIRECTIONS = ("forward", "reverse", "bidirectional")

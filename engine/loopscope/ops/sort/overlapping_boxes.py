@@ -1,4 +1,6 @@
-"""Overlaps of boxes and of rotated rectangles, and the greedy selection of boxes by score."""
+"""Overlaps of boxes and of rotated rectangles, and the greedy selection of boxes by score
+(non-maximum suppression).
+"""
 
 from __future__ import annotations
 
@@ -140,6 +142,45 @@ def best_first(
 
 
 _TINY = 1e-14
+
+
+def pixel_overlap(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return intersection over union [n, m] of boxes [n, 4] and [m, 4] whose corners are pixels.
+
+    A box from 3 to 3 is one pixel wide.
+    """
+    shared = overlap(ones, others, 1.0)
+    apart = (ones[:, None, :2] > others[None, :, 2:]).any(-1) | (
+        others[None, :, :2] > ones[:, None, 2:]
+    ).any(-1)
+    return np.where(apart, ones.dtype.type(0), shared)
+
+
+def select_boxes(boxes: np.ndarray, threshold: float, limit: int, *, pixels: bool) -> list[int]:
+    """Return positions of at most ``limit`` boxes, given best first.
+
+    A box is dropped if it overlaps an earlier selected box by more than ``threshold``.
+    """
+    return survivors(boxes, threshold, limit, pixel_overlap if pixels else overlap)
+
+
+def select_boxes_adaptively(
+    boxes: np.ndarray, threshold: float, limit: int, eta: float, *, pixels: bool
+) -> list[int]:
+    """Select boxes as ``select_boxes`` does, with a shrinking threshold.
+
+    After each selected box, the threshold is multiplied by ``eta`` while it exceeds one half.
+    """
+    selected: list[int] = []
+    alive = np.arange(len(boxes))
+    while alive.size and len(selected) < limit:
+        first, rest = alive[:1], alive[1:]
+        selected.append(int(first[0]))
+        shared = (pixel_overlap if pixels else overlap)(boxes[first], boxes[rest])[0]
+        alive = rest[~(shared > threshold)]
+        if threshold > 0.5:
+            threshold *= eta
+    return selected
 
 
 def rotated_quads(boxes: np.ndarray, clockwise: bool) -> np.ndarray:

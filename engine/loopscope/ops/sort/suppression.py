@@ -15,7 +15,7 @@ from loopscope.ir.element_type import INDEX_CHOICES, INTEGERS, REAL_FLOATS, Elem
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.family import family
-from loopscope.ops.input_checks import whole_number
+from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.sort.overlapping_boxes import (
     Overlap,
     best_first,

@@ -13,7 +13,7 @@ from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.microsoft.linear_attention import METADATA, NORM_EPSILON
-from loopscope.ops.onnx.linear_attention import DECAYING, RETRIEVING
+from loopscope.ops.onnx.stateful_layers import DECAYING, RETRIEVING
 from loopscope.transform.recurrences.linear_attention import Token, updated_state
 from loopscope.transform.recurrences.opening import (
     Length,

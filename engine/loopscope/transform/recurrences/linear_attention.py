@@ -16,7 +16,7 @@ from loopscope.builder.loop import Entered, Iteration, Parts, build_loop
 from loopscope.builder.tensor import Tensor
 from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
-from loopscope.ops.onnx.linear_attention import DECAYING, RETRIEVING
+from loopscope.ops.onnx.stateful_layers import DECAYING, RETRIEVING
 from loopscope.transform.recurrences.opening import (
     Length,
     Opening,

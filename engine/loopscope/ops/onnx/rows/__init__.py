@@ -1,1 +1,0 @@
-"""Rows of ONNX's table by category."""
