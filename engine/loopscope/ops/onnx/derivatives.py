@@ -337,14 +337,14 @@ def triangle(node: Reverse, /) -> Adjoints:
     if rank is None:
         raise ValueError("the rank of the data is not known: give the model's inputs their ranks")
     lengths = node.shape_of(data)
-    rows, columns = (_positions(node, lengths, rank - 2 + number) for number in range(2))
+    rows, columns = (positions(node, lengths, rank - 2 + number) for number in range(2))
     offsets = columns - node.ops.unsqueeze(rows, _ONE)
     diagonal = node.reshaped_to(offset[0], ()) if offset else node.constant(np.array(0, np.int64))
     inside = offsets >= diagonal if node.attributes["upper"] else offsets <= diagonal
     return [node.where(inside, node.adjoint), *[None] * len(offset)]
 
 
-def _positions(node: Reverse, lengths: Value, axis: int) -> Value:
+def positions(node: Reverse, lengths: Value, axis: int) -> Value:
     """Return the positions 0, 1, ... along an axis."""
     length = node.ops.gather(lengths, np.array(axis), np.array(0), batch_dims=0)
     return node.ops.range(np.array(0), length, np.array(1), output_type="i64")

@@ -16,7 +16,7 @@ from loopscope.ops.gradients.matrix import (
     scale_of,
     weights_of_seen,
 )
-from loopscope.ops.onnx.derivatives import INDICES_INSIDE, openvino_adjoints
+from loopscope.ops.onnx.derivatives import INDICES_INSIDE, openvino_adjoints, positions
 
 _QUERY, _KEY, _VALUE, _MASK, _PAST_KEY, _PAST_VALUE, _FILLED = range(7)
 _RESULT, _KEYS, _VALUES, _SCORES = range(4)
@@ -208,7 +208,7 @@ class _Form:
         """
         node, filled = self.node, self.node.input_at(_FILLED)
         shape = node.shape_of(scores)
-        rows, columns = (_count_up(node, shape, axis) for axis in (2, 3))
+        rows, columns = (positions(node, shape, axis) for axis in (2, 3))
         past = node.input_at(_PAST_KEY)
         before: Value | np.ndarray = (
             np.array(0) if past is None else _slice_shape(node, node.shape_of(past), 2, 3)
@@ -372,9 +372,3 @@ def _append_past(node: Reverse, own: Value, past: Value | None) -> Value:
 
 def _slice_shape(node: Reverse, shape: Value, start: int, end: int) -> Value:
     return node.ops.slice(shape, np.array([start]), np.array([end]), _ONE)
-
-
-def _count_up(node: Reverse, shape: Value, axis: int) -> Value:
-    """Return 0, 1, ... up to the length of an axis."""
-    length = node.ops.gather(shape, np.array(axis), np.array(0), batch_dims=0)
-    return node.ops.range(np.array(0), length, np.array(1), output_type="i64")
