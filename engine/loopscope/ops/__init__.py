@@ -10,7 +10,7 @@ from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.custom import by_element_type, install
 from loopscope.ops.declare import REQUIRED, Attribute, Known, Operation
 from loopscope.ops.dialect import catalogue_for, standard_operations
-from loopscope.ops.family import elementwise, same
+from loopscope.ops.infer import elementwise, same
 from loopscope.ops.plain_data import PortNames, operation_data, port_names
 from loopscope.ops.quantization import NARROWER
 from loopscope.ops.values import NO_VALUE, NOT_KEPT, as_array, is_tensor, shortest

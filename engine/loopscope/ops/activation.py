@@ -16,8 +16,9 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as gradients
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import (
     COMPUTED,
     COMPUTED_FLOATS,

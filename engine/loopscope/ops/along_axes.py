@@ -16,9 +16,10 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import axes_of, family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as elementwise_gradients
 from loopscope.ops.gradients import reduction as gradients
+from loopscope.ops.infer import axes_of, same
 from loopscope.ops.kernel_arithmetic import (
     COMPUTED,
     COMPUTED_INTEGERS,

@@ -12,9 +12,10 @@ import numpy as np
 from loopscope.ops import special_functions as special
 from loopscope.ops.declare import Array, Attribute, Operation
 from loopscope.ops.derivative import flat
-from loopscope.ops.family import elementwise as infer_elementwise
-from loopscope.ops.family import family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import elementwise as gradients
+from loopscope.ops.infer import elementwise as infer_elementwise
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import (
     AUTO_BROADCAST,
     COMPUTED,

@@ -13,8 +13,9 @@ import numpy as np
 
 from loopscope.ir.element_type import ANY_TYPE, FLOATS, SIGNED, ElementType
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family, type_from_attribute
+from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import type_from_attribute
 
 _NUMBER_KINDS = frozenset("fiub")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.family import broadcast_shapes, common_type
+from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.kernel_arithmetic import computable, multiplicable, rounded
 from loopscope.ops.kernel_checks import check_elements
 

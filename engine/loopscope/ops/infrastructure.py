@@ -10,7 +10,8 @@ from typing import Any
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.declare import Attribute, Known, Operation, Role
-from loopscope.ops.family import family, same
+from loopscope.ops.family import family
+from loopscope.ops.infer import same
 
 
 def _declared(inputs: Sequence[Known], attributes: Mapping[str, Any], /) -> tuple[Known, ...]:

@@ -16,17 +16,17 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation, Role
-from loopscope.ops.family import (
+from loopscope.ops.family import family
+from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import (
     broadcast_shapes,
     common_type,
     comparison,
     elementwise,
-    family,
     predicate,
     same,
     type_from_attribute,
 )
-from loopscope.ops.gradients import movement as gradients
 from loopscope.ops.kernel_arithmetic import (
     AUTO_BROADCAST,
     COMPUTED,

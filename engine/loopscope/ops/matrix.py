@@ -13,8 +13,9 @@ from loopscope.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
 from loopscope.ops.einsum import einsum, infer_einsum
-from loopscope.ops.family import broadcast_shapes, common_type, family
+from loopscope.ops.family import family
 from loopscope.ops.gradients import matrix as gradients
+from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.kernel_arithmetic import COMPUTED, computable, multiplicable, rounded
 from loopscope.ops.kernel_checks import check_elements
 

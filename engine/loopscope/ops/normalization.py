@@ -11,9 +11,10 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_TYPES, REAL_FLOATS
 from loopscope.ir.shape import Dimension, PartialShape
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import axes_of, common_type, family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import normalizing as gradients
 from loopscope.ops.gradients.normalizing import lrn as gradient_of_lrn
+from loopscope.ops.infer import axes_of, common_type, same
 from loopscope.ops.kernel_arithmetic import COMPUTED_INTEGERS, computable, rounded
 from loopscope.ops.kernel_checks import axis_within
 

@@ -14,8 +14,8 @@ import numpy as np
 from loopscope.errors import shorten
 from loopscope.ir.recorded_rows import RECORDED, RECORDED_OPSET, VALUES, ValuesByRow
 from loopscope.ops.declare import Array, Attribute, Kernel, Operation
-from loopscope.ops.family import same
 from loopscope.ops.gradients.movement import unchanged
+from loopscope.ops.infer import same
 from loopscope.ops.values import NO_VALUE
 
 OPSET = "loopscope"

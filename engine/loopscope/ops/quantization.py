@@ -14,8 +14,9 @@ import numpy as np
 from loopscope.ir.element_type import REAL_FLOATS, ElementType, is_real_float
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import broadcast_shapes, common_type, elementwise, family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import broadcast_shapes, common_type, elementwise, same
 from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.own_operations import OPSET
 

@@ -16,7 +16,7 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_TYPES, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import spelled
+from loopscope.ops.infer import spelled
 from loopscope.ops.kernel_arithmetic import COMPUTED, COMPUTED_FLOATS
 from loopscope.ops.kernel_checks import check_elements
 

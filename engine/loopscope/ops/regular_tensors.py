@@ -12,8 +12,9 @@ from loopscope.ir.element_type import INDEX_TYPES, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, length_within
 from loopscope.ops.casting import cast
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, family, spelled, spelled_length
+from loopscope.ops.family import family
 from loopscope.ops.gradients import reduction as gradients
+from loopscope.ops.infer import common_type, spelled, spelled_length
 from loopscope.ops.kernel_arithmetic import COMPUTED
 from loopscope.ops.kernel_checks import axis_within, check_elements
 

@@ -20,8 +20,9 @@ from loopscope.ir.shape import (
     static,
 )
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family, spelled
+from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import spelled
 from loopscope.ops.kernel_checks import axes_within, axis_within, whole_numbers
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, INDEX_TYPES, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, family
+from loopscope.ops.family import family
 from loopscope.ops.gradients import reduction as gradients
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_arithmetic import accumulator
 from loopscope.ops.kernel_checks import check_elements, positions, positions_within, whole_number
 

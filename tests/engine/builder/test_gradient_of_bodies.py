@@ -20,7 +20,7 @@ from loopscope.ir.replace import replace
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Operation
 from loopscope.ops.derivative import Reverse
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from tests.draws import share
 from tests.engine.builder.walked_back import CASES, Case, arguments
 

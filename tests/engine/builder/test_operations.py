@@ -20,7 +20,7 @@ from loopscope.errors import BuildError
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Attribute, Known, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from tests.engine.builder.both import run_both
 
 OTHERWISE = {"constant", "parameter", "result", "if_op", "loop", "tensor_iterator", "ops"}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 
 
 def zero_out(values: np.ndarray, /, *, keep: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from loopscope.ir.shape import DYNAMIC, Dimension, PartialShape
 from loopscope.ops.attribute_text import ITEMS, AttributeKind, is_of, parse, written
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Attribute, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from tests.draws import draws
 
 XML_TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=12)

@@ -22,7 +22,7 @@ from loopscope.ops import custom
 from loopscope.ops.attribute_text import AttributeKind
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Attribute, AttributeProblem, Operation, typed
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from tests.engine.drafts import F32, I64, Draft
 
 EXAMPLE = Path(__file__).with_name("my_ops.py")

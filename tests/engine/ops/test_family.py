@@ -6,7 +6,8 @@ from dataclasses import fields
 
 from loopscope.ir.element_type import FLOATS
 from loopscope.ops.declare import Attribute, Operation, Role
-from loopscope.ops.family import Fields, family, same
+from loopscope.ops.family import Fields, family
+from loopscope.ops.infer import same
 
 _ALPHA = (Attribute("alpha", "float"),)
 

@@ -16,7 +16,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import Dimension, PartialShape, PartialValue
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Known
-from loopscope.ops.family import broadcast_shapes
+from loopscope.ops.infer import broadcast_shapes
 from loopscope.ops.movement.slicing import slice_length
 from tests.draws import draws
 from tests.engine.ops.oracle import Value, ours

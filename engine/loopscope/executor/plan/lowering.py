@@ -33,7 +33,7 @@ from loopscope.ir.model import (
     Node,
 )
 from loopscope.ops.declare import Known, Operation, Role, typed
-from loopscope.ops.family import comparison, elementwise
+from loopscope.ops.infer import comparison, elementwise
 
 
 def bound_kernel(operation: Operation, keywords: Mapping[str, Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.family import common_type
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.window import (

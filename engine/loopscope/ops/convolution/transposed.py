@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape
 from loopscope.ops.convolution.dense import groups_of, spatial_axes
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.family import common_type, spelled
+from loopscope.ops.infer import common_type, spelled
 from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.window import Lengths, overlap, per_axis, span

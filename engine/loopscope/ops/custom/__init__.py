@@ -22,7 +22,7 @@ from loopscope.ops.custom.registration import conflict, declaration_problem, nam
 from loopscope.ops.custom.verification import verify_operation
 from loopscope.ops.declare import Array, Kernel, Operation
 from loopscope.ops.dialect import domain_of
-from loopscope.ops.family import with_shared_type
+from loopscope.ops.infer import with_shared_type
 
 ENTRY_POINTS = "loopscope.operations"
 """Group of the package entry points; each names a module with ``OPERATIONS``."""

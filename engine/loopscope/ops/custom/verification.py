@@ -24,7 +24,7 @@ from loopscope.ops.declare import (
     Operation,
     typed,
 )
-from loopscope.ops.family import with_shared_type
+from loopscope.ops.infer import with_shared_type
 from loopscope.ops.port_meanings import input_text
 from loopscope.ops.values import described
 

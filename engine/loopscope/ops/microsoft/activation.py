@@ -14,7 +14,7 @@ import numpy as np
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, same
+from loopscope.ops.infer import common_type, same
 from loopscope.ops.kernel_arithmetic import computable, through_float
 from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.microsoft.row import FLOATING, row

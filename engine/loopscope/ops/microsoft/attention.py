@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import whole_number
 from loopscope.ops.matrix import matmul

@@ -14,8 +14,8 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, same
 from loopscope.ops.image.sampling import grid_sample as sample_at
+from loopscope.ops.infer import common_type, same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.microsoft.products import CONV_WINDOW

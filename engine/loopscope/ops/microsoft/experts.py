@@ -14,7 +14,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.activation import gelu, softmax
 from loopscope.ops.declare import Array, Attribute, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.microsoft.activation import gate_times_up
 from loopscope.ops.microsoft.row import FLOATING, row

@@ -11,7 +11,7 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, NUMERIC, ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import axis_within, check_elements, whole_number, whole_numbers
 from loopscope.ops.microsoft.row import FLOATING, row

@@ -13,7 +13,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import DYNAMIC, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, same
+from loopscope.ops.infer import common_type, same
 from loopscope.ops.kernel_arithmetic import computable, means
 from loopscope.ops.microsoft.row import FLOATING, row
 from loopscope.ops.onnx.along_axes import layer_normalization

@@ -15,7 +15,7 @@ import numpy as np
 from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.kernel_checks import check_elements, whole_number
 from loopscope.ops.microsoft.attention_heads import join_heads, split_heads

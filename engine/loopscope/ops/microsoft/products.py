@@ -15,7 +15,7 @@ from loopscope.errors import shorten
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, PartialShape
 from loopscope.ops.activation import hswish, relu, sigmoid, softplus, softsign
 from loopscope.ops.declare import Array, Attribute, Kernel, Known, Operation
-from loopscope.ops.family import broadcast_shapes, common_type
+from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.kernel_arithmetic import computable
 from loopscope.ops.matrix import matmul
 from loopscope.ops.microsoft.row import FLOATING, row

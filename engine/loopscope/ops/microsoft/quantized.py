@@ -12,7 +12,7 @@ from loopscope.ir.element_type import ElementType
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.activation import sigmoid, softmax
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import broadcast_shapes, common_type, same
+from loopscope.ops.infer import broadcast_shapes, common_type, same
 from loopscope.ops.kernel_checks import axis_within
 from loopscope.ops.microsoft.row import row
 from loopscope.ops.movement.joining import concat, infer_concat

@@ -11,8 +11,9 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, INTEGERS
 from loopscope.ir.shape import DYNAMIC, PartialShape, length_within, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import broadcast_shapes, common_type, family, spelled
+from loopscope.ops.family import family
 from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import broadcast_shapes, common_type, spelled
 from loopscope.ops.kernel_checks import axes_within, check_elements, whole_numbers
 
 _MAPPED = ("explicit", "none")

@@ -20,9 +20,10 @@ from loopscope.ir.element_type import (
 )
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family, same
+from loopscope.ops.family import family
 from loopscope.ops.gradients import images
 from loopscope.ops.gradients import movement as gradients
+from loopscope.ops.infer import same
 from loopscope.ops.kernel_checks import (
     axes_within,
     axis_within,

@@ -11,8 +11,9 @@ import numpy as np
 from loopscope.ir.element_type import ANY_TYPE, INTEGERS
 from loopscope.ir.shape import DYNAMIC, UNKNOWN, Dimension, Interval, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, family
+from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_checks import axes_within, whole_numbers
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 from loopscope.ir.element_type import ElementType
 from loopscope.ops.declare import Attribute, Infer, KeepingKernel, Kernel, Operation
 from loopscope.ops.derivative import Gradient
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from loopscope.ops.values import given, taken
 
 LAST = 10_000

@@ -13,7 +13,7 @@ import numpy as np
 
 from loopscope.ir.shape import DYNAMIC, PartialShape
 from loopscope.ops.declare import Array, Known
-from loopscope.ops.family import broadcast_shapes, common_type
+from loopscope.ops.infer import broadcast_shapes, common_type
 from loopscope.ops.kernel_arithmetic import computable, rounded
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.onnx.stateful_layers import Tokens, initial_state, run_over_tokens

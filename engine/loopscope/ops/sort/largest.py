@@ -13,8 +13,9 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_CHOICES, INTEGERS, NUMERIC, ElementType
 from loopscope.ir.shape import Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import family, spelled_length
+from loopscope.ops.family import family
 from loopscope.ops.gradients import element_places as gradients
+from loopscope.ops.infer import spelled_length
 from loopscope.ops.kernel_checks import axis_within, whole_number
 
 _WHOLE_SORT_LENGTH = 32

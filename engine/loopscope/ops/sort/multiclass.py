@@ -13,7 +13,8 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_CHOICES, INDEX_TYPES, REAL_FLOATS, ElementType
 from loopscope.ir.shape import UNKNOWN, Dimension, PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, family
+from loopscope.ops.family import family
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_checks import positions
 from loopscope.ops.sort.overlapping_boxes import best_first, overlap, survivors
 

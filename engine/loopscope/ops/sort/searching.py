@@ -10,7 +10,8 @@ import numpy as np
 from loopscope.ir.element_type import INDEX_CHOICES, NUMERIC, REAL_FLOATS, ElementType
 from loopscope.ir.shape import PartialShape, static
 from loopscope.ops.declare import Array, Attribute, Known, Operation
-from loopscope.ops.family import common_type, family
+from loopscope.ops.family import family
+from loopscope.ops.infer import common_type
 from loopscope.ops.kernel_checks import check_elements
 from loopscope.ops.sort.largest import comparable
 

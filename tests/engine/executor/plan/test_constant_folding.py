@@ -18,7 +18,7 @@ from loopscope.ir.replace import replace
 from loopscope.ir.shape import PartialShape
 from loopscope.ops.catalogue import CATALOGUE
 from loopscope.ops.declare import Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 from tests.engine.drafts import BOOL, F32, I64, Draft, loop
 
 
