@@ -47,15 +47,27 @@ def dotted(path: Path) -> str:
 
 
 @cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, parsed once for all tests of a process."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def syntax_nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the syntax tree of a file."""
+    return tuple(ast.walk(tree(path)))
+
+
+@cache
 def imported(path: Path, *, at_run_time: bool) -> tuple[str, ...]:
     """Return the dotted names that a file imports; with ``at_run_time`` without those only for the
     type checker.
     """
-    return tuple(imported_by(path.read_text(encoding="utf-8"), at_run_time=at_run_time))
+    return tuple(imported_by(tree(path), at_run_time=at_run_time))
 
 
-def imported_by(text: str, *, at_run_time: bool) -> Iterator[str]:
-    waiting: list[ast.AST] = [ast.parse(text)]
+def imported_by(module: ast.Module, *, at_run_time: bool) -> Iterator[str]:
+    waiting: list[ast.AST] = [module]
     while waiting:
         node = waiting.pop()
         if at_run_time and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

@@ -28,6 +28,8 @@ from tests.source_files import (
     inside,
     room_of,
     sources,
+    syntax_nodes,
+    tree,
 )
 
 ALLOWED: dict[str, frozenset[str]] = {}
@@ -232,7 +234,7 @@ def test_only_actions_write_a_session() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for room in set(APP) - {"actions", "state", "command"}
         for path in sources(f"{APPLICATION}/{room}")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in syntax_nodes(path)
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store | ast.Del)
         and re.match(r"session\b|current\(\)", ast.unparse(node))
@@ -286,7 +288,7 @@ def test_everything_outside_the_engine_goes_through_its_doors() -> None:
     inner = [
         f"{file}: {name}"
         for file, text in texts.items()
-        for name in imported_by(text, at_run_time=False)
+        for name in imported_by(ast.parse(text), at_run_time=False)
         if name.split(".")[0] == LIBRARY
         and name not in names
         and name.rpartition(".")[2] not in names.get(name.rpartition(".")[0], ())
@@ -384,7 +386,7 @@ def test_the_engine_never_prints() -> None:
     printing = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sources(LIBRARY)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in syntax_nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in ("print", "input", "eval", "exec")
@@ -399,7 +401,7 @@ def test_session_state_has_one_door() -> None:
         for path in sources(APPLICATION)
         if any(
             isinstance(node, ast.Attribute) and node.attr == "session_state"
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in syntax_nodes(path)
         )
     }
     assert users <= {"state/user_session.py"}
@@ -419,6 +421,6 @@ def test_modules_say_what_they_are_for() -> None:
         str(path.relative_to(ROOT))
         for folder in (LIBRARY, APPLICATION)
         for path in sources(folder)
-        if not ast.get_docstring(ast.parse(path.read_text()))
+        if not ast.get_docstring(tree(path))
     ]
     assert not silent

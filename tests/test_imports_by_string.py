@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.source_files import APPLICATION, LIBRARY, dotted, room_of, sources
+from tests.source_files import APPLICATION, LIBRARY, dotted, room_of, sources, syntax_nodes
 from tests.test_architecture import ALLOWED
 
 
@@ -33,7 +33,7 @@ def is_allowed(room: str, name: str) -> bool:
 
 def imported_by_string(path: Path) -> Iterator[str]:
     """Names given to ``import_module``, up to a placeholder, and names of modules of the app."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in syntax_nodes(path):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             yield from filter(None, [text_of(node.args[0])])
         elif (

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.source_files import ROOT, syntax_nodes, tree
+
 FOLDERS = ("engine", "app")
 WIDTH = 100
 FRAGMENT = re.compile(
@@ -47,7 +48,7 @@ VAGUE = frozenset(
 FIGURES = {
     "fragments": 0,
     "phrases": 0,
-    "vague names": 39,
+    "vague names": 38,
     "class names with several meanings": 1,
     "long lines": 0,
 }
@@ -55,13 +56,10 @@ FIGURES = {
 
 
 @cache
-def trees() -> dict[Path, tuple[str, ast.Module]]:
-    """Return the text and the tree of every Python file of library and app."""
-    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    texts = {
-        path: path.read_text(encoding="utf-8") for path in files if "node_modules" not in path.parts
-    }
-    return {path: (text, ast.parse(text)) for path, text in texts.items()}
+def files() -> tuple[Path, ...]:
+    """Return every Python file of library and app."""
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    return tuple(path for path in paths if "node_modules" not in path.parts)
 
 
 @cache
@@ -71,8 +69,8 @@ def docstrings() -> list[tuple[str, str]]:
 
 
 def _docstrings() -> Iterator[tuple[str, str]]:
-    for path, (_, tree) in trees().items():
-        for node in ast.walk(tree):
+    for path in files():
+        for node in syntax_nodes(path):
             for statement in body if isinstance(body := getattr(node, "body", None), list) else ():
                 value = getattr(statement, "value", None)
                 if (
@@ -93,8 +91,8 @@ def phrases() -> list[str]:
 
 def vague_names() -> list[str]:
     places = []
-    for path, (_, tree) in trees().items():
-        for node in ast.walk(tree):
+    for path in files():
+        for node in syntax_nodes(path):
             name = node.arg if isinstance(node, ast.arg) else ""
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 name = node.id
@@ -104,19 +102,19 @@ def vague_names() -> list[str]:
 
 
 def repeated_classes() -> list[str]:
-    files = collections.defaultdict(list)
-    for path, (_, tree) in trees().items():
-        for node in tree.body:
+    defined = collections.defaultdict(list)
+    for path in files():
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                files[node.name].append(path.name)
-    return [f"{name}: {', '.join(places)}" for name, places in files.items() if len(places) > 1]
+                defined[node.name].append(path.name)
+    return [f"{name}: {', '.join(places)}" for name, places in defined.items() if len(places) > 1]
 
 
 def long_lines() -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{number}"
-        for path, (text, _) in trees().items()
-        for number, line in enumerate(text.splitlines(), 1)
+        for path in files()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > WIDTH
     ]
 

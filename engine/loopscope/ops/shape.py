@@ -188,8 +188,8 @@ def _remaining_length(
     )
     if not required:
         return UNKNOWN
-    least = -(-rest.least // required)
-    return Dimension(least, None if rest.most is None else max(rest.most // required, least))
+    lower = -(-rest.least // required)
+    return Dimension(lower, None if rest.most is None else max(rest.most // required, lower))
 
 
 def squeeze(data: Array, axes: Array | None = None, /, *, allow_axis_skip: bool = False) -> Array:
