@@ -33,7 +33,7 @@ import multiprocessing
 import os
 
 from loopscope.ops.declare import Operation
-from loopscope.ops.family import same
+from loopscope.ops.infer import same
 
 
 def ending(values, /):
