@@ -214,12 +214,14 @@ def tensor_iterator(
     body: Draft,
     *,
     carried: Sequence[tuple[Ref, Ref, Ref]] = (),
+    invariants: Sequence[tuple[Ref, Ref]] = (),
     sliced: Sequence[tuple[Ref, Ref, Slice]] = (),
     last: Sequence[Ref] = (),
     joined: Sequence[tuple[Ref, Slice]] = (),
 ) -> Ref:
     """A TensorIterator-1."""
-    entries = [*_uncut((source, parameter) for source, parameter, _ in carried), *sliced]
+    whole = [*((source, parameter) for source, parameter, _ in carried), *invariants]
+    entries = [*_uncut(whole), *sliced]
     inputs = tuple(
         InputMap(index, LayerId(parameter.layer), **attributes)
         for index, (_, parameter, attributes) in enumerate(entries)

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import loopscope
+from loopscope import builder
+from loopscope.builder import ops
 from loopscope.debug.run import Run
 from loopscope.errors import ValueUnavailable
 from loopscope.executor import drive
@@ -136,3 +138,20 @@ def test_what_has_no_room_is_computed_when_it_is_asked_for(name: str, tmp_path: 
         if saved.recording:
             assert sum(getattr(one, "nbytes", 0) for one in saved.recorded.values()) <= budget * 1.5
         expect_same(debugger, again)
+
+
+def test_a_run_goes_on_with_values_that_its_file_left_out(tmp_path: Path) -> None:
+    """Values of the graph around a loop that do not fit are computed before the next step."""
+    graph = builder.Graph("large")
+    x = graph.parameter("x", "f32", [400])
+    doubled = ops.add(x, x, name="doubled")
+    _, last = builder.while_loop(
+        lambda i, _: i < 3, lambda i, v: (i + 1, v + doubled), (0, x), name="sum"
+    )
+    debugger = loopscope.Debugger(graph.model({"last": last}), {"x": np.ones(400, np.float32)})
+    debugger.seek("main/sum[1]")
+    loopscope.save(debugger, tmp_path / "run.loopscope", budget_bytes=6_000)
+    again = loopscope.load(tmp_path / "run.loopscope")
+    assert again.values.missing, "a value is left out"
+    again.run()
+    assert again.result.outputs[0].tolist() == [7.0] * 400

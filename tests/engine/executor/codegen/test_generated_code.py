@@ -426,3 +426,86 @@ def test_an_inner_tensor_iterator_converts_its_initial_state(trips: int) -> None
     output = loopscope.run(main.model(), [np.float32(0.1)]).outputs[0]
     assert output.dtype == np.float32
     assert output == expected
+
+
+def test_an_identity_after_the_last_operation_has_the_old_state() -> None:
+    """It reads the Parameter: the next state must not be written into its variable before."""
+    main, body = Draft(), Draft()
+    start, x = main.parameter("start", I64, ()), body.parameter("x", I64, ())
+    after = body.op("Add", x, body.const(1, I64))
+    before = body.result(body.op("Identity", x, opset=16))
+    after = body.result(after)
+    end = loop(
+        main,
+        body,
+        main.const(40, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(start, x, after)],
+        joined=[(before, {})],
+        name="loop",
+    )
+    main.result(end)
+    assert loopscope.run(main.model(), [np.int64(0)]).outputs[0].tolist() == list(range(40))
+
+
+def test_an_inner_tensor_iterator_converts_its_invariant_input() -> None:
+    """It declares i64, and the loop around it passes 2.7."""
+    main, body, inner = Draft(), Draft(), Draft()
+    start, y = main.parameter("start", F32, ()), body.parameter("y", F32, ())
+    x, whole = inner.parameter("x", F32, ()), inner.parameter("whole", I64, ())
+    part = inner.parameter("part", F32, (1,))
+    out = inner.result(inner.op("Add", x, inner.op("Convert", whole, destination_type="f32")))
+    made = tensor_iterator(
+        body,
+        inner,
+        carried=[(y, x, out)],
+        invariants=[(body.const(2.7), whole)],
+        sliced=[(body.const([0.0, 0.0]), part, {"axis": 0})],
+        last=[out],
+    )
+    after = body.result(made)
+    end = loop(
+        main,
+        body,
+        main.const(30, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(start, y, after)],
+        last=[after],
+        name="loop",
+    )
+    main.result(end)
+    assert loopscope.run(main.model(), [np.float32(0)]).outputs[0] == 30 * 2 * 2
+
+
+def test_a_branch_reads_the_state_after_it_has_computed_the_next_one() -> None:
+    then, otherwise, body, main = Draft(), Draft(), Draft(), Draft()
+    p, q = then.parameter("p", I64, ()), otherwise.parameter("q", I64, ())
+    up = then.op("Add", p, then.const(3, I64), name="up")
+    then.op("Divide", then.const(1000, I64), p, name="share")
+    branches = [
+        branch("then", then, [(1, p)], [then.result(up)]),
+        branch("else", otherwise, [(1, q)], [otherwise.result(q)]),
+    ]
+    start, x = main.parameter("start", I64, ()), body.parameter("x", I64, ())
+    high = body.op("Less", x, body.const(90, I64), name="high")
+    after = body.result(body.region("If", [high, x], branches, 1, name="if", opset=8))
+    end = loop(
+        main,
+        body,
+        main.const(40, I64),
+        main.const(True, BOOL),
+        again=body.result(body.const(True, BOOL)),
+        carried=[(start, x, after)],
+        last=[after],
+        name="loop",
+    )
+    main.result(end)
+    fast = loopscope.Debugger(
+        main.model(), [np.int64(1)], record=loopscope.Record(everything=True, recompute=False)
+    )
+    fast.run()
+    for iteration in (0, 5, 29):
+        share = fast.value(f"main/loop[{iteration}]/body/if/then/share")
+        assert share == 1000 // (1 + 3 * iteration)
