@@ -14,7 +14,10 @@ from tests.source_files import ROOT, sources
 MOST_LINES = 120
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "app/loopscope_app/canvas/protocol/README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_names_no_file_that_is_gone(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     there = [
