@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,18 @@ import pytest
 import loopscope
 from loopscope import builder
 from loopscope.builder.tensor import Tensor
-from tests.engine.drafts import BOOL, F16, F32, I64, Draft, Ref, branch, loop, tensor_iterator
+from tests.engine.drafts import (
+    BOOL,
+    F16,
+    F32,
+    I64,
+    Draft,
+    Ref,
+    Slice,
+    branch,
+    loop,
+    tensor_iterator,
+)
 
 RECORDS = [
     loopscope.Record(),
@@ -332,6 +344,27 @@ def test_a_run_stops_after_an_if_that_only_another_asks(stop: str) -> None:
     assert list(debugger.control_flow) == list(stepped.control_flow)
 
 
+def model_of_loop(
+    main: Draft,
+    body: Draft,
+    trips: int,
+    carried: tuple[Ref, Ref, Ref],
+    *,
+    last: Sequence[Ref] = (),
+    joined: Sequence[tuple[Ref, Slice]] = (),
+) -> loopscope.Model:
+    """Return the model of a body that runs ``trips`` times and carries one value (initial value,
+    Parameter, Result); its output is that of the loop.
+    """
+    trip, go = main.const(trips, I64), main.const(True, BOOL)
+    again = body.result(body.const(True, BOOL))
+    outputs = loop(
+        main, body, trip, go, again=again, carried=[carried], last=last, joined=joined, name="loop"
+    )
+    main.result(outputs)
+    return main.model()
+
+
 def test_a_loop_in_a_loop_joins_each_of_its_outputs() -> None:
     main, body, inner = Draft(), Draft(), Draft()
     start, y = main.parameter("start", I64, ()), body.parameter("y", I64, ())
@@ -353,18 +386,8 @@ def test_a_loop_in_a_loop_joins_each_of_its_outputs() -> None:
         for index in range(2)
     ]
     after = body.result(body.op("Subtract", sums[1], sums[0]))
-    end = loop(
-        main,
-        body,
-        main.const(6, I64),
-        main.const(True, BOOL),
-        again=body.result(body.const(True, BOOL)),
-        carried=[(start, y, after)],
-        last=[after],
-        name="loop",
-    )
-    main.result(end)
-    fast = loopscope.run(main.model(), [np.int64(0)]).outputs[0].item()
+    model = model_of_loop(main, body, 6, (start, y, after), last=[after])
+    fast = loopscope.run(model, [np.int64(0)]).outputs[0].item()
     expected = 0
     for _ in range(6):
         expected = sum(expected + number for number in range(1, 6))
@@ -376,18 +399,8 @@ def test_the_state_before_the_last_back_edge_is_an_output() -> None:
     main, body = Draft(), Draft()
     start, x = main.parameter("start", I64, ()), body.parameter("x", I64, ())
     before, after = body.result(x), body.result(body.op("Add", x, body.const(1, I64)))
-    end = loop(
-        main,
-        body,
-        main.const(40, I64),
-        main.const(True, BOOL),
-        again=body.result(body.const(True, BOOL)),
-        carried=[(start, x, after)],
-        last=[before],
-        name="loop",
-    )
-    main.result(end)
-    assert loopscope.run(main.model(), [np.int64(0)]).outputs[0].item() == 39
+    model = model_of_loop(main, body, 40, (start, x, after), last=[before])
+    assert loopscope.run(model, [np.int64(0)]).outputs[0].item() == 39
 
 
 @pytest.mark.parametrize("trips", [1, 40])
@@ -406,24 +419,13 @@ def test_an_inner_tensor_iterator_converts_its_initial_state(trips: int) -> None
         sliced=[(body.const([0.0, 0.0]), part, {"axis": 0})],
         last=[half],
     )
-    again = body.result(body.const(True, BOOL))
     more = body.op("Convert", halved, destination_type="f32")
     after = body.result(body.op("Add", more, body.const(0.3)))
-    end = loop(
-        main,
-        body,
-        main.const(trips, I64),
-        main.const(True, BOOL),
-        again=again,
-        carried=[(start, y, after)],
-        last=[after],
-        name="loop",
-    )
-    main.result(end)
+    model = model_of_loop(main, body, trips, (start, y, after), last=[after])
     expected = np.float32(0.1)
     for _ in range(trips):
         expected = np.float32(expected.astype(np.float16) / 4) + np.float32(0.3)
-    output = loopscope.run(main.model(), [np.float32(0.1)]).outputs[0]
+    output = loopscope.run(model, [np.float32(0.1)]).outputs[0]
     assert output.dtype == np.float32
     assert output == expected
 
@@ -435,18 +437,8 @@ def test_an_identity_after_the_last_operation_has_the_old_state() -> None:
     after = body.op("Add", x, body.const(1, I64))
     before = body.result(body.op("Identity", x, opset=16))
     after = body.result(after)
-    end = loop(
-        main,
-        body,
-        main.const(40, I64),
-        main.const(True, BOOL),
-        again=body.result(body.const(True, BOOL)),
-        carried=[(start, x, after)],
-        joined=[(before, {})],
-        name="loop",
-    )
-    main.result(end)
-    assert loopscope.run(main.model(), [np.int64(0)]).outputs[0].tolist() == list(range(40))
+    model = model_of_loop(main, body, 40, (start, x, after), joined=[(before, {})])
+    assert loopscope.run(model, [np.int64(0)]).outputs[0].tolist() == list(range(40))
 
 
 def test_an_inner_tensor_iterator_converts_its_invariant_input() -> None:
@@ -465,18 +457,8 @@ def test_an_inner_tensor_iterator_converts_its_invariant_input() -> None:
         last=[out],
     )
     after = body.result(made)
-    end = loop(
-        main,
-        body,
-        main.const(30, I64),
-        main.const(True, BOOL),
-        again=body.result(body.const(True, BOOL)),
-        carried=[(start, y, after)],
-        last=[after],
-        name="loop",
-    )
-    main.result(end)
-    assert loopscope.run(main.model(), [np.float32(0)]).outputs[0] == 30 * 2 * 2
+    model = model_of_loop(main, body, 30, (start, y, after), last=[after])
+    assert loopscope.run(model, [np.float32(0)]).outputs[0] == 30 * 2 * 2
 
 
 def test_a_branch_reads_the_state_after_it_has_computed_the_next_one() -> None:
@@ -491,19 +473,9 @@ def test_a_branch_reads_the_state_after_it_has_computed_the_next_one() -> None:
     start, x = main.parameter("start", I64, ()), body.parameter("x", I64, ())
     high = body.op("Less", x, body.const(90, I64), name="high")
     after = body.result(body.region("If", [high, x], branches, 1, name="if", opset=8))
-    end = loop(
-        main,
-        body,
-        main.const(40, I64),
-        main.const(True, BOOL),
-        again=body.result(body.const(True, BOOL)),
-        carried=[(start, x, after)],
-        last=[after],
-        name="loop",
-    )
-    main.result(end)
+    model = model_of_loop(main, body, 40, (start, x, after), last=[after])
     fast = loopscope.Debugger(
-        main.model(), [np.int64(1)], record=loopscope.Record(everything=True, recompute=False)
+        model, [np.int64(1)], record=loopscope.Record(everything=True, recompute=False)
     )
     fast.run()
     for iteration in (0, 5, 29):
